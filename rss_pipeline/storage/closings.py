@@ -1,0 +1,272 @@
+"""What a visit writes into its feed when it ends, and the release of its claim.
+
+Every statement is guarded by the lease's token, so a visit whose lease another run took over changes
+nothing. Which instant comes next and what a failure means is decided elsewhere (collector.schedule).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models import Failure, Feed, NextVisit, NotModified, Response, instant
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.feeds import chunked
+from rss_pipeline.storage.rows import compact, seconds
+
+HEARTBEAT = timedelta(days=7)
+"""Every living feed is reported at least this often, so that older run history may be purged."""
+
+_IS_NEWS = """(consecutive_failures > 0 OR last_success_at IS NULL OR reported_at IS NULL
+  OR reported_at <= {heartbeat})"""
+"""A change worth an event although no item is new: the first success, one after failures, a heartbeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged:
+    """A feed whose stored document is still current."""
+
+    feed: Feed
+    token: str
+    outcome: NotModified
+    next: NextVisit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A feed whose visit failed."""
+
+    feed: Feed
+    token: str
+    outcome: Failure
+    next: NextVisit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostHold:
+    """A pause a host asked for."""
+
+    host: str
+    until: datetime
+    reason: str
+
+
+def close_unchanged(database: Database, visits: Sequence[Unchanged], *, now: datetime) -> set[str]:
+    """Close visits that brought nothing new; ids of those that were still ours to close."""
+    return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now)
+
+
+def close_failed(
+    database: Database, visits: Sequence[Failed], *, now: datetime, holds: Sequence[HostHold] = ()
+) -> set[str]:
+    """Close visits that failed, one more failure each; ids of those that were still ours to close."""
+    held = [Statement(_HOLD, [hold.host, instant(hold.until), hold.reason]) for hold in holds]
+    return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now, held)
+
+
+def _close(
+    database: Database, sql: str, rows: list[Row], now: datetime, others: Sequence[Statement] = ()
+) -> set[str]:
+    params = [instant(now), instant(now - HEARTBEAT)]
+    statements = [Statement(sql, [*params, chunk]) for chunk in chunked(map(compact, rows))]
+    if not statements:
+        return set()
+    results = database.batch([*statements, *others])
+    return {row["id"] for result in results[: len(statements)] for row in result.rows}
+
+
+def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
+    """ETag, Last-Modified and the URL they belong to after this answer (RFC 9110 15.4.5).
+
+    A document overwrites both, also with nothing. A 304 updates those it carries.
+    """
+    etag, modified, url = response.etag, response.last_modified, response.url
+    if not overwrite:
+        etag, modified = etag or feed.last_etag, modified or feed.last_modified
+    if not (etag or modified):
+        url = ""
+    return {"etag": etag, "modified": modified, "validators_url": url or None}
+
+
+def _unchanged_row(visit: Unchanged) -> Row:
+    response = visit.outcome.response
+    same_bytes = visit.outcome.body_bytes > 0
+    return {
+        "id": visit.feed.id,
+        "token": visit.token,
+        **validators(visit.feed, response, overwrite=same_bytes),
+        "body_at": instant(response.fetched_at) if same_bytes else None,
+        "next": instant(visit.next.at),
+        "reason": visit.next.reason,
+        "facts": {
+            "items_new": 0,
+            "http_status": response.status,
+            "fetch_ms": response.fetch_ms,
+            "body_bytes": visit.outcome.body_bytes,
+        },
+    }
+
+
+_V = "json_extract(v.value, '$.{}')"
+
+
+def _from_json(**columns: str) -> str:
+    return ", ".join(f"{column} = {_V.format(name)}" for column, name in columns.items())
+
+
+_UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
+  UPDATE feeds SET
+  {
+    _from_json(
+        last_etag="etag",
+        last_modified="modified",
+        validators_url="validators_url",
+        next_fetch_at="next",
+        schedule_reason="reason",
+    )
+},
+  last_body_at = coalesce({_V.format("body_at")}, last_body_at),
+  change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
+  changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
+  last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
+    THEN {_V.format("facts")} ELSE last_change END,
+  last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
+  consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
+  lease_token = NULL, unclosed_claims = 0
+  FROM clock, json_each(?) AS v
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
+
+
+def _failed_row(visit: Failed) -> Row:
+    failure = visit.outcome
+    return {
+        "id": visit.feed.id,
+        "token": visit.token,
+        "kind": failure.kind,
+        "message": failure.message[:2000],
+        "answered": int(failure.answered),
+        "failed_hash": failure.document_hash,
+        "next": instant(visit.next.at),
+        "reason": visit.next.reason,
+    }
+
+
+_FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
+  UPDATE feeds SET
+  {
+    _from_json(
+        last_error_kind="kind",
+        last_error="message",
+        host_answered="answered",
+        next_fetch_at="next",
+        schedule_reason="reason",
+    )
+},
+  failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
+  last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
+  last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
+  lease_token = NULL, unclosed_claims = 0
+  FROM clock, json_each(?) AS v
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
+
+_HOLD = """INSERT INTO hosts (host, hold_until, reason) VALUES (?, ?, ?)
+  ON CONFLICT (host) DO UPDATE SET hold_until = max(hold_until, excluded.hold_until),
+  reason = excluded.reason"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """What the closing batch of a stored document writes. `item_ids` are all the document lists."""
+
+    feed: Feed
+    token: str
+    response: Response
+    content_hash: str
+    backup_key: str
+    item_ids: Sequence[str]
+    title: str | None
+    link: str | None
+    language: str | None
+    charset: str
+    rhythm: Sequence[datetime]
+    ttl: timedelta | None
+    skip_hours: frozenset[int]
+    skip_days: frozenset[int]
+    facts: Row
+    """Metadata of the event: items_seen, body_bytes, fetch_ms, http_status, charset, backup_key ..."""
+    next: NextVisit
+
+
+def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
+    """Validators, hash, counts, schedule and the release of the claim, in one guarded statement.
+
+    It goes last, in the batch of the last items. How many items are new is counted by their backup key, so
+    that a visit which another one's crash interrupted reports them all.
+    """
+    feed = stored.feed
+    wanted = {
+        "id": feed.id,
+        "token": stored.token,
+        **validators(feed, stored.response, overwrite=True),
+        "hash": stored.content_hash,
+        "body_at": instant(stored.response.fetched_at),
+        "title": stored.title,
+        "link": stored.link,
+        "language": stored.language,
+        "charset": stored.charset,
+        "rhythm": compact([instant(at) for at in stored.rhythm]),
+        "ttl": seconds(stored.ttl),
+        "skip_hours": compact(sorted(stored.skip_hours)),
+        "skip_days": compact(sorted(stored.skip_days)),
+        "next": instant(stored.next.at),
+        "reason": stored.next.reason,
+        "facts": stored.facts,
+    }
+    return Statement(
+        _STORED,
+        [
+            compact(list(stored.item_ids)),
+            stored.backup_key,
+            instant(now),
+            instant(now - HEARTBEAT),
+            compact(wanted),
+        ],
+    )
+
+
+_NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
+_STORED = f"""WITH fresh(n) AS (
+    SELECT count(*) FROM items WHERE id IN (SELECT value FROM json_each(?)) AND backup_key = ?),
+  clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?)
+  UPDATE feeds SET
+  {
+    _from_json(
+        last_etag="etag",
+        last_modified="modified",
+        validators_url="validators_url",
+        content_hash="hash",
+        last_body_at="body_at",
+        link="link",
+        language="language",
+        charset="charset",
+        rhythm="rhythm",
+        ttl="ttl",
+        skip_hours="skip_hours",
+        skip_days="skip_days",
+        next_fetch_at="next",
+        schedule_reason="reason",
+    )
+},
+  title = coalesce(registered_title, {_V.format("title")}, title),
+  change_count = change_count + {_NEWS},
+  changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
+  items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
+  last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
+    json_set({_V.format("facts")}, '$.items_new', fresh.n + CASE WHEN change_count > reported_count
+      THEN coalesce(json_extract(last_change, '$.items_new'), 0) ELSE 0 END) ELSE last_change END,
+  images_pending = CASE WHEN fresh.n > 0 AND images = 1 THEN 1 ELSE images_pending END,
+  last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
+  consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
+  warning = NULL, lease_token = NULL, unclosed_claims = 0
+  FROM fresh, clock, v
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
+  RETURNING id, json_extract(last_change, '$.items_new') AS items_new"""

@@ -1,0 +1,92 @@
+"""The database as the rest of the project sees it: a protocol, its results and D1's limits.
+
+No SQL of ours stands here (see feeds.py, items.py, image_tasks.py, leases.py), no implementation either
+(sqlite.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rss_pipeline.errors import StorageRejected
+
+MAX_PARAMETERS = 100
+MAX_SQL_BYTES = 100_000
+MAX_VALUE_BYTES = 2_000_000
+"""Of one bound value and of one row (Cloudflare D1, "Limits")."""
+MAX_PARAMETER_BYTES = 1_000_000
+"""What one JSON parameter of ours may have, so that a request stays small."""
+MAX_INTEGER = 2**53
+"""D1 binds every number as a double."""
+
+Value = str | int | float | None
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SQL statement with its positional parameters (`?`)."""
+
+    sql: str
+    params: Sequence[Value] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Rows a statement returned (column name to value) and how many rows it changed."""
+
+    rows: list[Row]
+    changes: int
+
+
+class Database(Protocol):
+    """SQLite's dialect, with D1's limits and D1's binding of numbers.
+
+    Every number is bound as a double, so a number bound into a TEXT column reads `1.0`: bind strings for
+    TEXT. Safe to call from several threads.
+
+    Raises:
+        StorageRejected: this statement's data is refused (constraint, limit, U+0000, lone surrogate).
+        DatabaseUnavailable: the database cannot work now; nothing of the call was applied.
+    """
+
+    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
+        """One statement, in a transaction of its own."""
+        ...
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        """All statements in order in one transaction, or none. An empty batch is a ValueError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def check_limits(statement: Statement) -> None:
+    """Refuse what D1 would refuse, before anything is sent, so that nothing works at home only."""
+    if len(statement.sql.encode()) > MAX_SQL_BYTES:
+        raise StorageRejected(f"a statement has more than {MAX_SQL_BYTES:,} bytes of SQL")
+    if len(statement.params) > MAX_PARAMETERS:
+        raise StorageRejected(f"{len(statement.params)} parameters; at most {MAX_PARAMETERS} may be bound")
+    for position, value in enumerate(statement.params, start=1):
+        if isinstance(value, str):
+            _check_text(value, position)
+        elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+            raise StorageRejected(f"parameter {position}: integers above 2^53 lose digits in D1")
+
+
+def _check_text(value: str, position: int) -> None:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
+    if size > MAX_VALUE_BYTES:
+        raise StorageRejected(
+            f"parameter {position}: {size:,} bytes; a value has at most {MAX_VALUE_BYTES:,}"
+        )
+    if "\0" in value:
+        raise StorageRejected(f"parameter {position}: U+0000 cannot be stored: stores differ on it")
+
+
+def one(result: Result) -> Row | None:
+    """The first row, or None."""
+    return result.rows[0] if result.rows else None

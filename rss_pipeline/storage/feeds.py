@@ -1,0 +1,211 @@
+"""The feeds table: what the registry writes into it, and what a person or a report reads from it.
+
+Claims are in leases.py, what a closed visit writes in closings.py. Decisions are pure functions here
+(`registry_changes`); only `sync`, `mark_reported` and `forget` write.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models import Feed, FeedSpec, instant
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
+from rss_pipeline.storage.rows import FEED_COLUMNS, compact, feed_of, seconds
+
+_MANY = 10
+"""Registries of more feeds than this are protected against losing more than half at once."""
+
+_REGISTRY_COLUMNS = (
+    "id, url, host, registered, enabled, registered_title, interval, item_key, images, allow_private,"
+    " needs_access"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryChanges:
+    """What a registry asks of the feeds table. Ids in `added`, `updated` and `unregistered` are disjoint."""
+
+    added: tuple[FeedSpec, ...] = ()
+    updated: tuple[FeedSpec, ...] = ()
+    unregistered: tuple[str, ...] = ()
+    registered_before: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.updated or self.unregistered)
+
+    @property
+    def is_suspicious(self) -> bool:
+        """More than half of over ten feeds would go: the wrong file, or the wrong database."""
+        return self.registered_before > _MANY and 2 * len(self.unregistered) > self.registered_before
+
+
+def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: str) -> RegistryChanges:
+    """Compare a registry with the rows of `registry_rows`.
+
+    Raises:
+        RegistryError: a URL of the file is already stored under another id.
+    """
+    known = {row["id"]: row for row in rows}
+    ids = {spec.id for spec in specs}
+    by_url = {row["url"]: row["id"] for row in known.values()}
+    clashes = [
+        f"{spec.url} is already stored as feed {by_url[spec.url]}: give it `id: {by_url[spec.url]}` to go on"
+        f" with its history, or `rss-pipeline forget {by_url[spec.url]}` first"
+        for spec in specs
+        if by_url.get(spec.url, spec.id) != spec.id
+    ]
+    if clashes:
+        raise RegistryError(path, clashes)
+    return RegistryChanges(
+        added=tuple(spec for spec in specs if spec.id not in known),
+        updated=tuple(
+            spec for spec in specs if spec.id in known and _wanted_row(spec) != _stored_row(known[spec.id])
+        ),
+        unregistered=tuple(sorted(id for id, row in known.items() if row["registered"] and id not in ids)),
+        registered_before=sum(bool(row["registered"]) for row in known.values()),
+    )
+
+
+def registry_rows(database: Database) -> list[Row]:
+    """Every feed with what the registry last said of it."""
+    return database.query(f"SELECT {_REGISTRY_COLUMNS} FROM feeds").rows
+
+
+def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
+    """Write a registry's changes. New feeds and those that came back are due at `now`."""
+    specs = [{**_wanted_row(spec), "now": instant(now)} for spec in (*changes.added, *changes.updated)]
+    statements = [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
+    statements += [
+        Statement("UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))", [chunk])
+        for chunk in chunked(compact(id) for id in changes.unregistered)
+    ]
+    for statement in statements:
+        database.batch([statement])
+
+
+_FIELDS = ", ".join(
+    f"json_extract(value, '$.{name}')"
+    for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
+)
+_UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
+  SELECT {_FIELDS} FROM json_each(?) WHERE true
+  ON CONFLICT (id) DO UPDATE SET
+    url = excluded.url, host = excluded.host, registered = 1, enabled = excluded.enabled,
+    registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
+    interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
+    allow_private = excluded.allow_private, needs_access = excluded.needs_access,
+    fetch_url = CASE WHEN url = excluded.url THEN fetch_url END,
+    images_pending = CASE WHEN images < excluded.images THEN 1 ELSE images_pending END,
+    next_fetch_at = CASE
+      WHEN registered = 0 OR enabled < excluded.enabled OR url <> excluded.url
+        OR needs_access < excluded.needs_access THEN excluded.next_fetch_at
+      WHEN interval IS NOT excluded.interval AND excluded.interval IS NOT NULL AND consecutive_failures = 0
+        THEN min(next_fetch_at,
+          strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))
+      ELSE next_fetch_at END"""
+
+
+def _wanted_row(spec: FeedSpec) -> Row:
+    return {
+        "id": spec.id,
+        "url": spec.url,
+        "host": spec.host,
+        "registered": 1,
+        "enabled": int(spec.enabled),
+        "registered_title": spec.title,
+        "interval": seconds(spec.interval),
+        "item_key": spec.key,
+        "images": int(spec.images),
+        "allow_private": int(spec.allow_private),
+        "needs_access": int(not spec.access.is_open),
+    }
+
+
+def _stored_row(row: Row) -> Row:
+    return {name: int(value) if isinstance(value, float) else value for name, value in row.items()}
+
+
+def chunked(elements: Iterable[str], *, most: int = MAX_PARAMETER_BYTES) -> Iterator[str]:
+    """JSON arrays of these JSON texts, each array of at most `most` bytes where its elements allow."""
+    pending: list[str] = []
+    size = 2
+    for element in elements:
+        length = len(element.encode()) + 1
+        if pending and size + length > most:
+            yield f"[{','.join(pending)}]"
+            pending, size = [], 2
+        pending.append(element)
+        size += length
+    if pending:
+        yield f"[{','.join(pending)}]"
+
+
+def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
+    """These feeds, as they stand; unknown ids are left out."""
+    rows = database.query(
+        f"SELECT {FEED_COLUMNS} FROM feeds WHERE id IN (SELECT value FROM json_each(?))", [compact(list(ids))]
+    ).rows
+    return {row["id"]: feed_of(row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of a feed that Dagster was not told of yet. `facts` is what the closing batch kept of it."""
+
+    feed_id: str
+    count: int
+    facts: Row
+    items_version: str | None
+    url: str
+    link: str | None
+    next_fetch_at: str
+    schedule_reason: str | None
+
+
+def unreported(database: Database, *, only: Sequence[str] | None = None) -> list[Change]:
+    """Feeds whose change count is ahead of the reported one, oldest change first."""
+    where = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
+    return [
+        Change(
+            feed_id=row["id"],
+            count=int(row["change_count"]),
+            facts=json.loads(row["last_change"] or "{}"),
+            items_version=row["items_version"],
+            url=row["url"],
+            link=row["link"],
+            next_fetch_at=row["next_fetch_at"],
+            schedule_reason=row["schedule_reason"],
+        )
+        for row in database.query(
+            f"""SELECT id, url, link, change_count, last_change, items_version, next_fetch_at, schedule_reason
+            FROM feeds WHERE change_count > reported_count {where} ORDER BY changed_at, id""",
+            [] if only is None else [compact(list(only))],
+        ).rows
+    ]
+
+
+def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, now: datetime) -> None:
+    """Feed id and change count of each change that Dagster has an event for."""
+    for chunk in chunked(compact(pair) for pair in reported):
+        database.query(
+            """UPDATE feeds SET reported_count = max(reported_count, json_extract(j.value, '$[1]')),
+            reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
+            [instant(now), chunk],
+        )
+
+
+def forget(database: Database, feed_id: str) -> dict[str, int]:
+    """Delete a feed with its items and image tasks; how many rows of each went. Objects stay."""
+    results = database.batch(
+        [
+            Statement(
+                "DELETE FROM image_tasks WHERE item_id IN (SELECT id FROM items WHERE feed_id = ?)", [feed_id]
+            ),
+            Statement("DELETE FROM items WHERE feed_id = ?", [feed_id]),
+            Statement("DELETE FROM feeds WHERE id = ?", [feed_id]),
+        ]
+    )
+    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results), strict=True))

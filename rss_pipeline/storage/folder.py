@@ -1,0 +1,200 @@
+"""The embedded ObjectStore: a folder.
+
+`objects/` holds the bodies under their keys, so that a person finds them; `metadata/` holds a JSON file for
+each; `incoming/` what is being written. A body appears by rename, last, when all its bytes are on the disk.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
+from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object
+
+_MAX_SEGMENT_BYTES = 250
+_PROBE_BYTES = 65_536
+_SAFE = " !$&'()+,;=@[]{}:~^#"
+"""Beside letters, digits and `-_.`: what a file name may hold as it stands."""
+
+
+class FolderStore:
+    """An `ObjectStore` in a folder of one machine; several processes may use it at once."""
+
+    def __init__(self, root: Path) -> None:
+        self._bodies = root / "objects"
+        self._metadata = root / "metadata"
+        self._incoming = root / "incoming"
+        self._lock_path = root / "lock"
+        self._thread_lock = threading.Lock()
+        with _faults(root):
+            for folder in (self._bodies, self._metadata, self._incoming):
+                folder.mkdir(parents=True, exist_ok=True)
+
+    def put(
+        self,
+        key: str,
+        body: bytes | Path,
+        *,
+        content_type: str,
+        metadata: Mapping[str, str] | None = None,
+        only_if_absent: bool = False,
+    ) -> bool:
+        check_object(key, content_type, metadata or {})
+        target, beside = self._paths(key)
+        with _faults(target):
+            if only_if_absent and target.exists():
+                return False
+            described = json.dumps({"content_type": content_type, "metadata": dict(metadata or {})})
+            new_body, new_metadata = self._write(body), self._write(described.encode())
+            try:
+                with self._locked():
+                    if only_if_absent and target.exists():
+                        return False
+                    _move(new_metadata, beside)
+                    _move(new_body, target)
+            finally:
+                new_body.unlink(missing_ok=True)
+                new_metadata.unlink(missing_ok=True)
+            _sync_folder(target.parent)
+        return True
+
+    def get(self, key: str) -> tuple[bytes, ObjectInfo] | None:
+        with _faults(self._bodies), self._locked():
+            info = self.head(key)
+            return None if info is None else (self._paths(key)[0].read_bytes(), info)
+
+    def head(self, key: str) -> ObjectInfo | None:
+        target, beside = self._paths(key)
+        with _faults(target):
+            try:
+                stat = target.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            described = json.loads(beside.read_text("utf-8")) if beside.exists() else {}
+        return ObjectInfo(
+            key=key,
+            size=stat.st_size,
+            modified=datetime.fromtimestamp(stat.st_mtime, UTC),
+            content_type=described.get("content_type"),
+            metadata=described.get("metadata", {}),
+        )
+
+    def copy(self, source: str, target: str) -> None:
+        found = self.head(source)
+        if found is None:
+            raise KeyError(source)
+        content_type = found.content_type or "application/octet-stream"
+        self.put(target, self._paths(source)[0], content_type=content_type, metadata=found.metadata)
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        start = self._bodies
+        for segment in prefix.split("/")[:-1]:
+            if not segment:
+                return
+            start /= _file_name(segment)
+        with _faults(start):
+            found = sorted(
+                (unquote(path.relative_to(self._bodies).as_posix()), path)
+                for path in start.rglob("*")
+                if path.is_file()
+            )
+            for key, path in found:
+                if key.startswith(prefix):
+                    try:
+                        stat = path.stat()
+                    except FileNotFoundError:
+                        continue
+                    yield ObjectInfo(
+                        key=key, size=stat.st_size, modified=datetime.fromtimestamp(stat.st_mtime, UTC)
+                    )
+
+    def delete_many(self, keys: Iterable[str]) -> dict[str, str]:
+        refused: dict[str, str] = {}
+        for key in keys:
+            try:
+                target, beside = self._paths(key)
+                with self._locked():
+                    target.unlink(missing_ok=True)
+                    beside.unlink(missing_ok=True)
+            except (OSError, StorageRejected) as error:
+                refused[key] = str(error)
+        return refused
+
+    def url(self, key: str) -> str | None:
+        return self._paths(key)[0].absolute().as_uri()
+
+    def probe(self) -> None:
+        with _faults(self._incoming):
+            self._write(b"\0" * _PROBE_BYTES).unlink()
+            if not os.access(self._bodies, os.W_OK):
+                raise PermissionError(13, "not writable", str(self._bodies))
+
+    def _paths(self, key: str) -> tuple[Path, Path]:
+        check_key(key)
+        names = [_file_name(segment) for segment in key.split("/")]
+        if any(len(name.encode()) > _MAX_SEGMENT_BYTES for name in names):
+            raise StorageRejected(f"object key {key!r}: a segment is longer than a file name may be")
+        *folders, last = names
+        return self._bodies.joinpath(*folders, last), self._metadata.joinpath(*folders, last + ".json")
+
+    def _write(self, body: bytes | Path) -> Path:
+        path = self._incoming / f"{os.getpid()}-{threading.get_ident()}-{os.urandom(6).hex()}"
+        try:
+            with path.open("xb") as file:
+                if isinstance(body, Path):
+                    with body.open("rb") as source:
+                        shutil.copyfileobj(source, file, 1 << 20)
+                else:
+                    file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return path
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One writer at the last step: metadata and body change together for all processes."""
+        with self._thread_lock, self._lock_path.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        source.replace(target)
+    except FileNotFoundError:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise StorageRejected(f"{target.name}: another key is a folder of this one's name") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _file_name(segment: str) -> str:
+    return quote(segment, safe=_SAFE)
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ObjectStoreUnavailable(
+            f"object folder: {error}; check that {error.filename or path} is writable and the disk has room"
+        ) from error

@@ -1,0 +1,100 @@
+"""The image_tasks table: which items' images are still to be looked for, and the tasks found.
+
+Finding images in HTML is the collector's (images.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from rss_pipeline.collector.models import image_task_id, instant
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
+from rss_pipeline.storage.feeds import chunked
+from rss_pipeline.storage.rows import compact
+
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemImages:
+    """The images found in one item: absolute URLs, distinct, in document order."""
+
+    item_id: str
+    urls: tuple[str, ...]
+
+
+def feeds_with_pending(database: Database, ids: Sequence[str]) -> list[str]:
+    """Which of these feeds have items whose images were not looked for."""
+    rows = database.query(
+        "SELECT id FROM feeds WHERE images_pending = 1 AND id IN (SELECT value FROM json_each(?))",
+        [compact(list(ids))],
+    ).rows
+    return [row["id"] for row in rows]
+
+
+def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
+    """A feed's items without `images_extracted_at`, in pages of at most 200 items and about 1 MB."""
+    after = ""
+    while True:
+        sizes = database.query(
+            """SELECT id, length(CAST(coalesce(content_html, '') AS BLOB)) + length(enclosures) AS size
+            FROM items WHERE feed_id = ? AND images_extracted_at IS NULL AND id > ? ORDER BY id LIMIT ?""",
+            [feed_id, after, _PAGE],
+        ).rows
+        if not sizes:
+            return
+        page: list[str] = []
+        total = 0.0
+        for row in sizes:
+            if page and total + row["size"] > MAX_PARAMETER_BYTES:
+                break
+            page.append(row["id"])
+            total += row["size"]
+        after = page[-1]
+        yield database.query(
+            """SELECT id, link, base_url, enclosures, content_html FROM items
+            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
+            [compact(page)],
+        ).rows
+
+
+def record_statements(
+    found: Sequence[ItemImages], *, feed_ids: Sequence[str], now: datetime
+) -> list[list[Statement]]:
+    """Write the tasks of these items and mark the items as looked at: batches of at most 1 MB.
+
+    The last batch says of the feeds that nothing of theirs is pending any more.
+    """
+    tasks = (
+        compact([image_task_id(images.item_id, url), images.item_id, url, _host(url), position])
+        for images in found
+        for position, url in enumerate(images.urls)
+    )
+    batches = [[Statement(_INSERT, [instant(now), instant(now), chunk])] for chunk in chunked(tasks)]
+    marks = [
+        Statement(_MARK, [instant(now), chunk])
+        for chunk in chunked(compact(images.item_id) for images in found)
+    ]
+    closing = [*marks, Statement(_DONE, [compact(list(feed_ids))])] if feed_ids else marks
+    if batches:
+        batches[-1] += closing
+        return batches
+    return [closing] if closing else []
+
+
+_INSERT = """INSERT INTO image_tasks
+  (id, item_id, original_url, host, position, status, attempts, created_at, updated_at)
+  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+    json_extract(value, '$[3]'), json_extract(value, '$[4]'), 'pending', 0, ?, ?
+  FROM json_each(?) WHERE EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(value, '$[1]'))
+  ON CONFLICT (id) DO NOTHING"""
+_MARK = "UPDATE items SET images_extracted_at = ? WHERE id IN (SELECT value FROM json_each(?))"
+_DONE = "UPDATE feeds SET images_pending = 0 WHERE id IN (SELECT value FROM json_each(?))"
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

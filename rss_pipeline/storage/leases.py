@@ -1,0 +1,265 @@
+"""Claiming feeds, keeping the claim alive, giving it back: the statements on `leases`.
+
+What a closed visit writes into a feed is in closings.py. Leases live by the database's clock; what is due is
+judged by the instant passed in. `now` for a lease is for tests only.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models import Feed, instant
+from rss_pipeline.storage.database import Database, Row, Statement, Value, one
+from rss_pipeline.storage.rows import FEED_COLUMNS, compact, feed_of
+
+PER_HOST = 60
+"""Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
+WRONG_CLOCK = timedelta(hours=25)
+"""No schedule of ours reaches further, so a later `next_fetch_at` came from a wrong clock and is due."""
+
+_DB_NOW = "coalesce(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
+_EXPIRY = "strftime('%Y-%m-%dT%H:%M:%SZ', coalesce(?, 'now'), '+' || cast(? AS INTEGER) || ' seconds')"
+
+_FREE = f"""registered = 1 AND enabled = 1
+    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {_DB_NOW}))
+    AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {_DB_NOW})
+    AND host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)"""
+
+_DUE = "next_fetch_at <= ?"
+_RANKED_FIRST = 5000
+_SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """Claim what is due at `now`."""
+
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotVisitedSince:
+    """Claim whatever had no visit since `since`, due or not, in backoff or not."""
+
+    since: datetime
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """Claim these feeds and no others, due or not."""
+
+    ids: Sequence[str]
+    now: datetime
+
+
+Wanted = Due | NotVisitedSince | Named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A lease's token and the feeds it holds, oldest due first."""
+
+    token: str
+    feeds: tuple[Feed, ...]
+
+
+def claim(
+    database: Database,
+    wanted: Wanted,
+    *,
+    run_id: str,
+    lease_seconds: int,
+    limit: int,
+    suspects: bool = False,
+    lease_now: datetime | None = None,
+) -> Claim:
+    """Take feeds for one run, in one transaction.
+
+    Taken are feeds that are registered and enabled, held by no live lease, whose host is held by no live
+    lease and asked for no pause, oldest due first, at most `limit`, and at most `PER_HOST` of a host unless
+    they are named. With `suspects` those only whose last claim never ended in a close (or whose last
+    document crashed us), else those only where it did.
+    """
+    token = secrets.token_hex(16)
+    clock = None if lease_now is None else instant(lease_now)
+    wanting, wanting_params = _wanting(wanted)
+    per_host = limit if isinstance(wanted, Named) else PER_HOST
+    suspicion = _SUSPECT if suspects else f"NOT {_SUSPECT}"
+    choosing = [*wanting_params, clock, clock, instant(wanted.now)]
+    lease = [token, run_id, clock, lease_seconds]
+    results = database.batch(
+        [
+            _heal_wrong_clock(wanted.now),
+            # The oldest of every host first, then the oldest of all: a big host cannot starve the others.
+            # Nearly always the oldest few thousand have enough hosts among them, and ranking all of a
+            # hundred thousand due takes ten times as long; where they have not, all are ranked.
+            Statement(
+                f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts)
+                {
+                    _chosen(
+                        f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
+                        f" AND {_FREE} ORDER BY next_fetch_at LIMIT {_RANKED_FIRST}"
+                    )
+                }
+                HAVING count(*) = ?""",
+                [*lease, *choosing, per_host, limit, limit],
+            ),
+            Statement(
+                f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts)
+                {
+                    _chosen(
+                        f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
+                        f" AND {_FREE} AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)"
+                    )
+                }
+                HAVING count(*) > 0""",
+                [*lease, *choosing, token, per_host, limit],
+            ),
+            Statement(
+                f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
+                WHERE id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))
+                RETURNING {FEED_COLUMNS}""",
+                [token, token],
+            ),
+            # Only what nobody refers to any more: a lapsed lease tells a later reader which run it was.
+            Statement(
+                f"DELETE FROM leases WHERE expires_at < strftime('%Y-%m-%dT%H:%M:%SZ', {_DB_NOW}, '-1 day')",
+                [clock],
+            ),
+        ]
+    )
+    feeds = sorted(map(feed_of, results[3].rows), key=lambda feed: (str(feed.next_fetch_at), feed.id))
+    return Claim(token=token, feeds=tuple(feeds))
+
+
+def _chosen(candidates: str) -> str:
+    return f"""SELECT ?, ?, {_EXPIRY}, json_group_array(id), json_group_array(DISTINCT host) FROM (
+      SELECT id, host FROM (
+        SELECT id, host, next_fetch_at,
+          row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn
+        FROM ({candidates})
+      ) WHERE turn <= ? ORDER BY next_fetch_at, id LIMIT ?
+    )"""
+
+
+def _heal_wrong_clock(now: datetime) -> Statement:
+    return Statement(
+        "UPDATE feeds SET next_fetch_at = ? WHERE registered = 1 AND enabled = 1 AND next_fetch_at > ?",
+        [instant(now), instant(now + WRONG_CLOCK)],
+    )
+
+
+def _wanting(wanted: Wanted) -> tuple[str, list[Value]]:
+    match wanted:
+        case Due(now=now):
+            return _DUE, [instant(now)]
+        case NotVisitedSince(since=since):
+            return "(last_visited_at IS NULL OR last_visited_at < ?)", [instant(since)]
+        case Named(ids=ids):
+            return "id IN (SELECT value FROM json_each(?))", [compact(list(ids))]
+
+
+def renew(
+    database: Database, tokens: Sequence[str], *, lease_seconds: int, lease_now: datetime | None = None
+) -> int:
+    """Put the end of these leases off; how many were still alive. A lapsed lease stays lapsed."""
+    clock = None if lease_now is None else instant(lease_now)
+    return database.query(
+        f"UPDATE leases SET expires_at = {_EXPIRY}"
+        f" WHERE token IN (SELECT value FROM json_each(?)) AND expires_at > {_DB_NOW}",
+        [clock, lease_seconds, compact(list(tokens)), clock],
+    ).changes
+
+
+def release_hosts(database: Database, tokens: Sequence[str]) -> None:
+    """The claims' requests are over: others may ask these hosts while we parse and store."""
+    database.query(
+        "UPDATE leases SET hosts = '[]' WHERE token IN (SELECT value FROM json_each(?)) AND hosts <> '[]'",
+        [compact(list(tokens))],
+    )
+
+
+def give_back(database: Database, token: str, ids: Sequence[str]) -> None:
+    """Release feeds that were not visited: still due, and the claim does not count against them."""
+    database.query(
+        "UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0)"
+        " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
+        [token, compact(list(ids))],
+    )
+
+
+def end(database: Database, token: str, *, forgive: bool) -> None:
+    """Drop a lease and release what it still holds.
+
+    With `forgive` its feeds are as if never claimed: the run ended politely, or a store failed. Without,
+    their claims stay counted: something in the run may have come from one of their documents.
+    """
+    unclosed = "max(unclosed_claims - 1, 0)" if forgive else "unclosed_claims"
+    database.batch(
+        [
+            Statement(
+                f"""UPDATE feeds SET lease_token = NULL, unclosed_claims = {unclosed}
+                WHERE lease_token = ?
+                AND id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))""",
+                [token, token],
+            ),
+            Statement("DELETE FROM leases WHERE token = ?", [token]),
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueSummary:
+    """What a claim would find, and who else is at it. `due` counts to 100 and no further."""
+
+    due: int
+    never_fetched: int
+    oldest_due_at: str | None
+    live_run_ids: tuple[str, ...]
+
+
+def due_summary(database: Database, now: datetime, *, lease_now: datetime | None = None) -> DueSummary:
+    """The sensor's question, by the claim's own predicate."""
+    clock = None if lease_now is None else instant(lease_now)
+    results = database.batch(
+        [
+            _heal_wrong_clock(now),
+            Statement(
+                f"""SELECT count(*) AS due, sum(last_visited_at IS NULL) AS never_fetched,
+                min(next_fetch_at) AS oldest FROM (
+                  SELECT last_visited_at, next_fetch_at FROM feeds WHERE {_DUE} AND {_FREE}
+                  ORDER BY next_fetch_at LIMIT 100)""",
+                [instant(now), clock, clock, instant(now)],
+            ),
+            Statement(f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {_DB_NOW}", [clock]),
+        ]
+    )
+    row = one(results[1]) or {}
+    return DueSummary(
+        due=int(row["due"]),
+        never_fetched=int(row["never_fetched"] or 0),
+        oldest_due_at=row["oldest"],
+        live_run_ids=tuple(lease["run_id"] for lease in results[2].rows),
+    )
+
+
+def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[str, Row]:
+    """Why a claim did not take these feeds: for each known id registered, enabled, held and pauses.
+
+    `held_token` is the live lease on the feed itself, `host_held` whether one holds its host,
+    `hold_until` and `hold_reason` a pause its host asked for, `expires_at` when the feed's lease ends.
+    """
+    rows = database.query(
+        f"""SELECT feeds.id, registered, enabled, leases.token AS held_token, hold_until,
+        hosts.reason AS hold_reason,
+        EXISTS (SELECT 1 FROM leases AS l, json_each(l.hosts) AS j
+          WHERE l.expires_at > {_DB_NOW} AND j.value = feeds.host) AS host_held
+        FROM feeds
+        LEFT JOIN leases ON leases.token = feeds.lease_token AND leases.expires_at > {_DB_NOW}
+        LEFT JOIN hosts ON hosts.host = feeds.host AND hosts.hold_until > ?
+        WHERE feeds.id IN (SELECT value FROM json_each(?))""",
+        [None, None, instant(now), compact(list(ids))],
+    ).rows
+    return {row["id"]: row for row in rows}

@@ -1,0 +1,102 @@
+"""The object store as the rest of the project sees it: a protocol, its values and its limits.
+
+No keys of ours stand here (see backups.py), no implementation either (folder.py).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from rss_pipeline.errors import StorageRejected
+
+MAX_KEY_BYTES = 1024
+MAX_METADATA_BYTES = 4096
+"""All names and values together; R2 takes 8 KB, half of it is ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectInfo:
+    """What a store knows of an object beside its body. `modified` is UTC; `size` bytes."""
+
+    key: str
+    size: int
+    modified: datetime
+    content_type: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class ObjectStore(Protocol):
+    """Bodies under keys, with ASCII metadata, as S3 has them. Safe to call from several threads.
+
+    Raises:
+        StorageRejected: this key, metadata or body is refused.
+        ObjectStoreUnavailable: the store cannot work now; no part of an object is visible.
+    """
+
+    def put(
+        self,
+        key: str,
+        body: bytes | Path,
+        *,
+        content_type: str,
+        metadata: Mapping[str, str] | None = None,
+        only_if_absent: bool = False,
+    ) -> bool:
+        """Store a body (bytes, or a file's). False, and nothing done, where the key was to be absent."""
+        ...
+
+    def get(self, key: str) -> tuple[bytes, ObjectInfo] | None:
+        """The body and what is known of it, or None."""
+        ...
+
+    def head(self, key: str) -> ObjectInfo | None: ...
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy body, content type and metadata; onto itself it makes the object new again.
+
+        Raises:
+            KeyError: there is no such source.
+        """
+        ...
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Every object whose key begins with `prefix`, in key order, without type and metadata."""
+        ...
+
+    def delete_many(self, keys: Iterable[str]) -> dict[str, str]:
+        """Delete; an absent key is no error. Returns the keys that could not be deleted, with the reason."""
+        ...
+
+    def url(self, key: str) -> str | None:
+        """Where a browser finds the object, or None where nothing serves it."""
+        ...
+
+    def probe(self) -> None:
+        """Write and delete a small object; raises as above. Asked before any publisher is."""
+        ...
+
+
+def check_object(key: str, content_type: str, metadata: Mapping[str, str]) -> None:
+    """Refuse what S3 or R2 would refuse, or what would climb out of a folder."""
+    check_key(key)
+    size = 0
+    for text in (content_type, *metadata.keys(), *metadata.values()):
+        if not text.isascii() or not text.isprintable():
+            raise StorageRejected(f"{key}: object metadata is printable ASCII only, not {text[:80]!r}")
+        size += len(text)
+    if size > MAX_METADATA_BYTES:
+        raise StorageRejected(f"{key}: {size:,} bytes of metadata; at most {MAX_METADATA_BYTES:,} fit")
+
+
+def check_key(key: str) -> None:
+    """A key is 1 to 1,024 bytes of UTF-8 in non-empty segments, none of them `.` or `..`."""
+    try:
+        size = len(key.encode())
+    except UnicodeEncodeError as error:
+        raise StorageRejected(f"object key {key!r}: a lone surrogate cannot be stored") from error
+    if not 0 < size <= MAX_KEY_BYTES:
+        raise StorageRejected(f"object key of {size:,} bytes; 1 to {MAX_KEY_BYTES:,} fit")
+    if any(segment in {"", ".", ".."} for segment in key.split("/")) or "\0" in key:
+        raise StorageRejected(f"object key {key!r}: no empty segment, `.`, `..` or U+0000")

@@ -1,0 +1,74 @@
+"""Rows of the feeds table to values, and back to what a statement binds.
+
+No statements stand here.
+"""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from rss_pipeline.collector.models import Feed, from_instant
+from rss_pipeline.storage.database import Row
+
+FEED_COLUMNS = (
+    "id, url, host, title, link, fetch_url, interval, item_key, images, allow_private, needs_access,"
+    " last_etag, last_modified, validators_url, content_hash, failed_hash, last_error_kind, last_error,"
+    " charset, language, consecutive_failures, unclosed_claims, next_fetch_at, last_fetched_at,"
+    " last_success_at, last_body_at, created_at, host_answered, rhythm, ttl, skip_hours, skip_days"
+)
+
+
+def feed_of(row: Row) -> Feed:
+    """A `Feed` of a row with FEED_COLUMNS. Numbers may come as doubles (D1)."""
+    return Feed(
+        id=row["id"],
+        url=row["url"],
+        host=row["host"],
+        title=row["title"],
+        link=row["link"],
+        fetch_url=row["fetch_url"],
+        interval=_seconds(row["interval"]),
+        key=row["item_key"],
+        images=bool(row["images"]),
+        allow_private=bool(row["allow_private"]),
+        needs_access=bool(row["needs_access"]),
+        last_etag=row["last_etag"],
+        last_modified=row["last_modified"],
+        validators_url=row["validators_url"],
+        content_hash=row["content_hash"],
+        failed_hash=row["failed_hash"],
+        last_error_kind=row["last_error_kind"],
+        last_error=row["last_error"],
+        charset=row["charset"],
+        language=row["language"],
+        consecutive_failures=int(row["consecutive_failures"]),
+        unclosed_claims=int(row["unclosed_claims"]),
+        next_fetch_at=from_instant(row["next_fetch_at"]),
+        last_fetched_at=from_instant(row["last_fetched_at"]),
+        last_success_at=from_instant(row["last_success_at"]),
+        last_body_at=from_instant(row["last_body_at"]),
+        created_at=from_instant(row["created_at"]),
+        host_answered=bool(row["host_answered"]),
+        rhythm=tuple(filter(None, map(from_instant, _list(row["rhythm"])))),
+        ttl=_seconds(row["ttl"]),
+        skip_hours=frozenset(map(int, _list(row["skip_hours"]))),
+        skip_days=frozenset(map(int, _list(row["skip_days"]))),
+    )
+
+
+def compact(value: Any) -> str:
+    """JSON for a parameter: no blanks, and no escapes that would double Chinese and Japanese text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def seconds(value: timedelta | None) -> int | None:
+    """Whole seconds of a duration."""
+    return None if value is None else int(value.total_seconds())
+
+
+def _seconds(value: float | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)
+
+
+def _list(text: str | None) -> list[Any]:
+    return [] if text is None else list(json.loads(text))

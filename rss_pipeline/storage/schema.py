@@ -1,0 +1,102 @@
+"""Migrations: which there are, which a database has, and applying the missing ones.
+
+The statements themselves are the files of migrations/, one set for SQLite and D1 alike.
+"""
+
+import re
+import sqlite3
+from dataclasses import dataclass
+from importlib.resources import files
+
+from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError
+from rss_pipeline.storage.database import Database, Statement
+
+_LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (
+  version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    version: int
+    name: str
+    statements: tuple[str, ...]
+
+
+def migrations() -> list[Migration]:
+    """Every migration of this code, oldest first."""
+    found = []
+    for file in files("rss_pipeline.storage").joinpath("migrations").iterdir():
+        if match := re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name):
+            found.append(Migration(int(match[1]), file.name, tuple(split(file.read_text("utf-8")))))
+    return sorted(found, key=lambda migration: migration.version)
+
+
+def split(script: str) -> list[str]:
+    """A script's statements, without comment lines. D1's exec would split at newlines instead."""
+    statements: list[str] = []
+    pending = ""
+    for line in script.splitlines():
+        if not line.strip() or line.lstrip().startswith("--"):
+            continue
+        pending += line + "\n"
+        if sqlite3.complete_statement(pending):
+            statements.append(pending.strip().rstrip(";"))
+            pending = ""
+    if pending.strip():
+        raise ValueError(f"a migration ends inside a statement: {pending[:80]!r}")
+    return statements
+
+
+def schema_version(database: Database) -> int:
+    """The newest migration this database has; 0 for an empty database.
+
+    Raises:
+        DatabaseUnavailable: the database has tables but no ledger of ours, or is not there.
+    """
+    tables = {
+        row["name"] for row in database.query("SELECT name FROM sqlite_master WHERE type = 'table'").rows
+    }
+    if "schema_migrations" not in tables:
+        if "feeds" in tables:
+            raise DatabaseUnavailable("the database has a table `feeds` that is not ours; use another one")
+        return 0
+    rows = database.query("SELECT coalesce(max(version), 0) AS version FROM schema_migrations").rows
+    return int(rows[0]["version"])
+
+
+def migrate(database: Database) -> list[str]:
+    """Apply what is missing, one batch a migration; the names of those applied.
+
+    Raises:
+        DatabaseUnavailable: the database is ahead of this code.
+    """
+    known = migrations()
+    current = schema_version(database)
+    check_not_ahead(current, known)
+    applied = []
+    for migration in known:
+        if migration.version <= current:
+            continue
+        ledger = Statement(
+            "INSERT INTO schema_migrations (version, name, applied_at)"
+            " VALUES (?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))",
+            [migration.version, migration.name],
+        )
+        try:
+            database.batch([Statement(_LEDGER), *map(Statement, migration.statements), ledger])
+        except RssPipelineError:
+            # Another process may have been first; the whole batch of the second one rolls back.
+            if schema_version(database) < migration.version:
+                raise
+        else:
+            applied.append(migration.name)
+    return applied
+
+
+def check_not_ahead(current: int, known: list[Migration]) -> None:
+    """Raise DatabaseUnavailable where the database knows migrations that this code does not."""
+    newest = known[-1].version
+    if current > newest:
+        raise DatabaseUnavailable(
+            f"the database has schema {current}, this code knows {newest} at most: update rss_pipeline"
+        )

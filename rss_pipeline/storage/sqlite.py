@@ -1,0 +1,114 @@
+"""The embedded Database: one SQLite file in WAL mode.
+
+Only the connection, the binding and the mapping of errors; limits are in database.py, SQL elsewhere.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.storage.database import Result, Statement, Value, check_limits
+
+BUSY_TIMEOUT_SECONDS = 20.0
+OLDEST_SQLITE = (3, 35, 0)
+"""RETURNING."""
+
+DATA_ERRORS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
+
+
+class SqliteDatabase:
+    """A `Database` over one file, with one connection behind a lock.
+
+    `synchronous=NORMAL`: after a loss of power the newest transactions may be gone, but always a suffix of
+    them: items and the validators that would hide them go together, and the feeds are due again.
+    """
+
+    def __init__(self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise DatabaseUnavailable(
+                f"this Python carries SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed"
+            )
+        self.path = path
+        self._lock = threading.RLock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                path, timeout=busy_timeout, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute("PRAGMA foreign_keys=ON")
+        except (OSError, sqlite3.Error) as error:
+            raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
+
+    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
+        return self.batch([Statement(sql, params)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        if not statements:
+            raise ValueError("an empty batch")
+        for statement in statements:
+            check_limits(statement)
+        if len(statements) == 1 and _only_reads(statements[0].sql):
+            with self._lock:
+                return [self._execute(statements[0])]
+        with self._lock:
+            self._command("BEGIN IMMEDIATE")
+            try:
+                results = [self._execute(statement) for statement in statements]
+                self._command("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            return results
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def _command(self, sql: str) -> None:
+        try:
+            self._connection.execute(sql)
+        except sqlite3.Error as error:
+            raise self._unavailable(error, sql) from error
+
+    def _execute(self, statement: Statement) -> Result:
+        before = self._connection.total_changes
+        # D1 binds every number as a double; so do we, or `1` in a TEXT column would differ between stores.
+        params = [float(value) if isinstance(value, int) else value for value in statement.params]
+        try:
+            cursor = self._connection.execute(statement.sql, params)
+            names = [column[0] for column in cursor.description or ()]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in DATA_ERRORS:
+                raise StorageRejected(f"the database refused a value: {error}") from error
+            raise self._unavailable(error, statement.sql) from error
+        return Result(rows, self._connection.total_changes - before)
+
+    def _unavailable(self, error: sqlite3.Error, sql: str) -> DatabaseUnavailable:
+        name = getattr(error, "sqlite_errorname", type(error).__name__)
+        advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "see the message")
+        brief = " ".join(sql.split())[:200]
+        return DatabaseUnavailable(f"{self.path}: {error} ({name}): {advice}. Statement: {brief}")
+
+
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "another process holds the write lock; end it or wait",
+    sqlite3.SQLITE_LOCKED: "another connection holds a lock; end it or wait",
+    sqlite3.SQLITE_READONLY: "make the file and its folder writable",
+    sqlite3.SQLITE_FULL: "the disk is full; make room",
+    sqlite3.SQLITE_IOERR: "the disk failed a read or a write; check it and the room on it",
+    sqlite3.SQLITE_CANTOPEN: "check the path and its rights",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy",
+    sqlite3.SQLITE_NOTADB: "this is not a SQLite file; check RSS_PIPELINE_HOME",
+    sqlite3.SQLITE_ERROR: "schema and code may differ; run `rss-pipeline migrate`",
+}
+
+
+def _only_reads(sql: str) -> bool:
+    words = sql.split(None, 1)
+    return bool(words) and words[0].upper() == "SELECT"
