@@ -138,8 +138,14 @@ class Feed:
     consecutive_failures: int = 0
     unclosed_claims: int = 0
     """Claims, this one included, since the last one that ended in a close."""
+    backup_unsure: bool = False
+    """A run that claimed it failed before the close: its document may have a backup already."""
+    images_pending: bool = False
+    """Items of it were stored whose images were not looked for."""
     next_fetch_at: datetime | None = None
     last_fetched_at: datetime | None = None
+    last_visited_at: datetime | None = None
+    """The end of the last visit, whether or not the host answered."""
     last_success_at: datetime | None = None
     last_body_at: datetime | None = None
     """When a 200 with a document was last seen; long ago means nothing but 304 since."""
@@ -155,6 +161,11 @@ class Feed:
     skip_days: frozenset[int] = frozenset()
     """Weekdays, Monday 0, likewise (RSS skipDays)."""
 
+    @property
+    def was_interrupted(self) -> bool:
+        """An earlier claim never closed: backup, items or images may be there half."""
+        return self.backup_unsure or self.unclosed_claims > 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
@@ -164,6 +175,9 @@ class Pending:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenBack:
     """Claimed, not begun before the round's time was over; released, still due."""
+
+    reason: str | None = None
+    """Why its turn did not come, as the rest of a sentence: no time left, or a host that said 429."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +221,8 @@ class Failure:
     fetch_ms: int | None = None
     answered: bool = False
     """The host answered over HTTP, whatever it said."""
+    host: str | None = None
+    """Of the hop that failed: a redirect may have led away from the feed's own."""
     document_hash: str | None = None
     """Of the document that could not be parsed or stored."""
     body_bytes: int | None = None
@@ -222,7 +238,7 @@ class Document:
     """Bytes as served, content-decoded, not charset-decoded."""
     body_bytes: int
     content_hash: str
-    """Hex SHA-256 of the body, a NUL and the charset parameter of the Content-Type (lower case, or nothing)."""
+    """Hex SHA-256 of body, NUL and the Content-Type's charset parameter (lower case, or nothing)."""
     backup_key: str | None = None
     """Set once the document is in the object store."""
 
@@ -286,4 +302,13 @@ class NextVisit:
     """When a feed is due again and why, in a sentence with the inputs."""
 
     at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostHold:
+    """No request to this host before `until`."""
+
+    host: str
+    until: datetime
     reason: str

@@ -82,3 +82,13 @@ def describe_backup(info: ObjectInfo) -> Backup:
 def list_backups(store: ObjectStore, feed_id: str) -> Iterator[ObjectInfo]:
     """A feed's backups, oldest first."""
     return store.list(f"backups/{feed_id}/")
+
+
+def newest_same_backup(store: ObjectStore, feed_id: str, content_hash: str) -> Backup | None:
+    """The feed's newest backup where it is of the same bytes, else None: asked after a crash only."""
+    newest = max((info.key for info in list_backups(store, feed_id)), default=None)
+    info = None if newest is None else store.head(newest)
+    if info is None or METADATA_NAME not in info.metadata:
+        return None
+    known = describe_backup(info)
+    return known if known.content_hash == content_hash else None

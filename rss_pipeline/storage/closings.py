@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models import Failure, Feed, NextVisit, NotModified, Response, instant
+from rss_pipeline.collector.models import Failure, Feed, HostHold, NextVisit, NotModified, Response, instant
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import chunked
 from rss_pipeline.storage.rows import compact, seconds
@@ -39,15 +39,6 @@ class Failed:
     token: str
     outcome: Failure
     next: NextVisit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostHold:
-    """A pause a host asked for."""
-
-    host: str
-    until: datetime
-    reason: str
 
 
 def close_unchanged(database: Database, visits: Sequence[Unchanged], *, now: datetime) -> set[str]:
@@ -131,7 +122,8 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
     THEN {_V.format("facts")} ELSE last_change END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
-  lease_token = NULL, unclosed_claims = 0
+  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
 
@@ -164,7 +156,8 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
   last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
-  lease_token = NULL, unclosed_claims = 0
+  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
 
@@ -266,7 +259,7 @@ _STORED = f"""WITH fresh(n) AS (
   images_pending = CASE WHEN fresh.n > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
-  warning = NULL, lease_token = NULL, unclosed_claims = 0
+  warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM fresh, clock, v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
   RETURNING id, json_extract(last_change, '$.items_new') AS items_new"""

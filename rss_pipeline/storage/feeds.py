@@ -153,37 +153,56 @@ def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a feed that Dagster was not told of yet. `facts` is what the closing batch kept of it."""
+    """A feed's last change and what the closing batch kept of it, and where the feed stands now."""
 
     feed_id: str
     count: int
+    is_reported: bool
     facts: Row
     items_version: str | None
     url: str
     link: str | None
     next_fetch_at: str
     schedule_reason: str | None
+    last_visited_at: str | None
+    last_error_kind: str | None
+    last_error: str | None
 
 
-def unreported(database: Database, *, only: Sequence[str] | None = None) -> list[Change]:
+def unreported(database: Database) -> list[Change]:
     """Feeds whose change count is ahead of the reported one, oldest change first."""
-    where = "" if only is None else "AND id IN (SELECT value FROM json_each(?))"
+    return _changes(database, "change_count > reported_count", [])
+
+
+def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
+    """The last change of each of these feeds, reported or not; unknown ids are left out."""
+    found = _changes(database, "id IN (SELECT value FROM json_each(?))", [compact(list(ids))])
+    return {change.feed_id: change for change in found}
+
+
+def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
+    rows = database.query(
+        f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
+        schedule_reason, last_visited_at, last_error_kind, last_error
+        FROM feeds WHERE {where} ORDER BY changed_at, id""",
+        params,
+    ).rows
     return [
         Change(
             feed_id=row["id"],
             count=int(row["change_count"]),
+            is_reported=row["change_count"] <= row["reported_count"],
             facts=json.loads(row["last_change"] or "{}"),
             items_version=row["items_version"],
             url=row["url"],
             link=row["link"],
             next_fetch_at=row["next_fetch_at"],
             schedule_reason=row["schedule_reason"],
+            last_visited_at=row["last_visited_at"],
+            last_error_kind=row["last_error_kind"],
+            last_error=row["last_error"],
         )
-        for row in database.query(
-            f"""SELECT id, url, link, change_count, last_change, items_version, next_fetch_at, schedule_reason
-            FROM feeds WHERE change_count > reported_count {where} ORDER BY changed_at, id""",
-            [] if only is None else [compact(list(only))],
-        ).rows
+        for row in rows
     ]
 
 

@@ -1,7 +1,7 @@
 """The embedded ObjectStore: a folder.
 
-`objects/` holds the bodies under their keys, so that a person finds them; `metadata/` holds a JSON file for
-each; `incoming/` what is being written. A body appears by rename, last, when all its bytes are on the disk.
+The bodies lie under their keys, so that a person finds them; `.metadata/` holds a JSON file for each,
+`.incoming/` what is being written. A body appears by rename, last, when all its bytes are on the disk.
 """
 
 import fcntl
@@ -28,10 +28,10 @@ class FolderStore:
     """An `ObjectStore` in a folder of one machine; several processes may use it at once."""
 
     def __init__(self, root: Path) -> None:
-        self._bodies = root / "objects"
-        self._metadata = root / "metadata"
-        self._incoming = root / "incoming"
-        self._lock_path = root / "lock"
+        self._bodies = root
+        self._metadata = root / ".metadata"
+        self._incoming = root / ".incoming"
+        self._lock_path = root / ".lock"
         self._thread_lock = threading.Lock()
         with _faults(root):
             for folder in (self._bodies, self._metadata, self._incoming):
@@ -101,9 +101,7 @@ class FolderStore:
             start /= _file_name(segment)
         with _faults(start):
             found = sorted(
-                (unquote(path.relative_to(self._bodies).as_posix()), path)
-                for path in start.rglob("*")
-                if path.is_file()
+                (unquote(path.relative_to(self._bodies).as_posix()), path) for path in _files(start)
             )
             for key, path in found:
                 if key.startswith(prefix):
@@ -187,7 +185,19 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _file_name(segment: str) -> str:
-    return quote(segment, safe=_SAFE)
+    """Never begins with a dot: those names are the store's own."""
+    name = quote(segment, safe=_SAFE)
+    return "%2E" + name[1:] if name.startswith(".") else name
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.glob("*"):
+        if path.name.startswith("."):
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        else:
+            yield path
 
 
 @contextmanager

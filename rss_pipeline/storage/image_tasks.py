@@ -1,4 +1,4 @@
-"""The image_tasks table: which items' images are still to be looked for, and the tasks found.
+"""The image_tasks table: the items whose images are still to be looked for, and the tasks found.
 
 Finding images in HTML is the collector's (images.py).
 """
@@ -22,15 +22,6 @@ class ItemImages:
 
     item_id: str
     urls: tuple[str, ...]
-
-
-def feeds_with_pending(database: Database, ids: Sequence[str]) -> list[str]:
-    """Which of these feeds have items whose images were not looked for."""
-    rows = database.query(
-        "SELECT id FROM feeds WHERE images_pending = 1 AND id IN (SELECT value FROM json_each(?))",
-        [compact(list(ids))],
-    ).rows
-    return [row["id"] for row in rows]
 
 
 def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:

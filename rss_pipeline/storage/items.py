@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rss_pipeline.collector.models import Item, instant, item_id
+from rss_pipeline.collector.models import Enclosure, Item, instant, item_id
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -184,3 +184,23 @@ def item(database: Database, id: str) -> Row | None:
         [id, id + "~"],
     ).rows
     return rows[0] if len(rows) == 1 else None
+
+
+def rows_to_items(chunks: Iterable[RowChunk]) -> Iterator[tuple[str, Item]]:
+    """Item ids and as much of the items as finding images needs, back from insert-ready rows."""
+    for chunk in chunks:
+        rows = json.loads(chunk.text)
+        for row in [rows] if chunk.alone else rows:
+            yield row[0], image_source(dict(zip(COLUMNS, row, strict=True)))
+
+
+def image_source(row: Row) -> Item:
+    """Of a row of the items table, what finding images needs: content, enclosures, link and base."""
+    return Item(
+        guid="",
+        guid_source="guid",
+        link=row["link"],
+        content_html=row["content_html"],
+        base_url=row["base_url"],
+        enclosures=tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"])),
+    )

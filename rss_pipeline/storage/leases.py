@@ -27,6 +27,8 @@ _FREE = f"""registered = 1 AND enabled = 1
     AND host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)"""
 
 _DUE = "next_fetch_at <= ?"
+_UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ?)"
+_AMONG = "id IN (SELECT value FROM json_each(?))"
 _RANKED_FIRST = 5000
 _SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 
@@ -40,10 +42,11 @@ class Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotVisitedSince:
-    """Claim whatever had no visit since `since`, due or not, in backoff or not."""
+    """Claim whatever had no visit since `since`, due or not, in backoff or not; of `ids`, where given."""
 
     since: datetime
     now: datetime
+    ids: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +158,12 @@ def _wanting(wanted: Wanted) -> tuple[str, list[Value]]:
     match wanted:
         case Due(now=now):
             return _DUE, [instant(now)]
-        case NotVisitedSince(since=since):
-            return "(last_visited_at IS NULL OR last_visited_at < ?)", [instant(since)]
+        case NotVisitedSince(since=since, ids=None):
+            return _UNVISITED, [instant(since)]
+        case NotVisitedSince(since=since, ids=ids):
+            return f"{_UNVISITED} AND {_AMONG}", [instant(since), compact(list(ids or ()))]
         case Named(ids=ids):
-            return "id IN (SELECT value FROM json_each(?))", [compact(list(ids))]
+            return _AMONG, [compact(list(ids))]
 
 
 def renew(
@@ -190,6 +195,16 @@ def give_back(database: Database, token: str, ids: Sequence[str]) -> None:
     )
 
 
+def postpone(database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str) -> None:
+    """Release feeds whose visit says nothing of them (our own network was down), due again at `until`."""
+    database.query(
+        "UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),"
+        " next_fetch_at = ?, schedule_reason = ?"
+        " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
+        [instant(until), reason, token, compact(list(ids))],
+    )
+
+
 def end(database: Database, token: str, *, forgive: bool) -> None:
     """Drop a lease and release what it still holds.
 
@@ -200,7 +215,7 @@ def end(database: Database, token: str, *, forgive: bool) -> None:
     database.batch(
         [
             Statement(
-                f"""UPDATE feeds SET lease_token = NULL, unclosed_claims = {unclosed}
+                f"""UPDATE feeds SET lease_token = NULL, backup_unsure = 1, unclosed_claims = {unclosed}
                 WHERE lease_token = ?
                 AND id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))""",
                 [token, token],
@@ -263,3 +278,13 @@ def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[s
         [None, None, instant(now), compact(list(ids))],
     ).rows
     return {row["id"]: row for row in rows}
+
+
+def claimable(database: Database, wanted: Wanted) -> bool:
+    """Whether a claim would find any feed now."""
+    wanting, params = _wanting(wanted)
+    rows = database.query(
+        f"SELECT EXISTS (SELECT 1 FROM feeds WHERE {wanting} AND {_FREE}) AS found",
+        [*params, None, None, instant(wanted.now)],
+    ).rows
+    return bool(rows[0]["found"])

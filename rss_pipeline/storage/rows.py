@@ -14,7 +14,8 @@ FEED_COLUMNS = (
     "id, url, host, title, link, fetch_url, interval, item_key, images, allow_private, needs_access,"
     " last_etag, last_modified, validators_url, content_hash, failed_hash, last_error_kind, last_error,"
     " charset, language, consecutive_failures, unclosed_claims, next_fetch_at, last_fetched_at,"
-    " last_success_at, last_body_at, created_at, host_answered, rhythm, ttl, skip_hours, skip_days"
+    " last_visited_at, last_success_at, last_body_at, created_at, host_answered, rhythm, ttl,"
+    " skip_hours, skip_days, backup_unsure, images_pending"
 )
 
 
@@ -43,8 +44,11 @@ def feed_of(row: Row) -> Feed:
         language=row["language"],
         consecutive_failures=int(row["consecutive_failures"]),
         unclosed_claims=int(row["unclosed_claims"]),
+        backup_unsure=bool(row["backup_unsure"]),
+        images_pending=bool(row["images_pending"]),
         next_fetch_at=from_instant(row["next_fetch_at"]),
         last_fetched_at=from_instant(row["last_fetched_at"]),
+        last_visited_at=from_instant(row["last_visited_at"]),
         last_success_at=from_instant(row["last_success_at"]),
         last_body_at=from_instant(row["last_body_at"]),
         created_at=from_instant(row["created_at"]),

@@ -59,6 +59,10 @@ CREATE TABLE feeds (
   -- to search the items for it and items need no index of their own (each index is a row written in D1).
   images_pending INTEGER NOT NULL DEFAULT 0,
 
+  -- A claim ended without a close although the run could still write: the document may have its backup
+  -- already, which a claim that was merely lost shows by unclosed_claims.
+  backup_unsure INTEGER NOT NULL DEFAULT 0,
+
   lease_token TEXT,
   unclosed_claims INTEGER NOT NULL DEFAULT 0
 );

@@ -1,0 +1,85 @@
+# Needs make and Python 3.11 or newer; sets up everything else in .venv, and only when it is out of date.
+
+# The first of these that runs and is new enough; `make PYTHON=/path/to/python` names another.
+PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
+# Test processes at once; `make test WORKERS=8` on a larger machine.
+WORKERS ?= 2
+# `make test COVERAGE=` leaves it out and takes a third of the time.
+COVERAGE ?= --cov --cov-report=term:skip-covered
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test lint format soak bench clean
+
+help:
+	@echo "make run      set up, then the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); Ctrl-C ends it"
+	@echo "make test     formatting, lint, types, import rules, tests: what CI runs"
+	@echo "make lint     the same without the tests"
+	@echo "make format   put the code into its form"
+	@echo "make soak     the long form of the tests"
+	@echo "make bench    measure the speed claims of README.md"
+	@echo "make clean    remove .venv and caches; what was collected (var/) stays"
+
+run: $(VENV)/.runtime
+	@$(BIN)/rss-pipeline up
+
+test: lint
+	$(BIN)/pytest -m "not soak" -n $(WORKERS) $(COVERAGE)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+soak: $(VENV)/.dev
+	$(BIN)/pytest -m soak
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	find rss_pipeline rss_pipeline_tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A link to an interpreter that has gone counts as missing: after a system upgrade all is set up again.
+$(BIN)/python:
+	@command="import sys; sys.exit(sys.version_info < (3, 11))"; \
+	found=; \
+	for candidate in $(PYTHON); do \
+	  "$$candidate" -c "$$command" >/dev/null 2>&1 || continue; \
+	  found="$$candidate"; \
+	  "$$candidate" -c "import ensurepip, venv" >/dev/null 2>&1 || continue; \
+	  echo "Setting up $(VENV) with $$("$$candidate" --version)"; \
+	  exec "$$candidate" -m venv --clear $(VENV); \
+	done; \
+	if [ -n "$$found" ]; then \
+	  echo "$$found has no venv module; install it (on Debian and Ubuntu: the package python3-venv)." >&2; \
+	else \
+	  echo "No Python 3.11 or newer among: $(PYTHON). Install one, or name it: make PYTHON=/path/to/python" >&2; \
+	fi; \
+	exit 1
+
+$(VENV)/.runtime: $(INPUTS) $(BIN)/python
+	@echo "Installing rss_pipeline (once; a minute or two)"
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/.dev: $(INPUTS) $(BIN)/python
+	@echo "Installing rss_pipeline and its development tools (once; a minute or two)"
+	@$(PIP_INSTALL) -e ".[dev]"
+	@touch $(VENV)/.runtime $@
+
+$(VENV)/.bench: $(INPUTS) $(VENV)/.dev
+	@echo "Installing what the benchmarks compare with"
+	@$(PIP_INSTALL) -e ".[dev,bench]"
+	@touch $@

@@ -1,0 +1,238 @@
+"""The `rss-pipeline` command: what a person does from a terminal.
+
+What is printed is formed in console.py; Dagster is imported only where a command needs it, for that alone
+takes seconds.
+"""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from dotenv import load_dotenv
+
+from rss_pipeline import console
+from rss_pipeline.collector.models import utc_now
+from rss_pipeline.errors import RegistryError, RssPipelineError
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage import items, overview
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.schema import migrate as apply_migrations
+from rss_pipeline.storage.sqlite import SqliteDatabase
+
+
+class _Command(click.Group):
+    """Errors of this project are sentences, not tracebacks."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RssPipelineError as error:
+            console.complain(str(error))
+            ctx.exit(1)
+
+
+@click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="rss_pipeline")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Collect RSS and Atom feeds, and lose none of what was collected."""
+    load_dotenv(Path.cwd() / ".env")
+    ctx.obj = Settings.from_environ(os.environ, cwd=Path.cwd())
+    for sentence in ctx.obj.unknown:
+        console.complain(sentence)
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+yes = click.option("--yes", is_flag=True, help="Also where more than half of the feeds would go.")
+
+
+@contextmanager
+def _database(settings: Settings) -> Iterator[Database]:
+    database = SqliteDatabase(settings.database_path)
+    try:
+        apply_migrations(database)
+        yield database
+    finally:
+        database.close()
+
+
+@main.command()
+@yes
+@click.pass_obj
+def up(settings: Settings, yes: bool) -> None:
+    """Start the UI and the daemon: migrate, sync the registry, poll from then on."""
+    from rss_pipeline.orchestration.instance import open_instance
+
+    _check_port(settings.port)
+    with _database(settings) as database, open_instance(settings) as instance:
+        _sync(settings, database, instance, yes=yes)
+    workspace = Path.cwd() / "workspace.yaml"
+    where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
+    click.echo(f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C ends it.")
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(settings.port), *where]
+    os.execv(sys.executable, command)
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise click.ClickException(
+                f"port {port} is taken ({error.strerror}): end what uses it, or set RSS_PORT to another"
+            ) from error
+
+
+def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> bool:
+    """Sync the registry; False, and said so, where the file is refused."""
+    from rss_pipeline.orchestration.syncing import sync_registry
+
+    try:
+        synced = sync_registry(database, instance, settings, now=utc_now(), yes=yes)
+    except RegistryError as error:
+        console.complain(str(error))
+        return False
+    click.echo(f"{settings.feeds_file}: {synced}", err=True)
+    return True
+
+
+@main.command()
+@click.argument("feed", nargs=-1)
+@click.option("--all", "all_feeds", is_flag=True, help="Every feed, due or not; still conditional and paced.")
+@yes
+@as_json
+@click.pass_obj
+def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, as_json: bool) -> None:
+    """Poll in this process until nothing is due; FEED is an id, a URL or a part of one.
+
+    Exit code 1 where a feed failed, a store failed or feeds.yaml has mistakes.
+    """
+    from rss_pipeline.definitions import build_definitions
+    from rss_pipeline.orchestration.here import poll_here
+    from rss_pipeline.orchestration.instance import open_instance
+
+    with _database(settings) as database, open_instance(settings) as instance:
+        registry_is_fine = _sync(settings, database, instance, yes=yes)
+        ids = [_one_feed(database, text)["id"] for text in feed]
+        with console.PollProgress() as progress:
+            definitions = build_definitions(settings, progress=progress)
+            rounds = list(
+                poll_here(definitions, instance, database, clock=utc_now, feeds=ids, all_feeds=all_feeds)
+            )
+    result = console.PollResult.of(rounds)
+    click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
+    if not (registry_is_fine and result.is_fine):
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("feed", required=False)
+@click.option("--limit", default=50, show_default=True, help="Feeds to list at most; 0 for all.")
+@as_json
+@click.pass_obj
+def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> None:
+    """How the feeds do: health, next visit and why, what is stored and how much room it takes.
+
+    Exit code 1 where a feed has failed ten times in a row.
+    """
+    with _database(settings) as database:
+        whole = overview.overview(database, now=utc_now())
+        rows = overview.feed_health(database, limit=limit or None)
+        if feed is not None:
+            wanted = _one_feed(database, feed)["id"]
+            rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
+    disk = console.disk_use({"database": settings.database_path, "objects": settings.objects_path})
+    if as_json:
+        click.echo(json.dumps({**asdict(whole), "disk": disk, "feeds": rows}, ensure_ascii=False))
+    elif feed is not None:
+        console.show_fields(rows[0])
+    else:
+        console.show_status(whole, rows, disk)
+    if whole.failing_long:
+        sys.exit(1)
+
+
+@main.command(name="items")
+@click.argument("feed")
+@click.option("--limit", default=20, show_default=True, help="Items to list at most.")
+@as_json
+@click.pass_obj
+def items_(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
+    """List what was collected of FEED, newest first."""
+    with _database(settings) as database:
+        found = _one_feed(database, feed)
+        rows = items.newest(database, found["id"], limit=limit)
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+    else:
+        console.show_items(found, rows)
+
+
+@main.command()
+@click.argument("id")
+@click.option("--html", is_flag=True, help="Print its content alone, as HTML.")
+@as_json
+@click.pass_obj
+def item(settings: Settings, id: str, html: bool, as_json: bool) -> None:
+    """Show one item; ID may be the start of its id."""
+    with _database(settings) as database:
+        found = items.item(database, id)
+    if found is None:
+        raise click.ClickException(
+            f"no item, or more than one, has an id that begins with {id};"
+            " `rss-pipeline items FEED` lists them"
+        )
+    if html:
+        click.echo(found["content_html"] or "")
+    elif as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        console.show_fields(found)
+
+
+@main.command()
+@click.argument("feed")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def forget(settings: Settings, feed: str, yes: bool) -> None:
+    """Delete FEED's rows and partition key. Its backups and images stay in the object store."""
+    from rss_pipeline.orchestration.forgetting import forget_feed
+    from rss_pipeline.orchestration.instance import open_instance
+
+    with _database(settings) as database, open_instance(settings) as instance:
+        found = _one_feed(database, feed)
+        if not yes:
+            click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
+        gone = forget_feed(database, instance, found["id"])
+    click.echo(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+
+
+@main.command()
+@click.pass_obj
+def migrate(settings: Settings) -> None:
+    """Bring the database's schema up to date."""
+    database = SqliteDatabase(settings.database_path)
+    try:
+        applied = apply_migrations(database)
+    finally:
+        database.close()
+    click.echo(f"{settings.database_path}: {', '.join(applied) or 'already up to date'}")
+
+
+def _one_feed(database: Database, text: str) -> Row:
+    found = overview.find_feeds(database, text)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.ClickException(f"no feed matches {text!r}; `rss-pipeline status` lists them")
+    names = "\n".join(f"  {row['id']}  {row['url']}" for row in found)
+    raise click.ClickException(f"{text!r} matches several feeds; name one:\n{names}")

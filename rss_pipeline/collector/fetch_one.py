@@ -1,0 +1,221 @@
+"""One feed asked once: validators, redirects, credentials, and what the answer means.
+
+Not here: the round over many feeds (`fetch.py`), and whether a document is a feed (`parse.py`).
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+from rss_pipeline.collector.body import save_body
+from rss_pipeline.collector.headers import fresh_seconds, parse_retry_after
+from rss_pipeline.collector.hops import Hop, hop, redirected
+from rss_pipeline.collector.http import Answer, Client, FetchPolicy, access_headers
+from rss_pipeline.collector.models import (
+    Access,
+    Clock,
+    Document,
+    Failure,
+    FailureKind,
+    Feed,
+    GivenBack,
+    NotModified,
+    Response,
+)
+from rss_pipeline.collector.pacing import NotNow, Turns
+from rss_pipeline.collector.statuses import status_trouble
+from rss_pipeline.collector.trouble import Trouble
+
+STUCK_AFTER = timedelta(days=30)
+"""Nothing but 304 for so long, and one request goes without validators: stuck caches exist."""
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
+    {"html", "not_a_feed", "parse_timeout", "crashed", "storage_rejected"}
+)
+"""Kinds that a document's bytes cause. A time-out since then must not become the bytes' fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Redirect:
+    location: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _AskAgain:
+    """Without validators."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FeedVisit:
+    """One feed's way through its requests. `run` once."""
+
+    feed: Feed
+    access: Access
+    client: Client
+    turns: Turns
+    policy: FetchPolicy
+    spool: Path
+    clock: Clock
+    _spent: float = field(default=0.0, init=False)
+    _begun: bool = field(default=False, init=False)
+    _answered: bool = field(default=False, init=False)
+    _status: int | None = field(default=None, init=False)
+    _with_access: bool = field(default=False, init=False)
+    _host: str | None = field(default=None, init=False)
+
+    async def run(self) -> NotModified | Document | Failure | GivenBack:
+        """The outcome. Raises `InfrastructureError` only, where the spool cannot be written."""
+        try:
+            return await self._follow()
+        except NotNow as refusal:
+            return GivenBack(reason=str(refusal))
+        except Trouble as trouble:
+            return Failure(
+                kind=trouble.kind,
+                message=trouble.message,
+                status=self._status if trouble.status is None else trouble.status,
+                retry_after=trouble.retry_after,
+                fetched_at=self.clock(),
+                fetch_ms=self._milliseconds(),
+                answered=self._answered,
+                host=self._host,
+                document_hash=trouble.document_hash,
+                body_bytes=trouble.body_bytes,
+            )
+
+    async def _follow(self) -> NotModified | Document:
+        here = hop(self.feed.fetch_url or self.feed.url)
+        registered = hop(self.feed.url).origin
+        validators_url = here.url if self.feed.validators_url is None else self.feed.validators_url
+        may_be_conditional = not self._is_stuck()
+        seen = {here.url}
+        while True:
+            extra = access_headers(self.access) if here.origin == registered else []
+            self._with_access = bool(extra)
+            validators = self._validators() if may_be_conditional and here.url == validators_url else []
+            match await self._ask(here, [*extra, *validators], conditional=bool(validators)):
+                case _Redirect(location):
+                    here = redirected(here, location)
+                    if here.url in seen:
+                        raise Trouble("redirect", f"{here.host} redirects in a circle.")
+                    if len(seen) > self.policy.max_redirects:
+                        raise Trouble("redirect", f"More than {self.policy.max_redirects} redirects.")
+                    seen.add(here.url)
+                case _AskAgain():
+                    may_be_conditional = False
+                case outcome:
+                    return outcome
+
+    async def _ask(
+        self, here: Hop, headers: list[tuple[bytes, bytes]], *, conditional: bool
+    ) -> NotModified | Document | _Redirect | _AskAgain:
+        """One request in its turn, within what is left of the visit's time."""
+        async with self.turns.turn(here.host, begun=self._begun):
+            self._begun = True
+            self._answered, self._status = False, None
+            self._host = here.host
+            time = asyncio.get_running_loop().time
+            started = time()
+            try:
+                async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
+                    async with self.client.get(here, headers) as answer:
+                        self._answered, self._status = True, answer.status
+                        return await self._read(here, answer, started, conditional=conditional)
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise Trouble(
+                    "timeout", f"{here.host} gave no complete answer within {self.policy.deadline:g} s."
+                ) from None
+            finally:
+                self._spent += time() - started
+
+    async def _read(
+        self, here: Hop, answer: Answer, started: float, *, conditional: bool
+    ) -> NotModified | Document | _Redirect | _AskAgain:
+        now = self.clock()
+        if answer.status in _REDIRECTS:
+            return _Redirect(answer.head.first("location"))
+        if answer.status == 304 and conditional and self.feed.failed_hash is not None:
+            # The last document we saw was unreadable; whether it still stands, only its bytes tell.
+            return _AskAgain()
+        if answer.status == 304 and not conditional:
+            raise Trouble(
+                "unexpected_304",
+                f"{here.host} says 304 Not Modified although it was not asked whether; its cache is broken.",
+                status=304,
+            )
+        if answer.status not in {200, 304}:
+            retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
+            if answer.status == 429:
+                self.turns.hold(here.host, f"{here.host} answered 429 Too Many Requests in this round")
+            raise status_trouble(
+                answer.status, answer.head, retry_after=retry_after, with_access=self._with_access
+            )
+        response = Response(
+            status=answer.status,
+            requested_url=hop(self.feed.fetch_url or self.feed.url).url,
+            url=here.url,
+            fetched_at=now,
+            fetch_ms=self._milliseconds(since=started),
+            content_type=answer.head.first("content-type"),
+            etag=answer.head.first("etag"),
+            last_modified=answer.head.first("last-modified"),
+            max_age=fresh_seconds(answer.head, now=now),
+            conditional=conditional,
+        )
+        if answer.status == 304:
+            return NotModified(response=response)
+        return await self._receive(answer, response, started)
+
+    async def _receive(self, answer: Answer, response: Response, started: float) -> NotModified | Document:
+        """The body of a 200: new, the stored one, or the one that could not be read last time."""
+        path = self.spool / self.feed.id
+        keep = False
+        try:
+            body = await save_body(answer, path, policy=self.policy)
+            if body.content_hash == self.feed.content_hash:
+                return NotModified(response=response, body_bytes=body.size)
+            if body.content_hash == self.feed.failed_hash:
+                raise self._still_unreadable(body.content_hash, body.size)
+            keep = True
+            return Document(
+                response=replace(response, fetch_ms=self._milliseconds(since=started)),
+                path=path,
+                body_bytes=body.size,
+                content_hash=body.content_hash,
+            )
+        finally:
+            if not keep:
+                # What cannot be removed is the spool's trouble, and `save_body` has said so.
+                with suppress(OSError):
+                    path.unlink()
+
+    def _still_unreadable(self, document_hash: str, size: int) -> Trouble:
+        kind = self.feed.last_error_kind
+        said = f" ({self.feed.last_error})" if self.feed.last_error and kind in _DOCUMENT_KINDS else ""
+        return Trouble(
+            kind if kind in _DOCUMENT_KINDS else "not_a_feed",
+            f"This is the same document as last time, which could not be read{said}.",
+            status=200,
+            document_hash=document_hash,
+            body_bytes=size,
+        )
+
+    def _validators(self) -> list[tuple[bytes, bytes]]:
+        """Byte for byte as they were received: Latin-1, as `Head` gave them (RFC 9110 13.1.2, 13.1.3)."""
+        pairs = (("If-None-Match", self.feed.last_etag), ("If-Modified-Since", self.feed.last_modified))
+        return [(name.encode(), value.encode("latin-1", "replace")) for name, value in pairs if value]
+
+    def _is_stuck(self) -> bool:
+        last = self.feed.last_body_at
+        return last is not None and self.clock() - last >= STUCK_AFTER
+
+    def _milliseconds(self, *, since: float | None = None) -> int:
+        """Time spent on requests so far; waiting for a turn is not counted."""
+        running = 0.0 if since is None else asyncio.get_running_loop().time() - since
+        return round((self._spent + running) * 1000)

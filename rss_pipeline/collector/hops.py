@@ -1,0 +1,96 @@
+"""One hop of a visit: an http(s) URL taken apart, and where a redirect leads.
+
+No I/O. This is the one place where a hop is checked before anything is sent to it.
+"""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import urljoin
+
+import httpx
+
+from rss_pipeline.collector.trouble import Trouble, bad_host
+
+_PORTS = {"http": 80, "https": 443}
+
+_HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]+")
+"""Labels of a name (RFC 1035 2.3.4; underscores are met in the wild), or an IPv6 address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """A URL that may be asked."""
+
+    url: str
+    """As it was given, without userinfo and fragment."""
+    scheme: str
+    host: str
+    """As it is resolved: lower case, IDNA. What pacing and holds go by."""
+    port: int
+    target: bytes = field(repr=False)
+    """Path and query exactly as given; only what HTTP cannot carry is percent-encoded."""
+    address: httpx.URL = field(repr=False, compare=False)
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        return (self.scheme, self.host, self.port)
+
+
+def hop(url: str) -> Hop:
+    """Take a URL apart. Raises `Trouble` of kind bad_url, whose text repeats no more than the host."""
+    match = re.fullmatch(
+        r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#\\]*)((?:[/?][^#]*)?)(?:#.*)?)?", url, re.DOTALL
+    )
+    if match is None:
+        raise Trouble("bad_url", "This is no absolute URL; write http://... or https://... in feeds.yaml.")
+    scheme, authority, target = match[1].lower(), match[2] or "", match[3] or ""
+    if scheme not in _PORTS:
+        raise Trouble("bad_url", f"{scheme}: is not asked for; only http:// and https:// are.")
+    authority = authority.rpartition("@")[2]
+    try:
+        address = httpx.URL(f"{scheme}://{authority}/")
+        host = address.raw_host.decode("ascii")
+        port = _PORTS[scheme] if address.port is None else address.port
+    except (httpx.InvalidURL, ValueError):
+        raise bad_host(authority) from None
+    if not _HOST.fullmatch(host) or len(host) > 253 or not 0 < port < 65_536:
+        raise bad_host(authority)
+    if not target.startswith("/"):
+        target = f"/{target}"
+    return Hop(
+        url=f"{match[1]}://{authority}{match[3] or ''}",
+        scheme=scheme,
+        host=host,
+        port=port,
+        target=_encoded(target.encode("utf-8", "surrogatepass")),
+        address=address,
+    )
+
+
+def redirected(here: Hop, location: str | None) -> Hop:
+    """Where a Location leads from `here` (RFC 9110 10.2.2). Userinfo in it is dropped unread.
+
+    `location` is Latin-1 text, byte for byte. Raises `Trouble`: redirect, or bad_url for its scheme.
+    """
+    raw = (location or "").strip().encode("latin-1", "replace")
+    if not raw:
+        raise Trouble("redirect", f"{here.host} redirects without saying where to.")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = _encoded(raw).decode("ascii")
+    try:
+        url = urljoin(here.url, text)
+    except ValueError:
+        raise Trouble("redirect", f"{here.host} redirects to something that is no URL.") from None
+    scheme = url.partition(":")[0].lower()
+    try:
+        return hop(url)
+    except Trouble as trouble:
+        if scheme in _PORTS:
+            raise Trouble("redirect", f"{here.host} redirects to something that is no URL.") from None
+        raise Trouble("bad_url", f"{here.host} redirects elsewhere: {trouble.message}") from None
+
+
+def _encoded(target: bytes) -> bytes:
+    return b"".join(bytes([b]) if 0x20 < b < 0x7F else b"%%%02X" % b for b in target)

@@ -1,0 +1,59 @@
+"""A published reference to an absolute URL.
+
+No request is made and no address is judged here; that is `collector.http`.
+"""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_WEB = ("http", "https")
+# A reader that shows the link would run it.
+_ACTIVE = ("javascript", "vbscript", "data")
+_UNSEEN = re.compile(r"[\t\r\n]")
+
+
+def web_base(url: str | None) -> str | None:
+    """`url` as a base for other references: without userinfo; None if it is no absolute http(s) URL."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return None
+    if parts.scheme not in _WEB or not parts.hostname:
+        return None
+    # A password in the base would otherwise be inherited by every reference, and stored with it.
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
+    """`reference` as an absolute URL, resolved against the first usable of `bases`.
+
+    None for an empty one, for one that runs code, and for one that cannot be resolved: `urljoin` raises
+    on some (`http://[`), and one bad URL must not cost an item. Other schemes (magnet:) are kept.
+    """
+    text = _UNSEEN.sub("", (reference or "").strip()).replace(" ", "%20")
+    if not text:
+        return None
+    scheme = _SCHEME.match(text)
+    try:
+        if scheme is None or (scheme[1].lower() in _WEB and not text[scheme.end() :].startswith("//")):
+            base = next((usable for each in bases if (usable := web_base(each))), None)
+            if base is None:
+                base = "https:" if text.startswith("//") else None
+            if base is None:
+                return None
+            text = urljoin(base, text)
+        parts = urlsplit(text)
+        if parts.scheme in _ACTIVE or not parts.scheme or (parts.scheme in _WEB and not parts.hostname):
+            return None
+    except ValueError:
+        return None
+    return text
+
+
+def is_web(url: str) -> bool:
+    """Whether `url` is an absolute http(s) URL with a host."""
+    return web_base(url) is not None

@@ -1,0 +1,235 @@
+"""When a feed is due again, and why, in a sentence with the inputs. Pure functions.
+
+Not here: what is due now (the claim), and the memory of holds (the hosts table).
+"""
+
+import hashlib
+import itertools
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models import (
+    NETWORK_KINDS,
+    Document,
+    Failure,
+    Feed,
+    GivenBack,
+    HostHold,
+    NextVisit,
+    NotModified,
+)
+
+LONGEST = timedelta(hours=24)
+
+AUTO_SHORTEST = timedelta(minutes=15)
+AUTO_LONGEST_ALIVE = timedelta(hours=2)
+AUTO_UNKNOWN = timedelta(hours=1)
+SILENT_AFTER = timedelta(days=14)
+
+FIRST_BACKOFF = timedelta(minutes=30)
+CHALLENGE_BACKOFF = timedelta(hours=6)
+OUTAGE_PAUSE = timedelta(minutes=5)
+OUTAGE_HOSTS = 3
+
+LONGEST_HOLD = timedelta(hours=1)
+BARE_429_HOLD = timedelta(minutes=15)
+
+SPREAD_PER_CENT = 3
+
+
+def next_after_success(
+    feed: Feed,
+    *,
+    now: datetime,
+    max_age: int | None,
+    ttl: timedelta | None,
+    rhythm: Sequence[datetime],
+    skip_hours: frozenset[int],
+    skip_days: frozenset[int],
+) -> NextVisit:
+    """After a document was stored; the inputs but `feed` are that document's and its answer's.
+
+    `max_age` in seconds. Never more than 24 h away, and, short of that, never sooner than the server
+    asks; RSS 2.0's skipHours and skipDays (UTC) move it to the first hour that is allowed.
+    """
+    own, reasons = _own_interval(feed, now=now, rhythm=rhythm)
+    asked = timedelta(0)
+    for name, wish in (("max-age", _seconds(max_age)), ("ttl", ttl)):
+        if wish is not None and wish > own:
+            reasons.append(f"the server asks {name} {duration(wish)}")
+            asked = max(asked, wish)
+    base = max(own, asked)
+    if base > LONGEST:
+        reasons.append(f"at most {duration(LONGEST)}")
+        base = LONGEST
+    per_cent = _spread_per_cent(feed.id)
+    if asked > own:
+        per_cent = abs(per_cent)  # to come earlier than was asked would be to ignore it
+    delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
+    if delay != base:
+        reasons.append(f"spread {per_cent:+.1f} %")
+    at = _allowed(now + delay, feed.id, skip_hours=skip_hours, skip_days=skip_days)
+    if at != now + delay:
+        reasons.append("skipHours/skipDays of the feed")
+        if at > now + LONGEST:
+            reasons.append(f"at most {duration(LONGEST)}")
+            at = now + LONGEST
+    return NextVisit(at=at, reason="; ".join(reasons))
+
+
+def next_after_not_modified(feed: Feed, *, now: datetime, max_age: int | None) -> NextVisit:
+    """After a 304 or the same bytes: the stored document's rhythm and wishes still stand."""
+    return next_after_success(
+        feed,
+        now=now,
+        max_age=max_age,
+        ttl=feed.ttl,
+        rhythm=feed.rhythm,
+        skip_hours=feed.skip_hours,
+        skip_days=feed.skip_days,
+    )
+
+
+def next_after_failure(feed: Feed, failure: Failure, *, now: datetime) -> NextVisit:
+    """Failure n in a row: 30 min * 2^(n-1), at most 24 h, at least Retry-After. Exact, not spread.
+
+    410 waits a day; a challenge at least 6 h.
+    """
+    count = feed.consecutive_failures + 1
+    # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
+    delay = min(FIRST_BACKOFF * 2 ** min(count - 1, 6), LONGEST)
+    reasons = [f"failure {count} in a row ({failure.kind}): {duration(delay)}"]
+    if failure.kind == "gone":
+        delay = LONGEST
+        reasons.append(f"410 Gone waits {duration(LONGEST)}")
+    elif failure.kind == "challenge" and delay < CHALLENGE_BACKOFF:
+        delay = CHALLENGE_BACKOFF
+        reasons.append(f"a challenge waits at least {duration(CHALLENGE_BACKOFF)}")
+    asked = _seconds(failure.retry_after)
+    if asked is not None and asked > delay:
+        delay = min(asked, LONGEST)
+        reasons.append(f"the server asks Retry-After {duration(delay)}")
+    return NextVisit(at=now + delay, reason="; ".join(reasons))
+
+
+def next_after_our_outage(now: datetime) -> NextVisit:
+    """After a round in which our own network was down. The failure is not the feed's and not counted."""
+    return NextVisit(at=now + OUTAGE_PAUSE, reason=f"our network was down: {duration(OUTAGE_PAUSE)}")
+
+
+def our_network_is_down(
+    outcomes: Sequence[tuple[Feed, NotModified | Document | Failure | GivenBack]],
+) -> bool:
+    """Whether a round says more about us than about the feeds.
+
+    So it is where every visit failed in the network and three hosts among them had answered the time
+    before: hosts that were dead then prove nothing.
+    """
+    visited = [(feed, outcome) for feed, outcome in outcomes if not isinstance(outcome, GivenBack)]
+    if not all(isinstance(outcome, Failure) and outcome.kind in NETWORK_KINDS for _, outcome in visited):
+        return False
+    return len({feed.host for feed, _ in visited if feed.host_answered}) >= OUTAGE_HOSTS
+
+
+def host_hold(failure: Failure, *, host: str, now: datetime) -> HostHold | None:
+    """The pause that a 429 asks for its whole host: Retry-After, at most 1 h; 15 min where it says none.
+
+    The host is the one that answered, which a redirect may have made another than the feed's, `host`.
+    """
+    if failure.status != 429:
+        return None
+    asked = _seconds(failure.retry_after)
+    if not asked:
+        pause, said = BARE_429_HOLD, "without Retry-After"
+    else:
+        pause, said = min(asked, LONGEST_HOLD), f"with Retry-After {duration(asked)}"
+    return HostHold(
+        host=failure.host or host,
+        until=now + pause,
+        reason=f"429 Too Many Requests {said}: held for {duration(pause)}",
+    )
+
+
+def duration(value: timedelta) -> str:
+    """`45 s`, `1 h 30 min`, `14 d`: the two largest units, smaller ones cut."""
+    left = int(value.total_seconds())
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        # A day and less reads as hours: "24 h" is how the rules are written.
+        if unit == "d" and left < 2 * size:
+            continue
+        number, left = divmod(left, size)
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def usual_gap(rhythm: Sequence[datetime], *, now: datetime) -> timedelta | None:
+    """The median time between publications, or None for fewer than two.
+
+    Items less than 15 min apart count as one publication: a day's batch of ten is a daily feed. Dates
+    in the future are announcements and prove no rhythm.
+    """
+    times: list[datetime] = []
+    for time in sorted(time for time in rhythm if time <= now):
+        if not times or time - times[-1] >= AUTO_SHORTEST:
+            times.append(time)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    if not gaps:
+        return None
+    return timedelta(seconds=statistics.median(gap.total_seconds() for gap in gaps))
+
+
+def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> tuple[timedelta, list[str]]:
+    if feed.interval is not None:
+        return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
+    gap = usual_gap(rhythm, now=now)
+    if gap is None:
+        interval = AUTO_UNKNOWN
+        reasons = [f"auto: no rhythm known yet, so {duration(interval)}"]
+    else:
+        half = gap / 2
+        interval = min(max(half, AUTO_SHORTEST), AUTO_LONGEST_ALIVE)
+        reasons = [f"auto: half the usual gap of {duration(gap)} between items is {duration(half)}"]
+        if interval > half:
+            reasons.append(f"at least {duration(AUTO_SHORTEST)}")
+        elif interval < half:
+            reasons.append(f"at most {duration(AUTO_LONGEST_ALIVE)}")
+    newest = max((time for time in rhythm if time <= now), default=None)
+    if newest is not None and now - newest >= SILENT_AFTER:
+        silence = now - newest
+        interval = min(max(interval, AUTO_LONGEST_ALIVE * (silence / SILENT_AFTER)), LONGEST)
+        reasons.append(f"silent for {silence.days} d: {duration(interval)}")
+    return interval, reasons
+
+
+def _spread_per_cent(feed_id: str) -> float:
+    """-3.0 to 3.0 in tenths, always the same for a feed: neighbours drift apart and stay apart."""
+    steps = 10 * SPREAD_PER_CENT
+    number = int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[:4], "big")
+    return (number % (2 * steps + 1) - steps) / 10
+
+
+def _allowed(
+    at: datetime, feed_id: str, *, skip_hours: frozenset[int], skip_days: frozenset[int]
+) -> datetime:
+    """`at`, or a minute in the first hour after it that is not to be skipped."""
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    for ahead in range(24 * 7):
+        candidate = hour + timedelta(hours=ahead)
+        if candidate.hour not in skip_hours and candidate.weekday() not in skip_days:
+            if ahead == 0:
+                return at
+            # Not all of them at the full hour.
+            minute = int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[4:6], "big") % 10
+            return candidate + timedelta(minutes=minute)
+    return at  # every hour of the week is to be skipped: such a wish is a mistake
+
+
+def _seconds(value: int | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)
+
+
+def _whole(value: timedelta) -> timedelta:
+    return timedelta(seconds=round(value.total_seconds()))

@@ -1,0 +1,138 @@
+"""A feed's trouble on its way up inside a visit, and the network's exceptions read as such trouble.
+
+Not the value that leaves the collector (`models.Failure`), and not our own infrastructure's errors.
+A sentence names hosts only: a path or a query may carry a secret.
+"""
+
+import socket
+import ssl
+from collections.abc import Iterator
+
+import anyio
+import httpx
+
+from rss_pipeline.collector.models import FailureKind
+
+
+class Trouble(Exception):
+    """Ends a visit: the kind, the sentence, and what the failure should say beyond them."""
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: int | None = None,
+        document_hash: str | None = None,
+        body_bytes: int | None = None,
+    ) -> None:
+        self.kind: FailureKind = kind
+        self.message = message
+        self.status = status
+        self.retry_after = retry_after
+        self.document_hash = document_hash
+        self.body_bytes = body_bytes
+        super().__init__(kind, message)
+
+
+_NOT_ABOUT_TLS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError, ssl.SSLSyscallError)
+"""A time-out and a closed connection leave these behind them."""
+
+
+def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> Trouble:
+    """What kept a request to `host` from being answered, for any exception that asking raised."""
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Trouble("tls", _certificate(cause, host))
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _NOT_ABOUT_TLS):
+            said = (cause.reason or "no reason given").replace("_", " ").lower()
+            return Trouble(
+                "tls", f"{host} and we cannot agree on TLS: {said}. Try http:// or ask the publisher."
+            )
+        if isinstance(cause, socket.gaierror):
+            return Trouble("dns", _name(cause, host))
+    match error:
+        case httpx.ConnectTimeout():
+            return Trouble("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
+        case httpx.ProxyError():
+            return Trouble("connect", f"The outbound proxy made no connection to {host}: check its setting.")
+        case httpx.LocalProtocolError():
+            # Its text quotes the header, and that may be a password.
+            return Trouble(
+                "bad_url",
+                f"The request to {host} cannot be written: a header set for this feed in feeds.yaml "
+                "holds a line break or another character that HTTP does not allow.",
+            )
+        case httpx.RemoteProtocolError():
+            return Trouble("connect", f"{host} closed the connection or did not answer in HTTP.")
+        case httpx.UnsupportedProtocol():
+            return bad_host(host)
+        case httpx.TransportError() | OSError() | anyio.BrokenResourceError() | anyio.ClosedResourceError():
+            return Trouble("connect", f"No connection to {host}: {_system(error)}.")
+        case httpx.InvalidURL() | httpx.StreamError() | ValueError():
+            return bad_host(host)
+        case _:
+            return Trouble("connect", f"The answer of {host} could not be read ({type(error).__name__}).")
+
+
+def body_trouble(host: str) -> Trouble:
+    """Whatever cut an answer's body short; the deadline is the visit's own."""
+    return Trouble(
+        "truncated", f"{host} ended the connection before the document was complete; it is asked for again."
+    )
+
+
+def bad_host(host: str) -> Trouble:
+    return Trouble("bad_url", f"{host!r} is no host name that can be asked; check the URL in feeds.yaml.")
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all behind it. httpcore raises `from None`, so the context counts as well."""
+    waiting: list[BaseException | None] = [error]
+    met: set[int] = set()
+    while waiting:
+        cause = waiting.pop()
+        if cause is None or id(cause) in met:
+            continue
+        met.add(id(cause))
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):
+            waiting.extend(cause.exceptions)
+        waiting += [cause.__context__, cause.__cause__]
+
+
+def _system(error: Exception) -> str:
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.errno is not None and cause.strerror:
+            # asyncio writes the address into strerror: "Connect call failed ('192.0.2.1', 80)".
+            refused = isinstance(cause, ConnectionRefusedError)
+            return "connection refused" if refused else cause.strerror.lower()
+    return "the host closed it or cannot be reached"
+
+
+def _name(error: socket.gaierror, host: str) -> str:
+    if error.errno == socket.EAI_AGAIN:
+        return f"The name server gave no answer for {host}; if this lasts, check this machine's DNS."
+    return f"The name {host} does not resolve: check its spelling in feeds.yaml, or the site is gone."
+
+
+# X509_V_ERR_* of OpenSSL's x509_vfy.h.
+_EXPIRED, _NOT_YET_VALID = 10, 9
+_WRONG_NAME = frozenset({62, 64})
+_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21, 27})
+
+
+def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+    match error.verify_code:
+        case code if code == _EXPIRED:
+            why = "has expired; the publisher has to renew it"
+        case code if code == _NOT_YET_VALID:
+            why = "is not valid yet; check this machine's clock"
+        case code if code in _WRONG_NAME:
+            why = "is for another name (wrong name); check the host in feeds.yaml"
+        case code if code in _UNKNOWN_AUTHORITY:
+            why = "is signed by an unknown authority (self-signed, or its chain is incomplete)"
+        case _:
+            why = f"is not accepted: {error.verify_message}"
+    return f"The TLS certificate of {host} {why}."

@@ -1,0 +1,66 @@
+"""The XML namespaces feeds use, and the short names our readers know them by.
+
+Only names; the reading is in `collector.xmlfeed`.
+"""
+
+from collections.abc import Mapping
+
+XML = "http://www.w3.org/XML/1998/namespace"
+XHTML = "http://www.w3.org/1999/xhtml"
+ATOM_10 = "http://www.w3.org/2005/Atom"
+ATOM_03 = "http://purl.org/atom/ns#"
+
+NAMESPACES: Mapping[str, str] = {
+    "content": "http://purl.org/rss/1.0/modules/content/",
+    "dc": "http://purl.org/dc/elements/1.1/",
+    "dcterms": "http://purl.org/dc/terms/",
+    "atom": ATOM_10,
+    "itunes": "http://www.itunes.com/dtds/podcast-1.0.dtd",
+    "media": "http://search.yahoo.com/mrss/",
+    "sy": "http://purl.org/rss/1.0/modules/syndication/",
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "xhtml": XHTML,
+}
+"""By the prefix that a document means when it forgets to declare it."""
+
+_SPELLINGS: Mapping[str, str] = {
+    "purl.org/rss/1.0/modules/content": "content:",
+    "purl.org/dc/elements/1.1": "dc:",
+    "purl.org/dc/elements/1.0": "dc:",
+    "purl.org/dc/terms": "dcterms:",
+    "www.w3.org/2005/atom": "atom:",
+    "purl.org/atom/ns": "atom:",
+    "www.itunes.com/dtds/podcast-1.0.dtd": "itunes:",
+    "search.yahoo.com/mrss": "media:",
+    "purl.org/rss/1.0/modules/syndication": "sy:",
+    "www.w3.org/1999/02/22-rdf-syntax-ns": "rdf:",
+    "www.w3.org/1999/xhtml": "xhtml:",
+    "www.w3.org/xml/1998/namespace": "xml:",
+    "purl.org/rss/1.0": "",
+    "my.netscape.com/rdf/simple/0.9": "",
+    "channel.netscape.com/rdf/simple/0.9": "",
+    "my.netscape.com/publish/formats/rss-0.91.dtd": "",
+    "purl.org/net/rss1.1": "",
+    "backend.userland.com/rss": "",
+    "backend.userland.com/rss2": "",
+    "backend.userland.com/rss191": "",
+    "backend.userland.com/rss091": "",
+    "blogs.law.harvard.edu/tech/rss": "",
+    "cyber.law.harvard.edu/rss": "",
+    "cyber.law.harvard.edu/rss/rss.html": "",
+}
+
+
+def short_name(tag: str, own: str) -> str:
+    """`{uri}local` as `prefix:local`; bare for the document's own vocabulary, whose namespace is `own`.
+
+    Namespaces are compared without case, scheme and closing slash: publishers vary all three. An unknown
+    one stays as it is.
+    """
+    if not tag.startswith("{"):
+        return tag
+    uri, _, local = tag[1:].partition("}")
+    if uri == own:
+        return local
+    prefix = _SPELLINGS.get(uri.strip().lower().partition("://")[2].rstrip("/#"))
+    return tag if prefix is None else prefix + local

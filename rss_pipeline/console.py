@@ -1,0 +1,227 @@
+"""What the command prints: the progress bar of a poll, its summary, tables of feeds and items.
+
+Nothing is read from the stores here, but for the size of files.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.overview import Overview
+
+if TYPE_CHECKING:
+    from rss_pipeline.orchestration.here import Round
+
+_DISK_SECONDS = 0.3
+_FAILURES_SHOWN = 40
+
+
+def complain(sentence: str) -> None:
+    """To the error stream, so that `--json` stays JSON."""
+    Console(stderr=True, highlight=False).print(Text(sentence, style="red"), soft_wrap=True)
+
+
+class PollProgress:
+    """A bar a step on a terminal, nothing elsewhere. Implements `orchestration.visiting.Progress`."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description:<15}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def begin(self, step: str, total: int) -> None:
+        if step not in self._tasks:
+            self._tasks[step] = self._bars.add_task(step.replace("_", " "), total=0)
+        task = self._bars.tasks[self._bars.task_ids.index(self._tasks[step])]
+        self._bars.update(self._tasks[step], total=(task.total or 0) + total)
+
+    def advance(self, step: str) -> None:
+        self._bars.advance(self._tasks[step])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollResult:
+    """What a poll's rounds came to."""
+
+    counts: Mapping[str, int]
+    failures: Sequence[tuple[str, str, str]]
+    """Feed id, kind and sentence."""
+    errors: Sequence[str]
+    runs: Sequence[str]
+
+    @classmethod
+    def of(cls, rounds: "Sequence[Round]") -> Self:
+        from rss_pipeline.orchestration.reporting import failures, summary
+
+        visits = [visit for round_ in rounds for visit in round_.visits]
+        return cls(
+            counts=summary(visits),
+            failures=failures(visits),
+            errors=[round_.error for round_ in rounds if round_.error is not None],
+            runs=[round_.run_id for round_ in rounds],
+        )
+
+    @property
+    def is_fine(self) -> bool:
+        return not (self.failures or self.errors)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.counts,
+            "failures": [dict(zip(("feed", "kind", "message"), row, strict=True)) for row in self.failures],
+            "errors": list(self.errors),
+            "runs": list(self.runs),
+        }
+
+    def as_text(self) -> str:
+        """The summary, then a table of the failures, then what failed a run."""
+        console = Console(highlight=False)
+        with console.capture() as captured:
+            visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
+            if visited == 0 and not self.errors:
+                console.print("Nothing was due.")
+            else:
+                console.print(
+                    f"{visited} feeds visited: {self.counts['stored']} with a new document,"
+                    f" {self.counts['unchanged']} unchanged, {self.counts['failed']} failed;"
+                    f" {self.counts['items_new']} new items."
+                )
+            if self.failures:
+                table = _table("feed", "kind", "what happened")
+                for feed, kind, message in self.failures[:_FAILURES_SHOWN]:
+                    table.add_row(feed, kind, message)
+                console.print(table)
+                if len(self.failures) > _FAILURES_SHOWN:
+                    console.print(f"... and {len(self.failures) - _FAILURES_SHOWN} more; --json has them all")
+            for error in self.errors:
+                console.print(Text(f"The run failed: {error}", style="red"), soft_wrap=True)
+        return captured.get().rstrip()
+
+
+def disk_use(paths: Mapping[str, Path]) -> dict[str, dict[str, int | bool]]:
+    """Bytes below each path; `complete` is false where counting was stopped after a third of a second."""
+    return dict(zip(paths, map(_size, paths.values()), strict=True))
+
+
+def _size(path: Path) -> dict[str, int | bool]:
+    until = time.monotonic() + _DISK_SECONDS
+    if path.is_file():
+        beside = [path, path.with_name(path.name + "-wal")]
+        return {"bytes": sum(p.stat().st_size for p in beside if p.exists()), "complete": True}
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:
+                continue
+        if time.monotonic() > until:
+            return {"bytes": total, "complete": False}
+    return {"bytes": total, "complete": True}
+
+
+def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping[str, int | bool]]) -> None:
+    """The counts, then a line a feed."""
+    console = Console(highlight=False)
+    console.print(
+        f"{whole.registered} feeds scheduled, {whole.due} due, {whole.failing} failing"
+        f" ({whole.failing_long} ten times or more), {whole.disabled} disabled,"
+        f" {whole.unregistered} no longer in feeds.yaml"
+    )
+    tasks = ", ".join(f"{count:,} {name}" for name, count in sorted(whole.image_tasks.items())) or "none"
+    room = ", ".join(
+        f"{name} {'' if size['complete'] else 'at least '}{int(size['bytes']) / 1e6:,.1f} MB"
+        for name, size in disk.items()
+    )
+    console.print(f"{whole.items:,} items; images: {tasks}; {room}")
+    if whole.next_fetch_at:
+        console.print(f"next visit at {whole.next_fetch_at}")
+    if not rows:
+        console.print("No feeds yet: list some in feeds.yaml and run `rss-pipeline poll`.")
+        return
+    table = _table("feed", "items", "state", "next visit", "why then")
+    for row in rows:
+        table.add_row(
+            row["title"] or row["id"],
+            f"{int(row['items']):,}",
+            _state(row),
+            row["next_fetch_at"] if row["registered"] and row["enabled"] else "-",
+            row["schedule_reason"] or "new",
+        )
+    console.print(table)
+
+
+def _state(row: Row) -> Text:
+    if not row["registered"]:
+        return Text("not in feeds.yaml", style="dim")
+    if not row["enabled"]:
+        return Text("disabled", style="dim")
+    if row["consecutive_failures"]:
+        sentence = (
+            f"failed {int(row['consecutive_failures'])}x, {row['last_error_kind']}: {row['last_error']}"
+        )
+        return Text(sentence, style="red")
+    if row["warning"]:
+        return Text(row["warning"], style="yellow")
+    return Text("never visited" if row["last_fetched_at"] is None else "ok", style="green")
+
+
+def show_items(feed: Row, rows: Sequence[Row]) -> None:
+    """A line an item."""
+    console = Console(highlight=False)
+    console.print(Text(f"{feed['title'] or feed['id']}  {feed['url']}"))
+    if not rows:
+        console.print("Nothing was collected yet.")
+        return
+    table = _table("id", "published", "title", "characters")
+    for row in rows:
+        published = row["pub_date"] + ("" if row["pub_date_source"] == "feed" else " (fetched)")
+        table.add_row(
+            row["id"][:12], published, row["title"] or row["link"] or row["guid"],
+            f"{int(row['content_characters'] or 0):,}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def show_fields(row: Row) -> None:
+    """Name and value of each column that has one."""
+    console = Console(highlight=False)
+    for name, value in row.items():
+        if value is not None:
+            shown = int(value) if isinstance(value, float) and value.is_integer() else value
+            console.print(Text.assemble((f"{name:<22}", "bold"), str(shown)), soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column, overflow="fold", justify="right" if column in {"items", "characters"} else "left"
+        )
+    return table

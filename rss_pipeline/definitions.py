@@ -1,0 +1,54 @@
+"""What Dagster loads: everything assembled from one Settings, once for production, tests and command line.
+
+The definitions themselves stand in orchestration/.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from dotenv import load_dotenv
+
+from rss_pipeline.collector.models import Clock, utc_now
+from rss_pipeline.orchestration.assets import feed_items
+from rss_pipeline.orchestration.jobs import poll_feeds
+from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
+from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
+from rss_pipeline.orchestration.sensors import build_sensors
+from rss_pipeline.orchestration.visiting import Progress
+from rss_pipeline.settings import Settings
+
+
+def build_definitions(
+    settings: Settings,
+    *,
+    clock: Clock = utc_now,
+    progress: Progress | None = None,
+    resource_overrides: Mapping[str, Any] | None = None,
+) -> dg.Definitions:
+    """All definitions for these settings.
+
+    `clock` gives the present, `progress` hears how runs of this process get on, `resource_overrides`
+    replaces resources by key (a test that makes a store fail).
+    """
+    database = database_resource(settings)
+    resources = {
+        "database": database,
+        "objects": object_resource(settings),
+        "visiting": visiting_resource(settings, clock=clock, progress=progress),
+        VISITS_IO_MANAGER: dg.mem_io_manager,
+    }
+    return dg.Definitions(
+        assets=[feed_items],
+        jobs=[poll_feeds],
+        sensors=build_sensors(settings, database.open, clock=clock),
+        resources={**resources, **(resource_overrides or {})},
+        # One process a run: values between ops stay in memory, and a process start costs 3 s and more.
+        executor=dg.in_process_executor,
+    )
+
+
+load_dotenv(Path.cwd() / ".env")
+defs = build_definitions(Settings.from_environ(os.environ, cwd=Path.cwd()))

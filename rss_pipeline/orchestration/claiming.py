@@ -1,0 +1,152 @@
+"""Which feeds a run visits: what is due, or what a person asked for.
+
+The claim itself is one statement (storage.leases); here stands what surrounds it: both stores are probed
+before any publisher is asked, and a feed whose document may have killed a run goes alone.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from rss_pipeline.collector.models import Access, Failure, Feed, Pending
+from rss_pipeline.orchestration.closing import close
+from rss_pipeline.orchestration.steps import run_through
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Visit
+from rss_pipeline.storage import leases
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds import feeds_by_id
+
+logger = logging.getLogger("rss_pipeline")
+
+ALONE_SECONDS = 120.0
+"""How long a run may spend on feeds that go alone before it turns to the others."""
+
+Accesses = Mapping[str, Access] | None
+"""Feed id to headers and password; None where the registry could not be read."""
+
+
+def claim_wanted(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
+    """Probe both stores, take what may be dangerous through all steps alone, then claim the rest at once.
+
+    Raises:
+        ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
+    """
+    visiting.objects.probe()
+    limit = len(wanted.ids) if isinstance(wanted, leases.Named) else visiting.settings.batch_size
+    alone = _visit_suspects(visiting, wanted, accesses)
+    claim = visiting.claim(wanted, limit=limit)
+    return [*alone, *_visits(visiting, claim, accesses)]
+
+
+def claim_named(visiting: Visiting, ids: Sequence[str], accesses: Accesses) -> list[Visit]:
+    """Claim each of these feeds; those that cannot be had now are `Refused` or `HeldElsewhere`."""
+    wanted = leases.Named(ids=ids, now=visiting.clock())
+    visits = claim_wanted(visiting, wanted, accesses)
+    claimed = {visit.feed.id for visit in visits}
+    missing = [id for id in ids if id not in claimed]
+    if not missing:
+        return visits
+    rows = leases.standing(visiting.database, missing, now=visiting.clock())
+    known = feeds_by_id(visiting.database, missing)
+    for id in missing:
+        feed = known.get(id) or Feed(id=id, url="", host="")
+        access = (accesses or {}).get(id, Access())
+        visits.append(Visit(feed=feed, token="", access=access, outcome=_why_not(id, rows.get(id))))
+    return visits
+
+
+def _why_not(id: str, row: Row | None) -> Refused | HeldElsewhere:
+    if row is None:
+        return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
+    if not row["registered"]:
+        return Refused(message="no longer in feeds.yaml, so it is not fetched; add it there again to do so")
+    if not row["enabled"]:
+        return Refused(message="`enabled: false` in feeds.yaml; take that away to fetch it")
+    if row["hold_until"] is not None:
+        return Refused(message=f"its host asked for a pause until {row['hold_until']} ({row['hold_reason']})")
+    return HeldElsewhere()
+
+
+def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list[Visit]:
+    visits = []
+    unknown = []
+    for feed in claim.feeds:
+        if feed.needs_access and accesses is None:
+            unknown.append(feed)
+        else:
+            access = (accesses or {}).get(feed.id, Access())
+            visits.append(Visit(feed=feed, token=claim.token, access=access))
+    if unknown:
+        # Without its password a feed would only collect failures that are not its own.
+        leases.give_back(visiting.database, claim.token, [feed.id for feed in unknown])
+        logger.warning(
+            "%d feeds with headers or a password wait until feeds.yaml can be read again", len(unknown)
+        )
+    return visits
+
+
+def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
+    """Feeds whose last claim was never closed, one by one: if one kills this process, it is known which.
+
+    All feeds of a run that died are suspects; each is cleared by its own visit in here.
+    """
+    visited: list[Visit] = []
+    until = time.monotonic() + ALONE_SECONDS
+    while time.monotonic() < until:
+        claim = visiting.claim(wanted, limit=1, suspects=True)
+        if not claim.feeds:
+            break
+        visits = _visits(visiting, claim, accesses)
+        if not visits:
+            break
+        visited += _condemn_or_visit(visiting, visits[0])
+        visiting.end_leases({claim.token})
+        if visited[-1].lost:
+            break
+        if isinstance(wanted, leases.Named):
+            wanted = leases.Named(ids=[id for id in wanted.ids if id != visits[0].feed.id], now=wanted.now)
+    return visited
+
+
+def _condemn_or_visit(visiting: Visiting, visit: Visit) -> list[Visit]:
+    feed = visit.feed
+    crashed_before = feed.last_error_kind == "crashed"
+    if feed.unclosed_claims > (1 if crashed_before else 2):
+        message = (
+            f"{feed.unclosed_claims - 1} runs died while they visited this feed, the last one with it alone;"
+            " its document was not asked for again"
+        )
+        logger.warning("%s: %s", feed.url, message)
+        return close(
+            visiting, [Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))]
+        )
+    return run_through(visiting, [visit])
+
+
+def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
+    """Visits of feeds that another run held: its result where it closed them, else our own visit.
+
+    Called when this run holds no feed any more, so two runs never wait for each other.
+    """
+    waiting = {visit.feed.id: visit for visit in visits}
+    accesses = {visit.feed.id: visit.access for visit in visits}
+    done: list[Visit] = []
+    while waiting:
+        ours: list[Visit] = []
+        for visit in claim_named(visiting, list(waiting), accesses):
+            id = visit.feed.id
+            if isinstance(visit.outcome, HeldElsewhere):
+                continue
+            before = waiting.pop(id).feed.last_visited_at
+            if not isinstance(visit.outcome, Pending):
+                done.append(visit)
+            elif visit.feed.last_visited_at == before:
+                ours.append(visit)
+            else:
+                leases.give_back(visiting.database, visit.token, [id])
+                done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
+        done += run_through(visiting, ours)
+        if waiting:
+            time.sleep(pause)
+    return done

@@ -1,0 +1,98 @@
+"""Polling in this process: the same job, recorded in the same instance as the daemon's runs.
+
+What is printed of it is the command's business (cli.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import dagster as dg
+
+from rss_pipeline.collector.models import Clock, Failure, instant
+from rss_pipeline.orchestration.jobs import POLL_FEEDS
+from rss_pipeline.orchestration.visits import Visit
+from rss_pipeline.storage import leases
+from rss_pipeline.storage.database import Database
+
+_MOST_ROUNDS = 10_000
+_REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
+"""The UI lists a job's runs by this tag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One run: its visits, or what failed it."""
+
+    run_id: str
+    visits: Sequence[Visit] = ()
+    error: str | None = None
+
+
+def poll_here(
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    database: Database,
+    *,
+    clock: Clock,
+    feeds: Sequence[str] = (),
+    all_feeds: bool = False,
+) -> Iterator[Round]:
+    """Run polls until nothing is due (or, of what was asked for, nothing is left); at least one.
+
+    `feeds` are ids. Feeds that another run holds, or whose host asked for a pause, are not waited for.
+    """
+    job = definitions.resolve_job_def(POLL_FEEDS)
+    started = clock()
+    claim: dict[str, object] = {}
+    if feeds or all_feeds:
+        claim = {"not_visited_since": instant(started), "feeds": list(feeds)}
+    for _ in range(_MOST_ROUNDS):
+        result = job.execute_in_process(
+            run_config={
+                "ops": {"claim": {"config": claim}},
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            },
+            instance=instance,
+            raise_on_error=False,
+            tags=_REPOSITORY_TAG,
+        )
+        round_ = _round(result)
+        yield round_
+        if round_.error is not None or not leases.claimable(
+            database, _wanted(claim, started, clock(), feeds)
+        ):
+            return
+        if not round_.visits:
+            return
+
+
+def _wanted(
+    claim: dict[str, object], started: datetime, now: datetime, feeds: Sequence[str]
+) -> leases.Wanted:
+    if not claim:
+        return leases.Due(now=now)
+    return leases.NotVisitedSince(since=started, now=now, ids=feeds or None)
+
+
+def _round(result: dg.ExecuteInProcessResult) -> Round:
+    if result.success:
+        return Round(run_id=result.run_id, visits=result.output_for_node("extract_images"))
+    sentences = []
+    for event in result.all_node_events:
+        if event.is_step_failure:
+            error = event.step_failure_data.error
+            while error is not None and error.cause is not None:
+                error = error.cause
+            sentences.append(f"{event.step_key}: {error.message.strip() if error else 'failed'}")
+    return Round(run_id=result.run_id, error="\n".join(sentences) or "the run failed before its first op")
+
+
+def failed_visits(rounds: Sequence[Round]) -> list[tuple[Visit, Failure]]:
+    """Every visit that failed, with its failure."""
+    return [
+        (visit, visit.outcome)
+        for round_ in rounds
+        for visit in round_.visits
+        if isinstance(visit.outcome, Failure)
+    ]

@@ -1,0 +1,120 @@
+"""Looking for images in stored items, in worker processes, and writing their tasks.
+
+Which HTML names an image is collector.images', the statements are storage.image_tasks'. Nothing is
+downloaded here.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from rss_pipeline.collector.models import Feed
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.orchestration.visits import Stored, Visit
+from rss_pipeline.orchestration.workers import ImageTask, Trouble, find_item_images, read_chunks
+from rss_pipeline.storage import image_tasks
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES
+from rss_pipeline.storage.image_tasks import ItemImages
+from rss_pipeline.storage.items import image_source, rows_to_items
+
+logger = logging.getLogger("rss_pipeline")
+
+_ALONE_SECONDS = 5.0
+_HOSTILE_ITEMS = 3
+"""Items of one feed that may overrun before the rest of its items is left without images."""
+_AT_ONCE_BYTES = MAX_PARAMETER_BYTES // 2
+
+
+def find_and_record(visiting: Visiting, visits: Sequence[Visit]) -> int:
+    """Write the image tasks of items without `images_extracted_at` of the feeds visited; how many images.
+
+    Items stored by this run come from its spool. Items whose run ended before they were looked at are read
+    back from the database.
+    """
+    fresh = [_fresh_task(visit) for visit in visits if _has_fresh_items(visit)]
+    visiting.progress.begin("extract_images", len(fresh))
+    waiting = _Waiting(visiting)
+    for task, result in visiting.workers.map(find_item_images, fresh) if fresh else ():
+        waiting.add(task.feed.id, result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
+        visiting.progress.advance("extract_images")
+    waiting.write()
+    _take_up_leftovers(visiting, visits, waiting)
+    return waiting.images
+
+
+def _has_fresh_items(visit: Visit) -> bool:
+    return (
+        isinstance(visit.outcome, Stored)
+        and bool(visit.outcome.new_ids)
+        and visit.feed.images
+        and not _has_leftovers(visit.feed)
+    )
+
+
+def _has_leftovers(feed: Feed) -> bool:
+    """A run that ended between storing items and looking for their images: the database knows which."""
+    return feed.images and (feed.images_pending or feed.was_interrupted)
+
+
+def _fresh_task(visit: Visit) -> ImageTask:
+    assert isinstance(visit.outcome, Stored)
+    parsed = visit.outcome.parsed
+    return ImageTask(
+        feed=visit.feed, feed_link=parsed.link, path=parsed.path, ids=frozenset(visit.outcome.new_ids)
+    )
+
+
+def _take_up_leftovers(visiting: Visiting, visits: Sequence[Visit], waiting: "_Waiting") -> None:
+    for feed in [visit.feed for visit in visits if _has_leftovers(visit.feed)]:
+        for page in image_tasks.pending_items(visiting.database, feed.id):
+            found = tuple((row["id"], image_source(row)) for row in page)
+            task = ImageTask(feed=feed, feed_link=feed.link, items=found)
+            for _, result in visiting.workers.map(find_item_images, [task]):
+                images = result if not isinstance(result, Trouble) else _one_by_one(visiting, task)
+                waiting.add(feed.id, images)
+        waiting.add(feed.id, [])
+        waiting.write()
+
+
+def _one_by_one(visiting: Visiting, task: ImageTask) -> list[ItemImages]:
+    """A feed whose HTML overran or killed a worker: each item alone; the hostile ones have no images."""
+    items = task.items
+    if task.path is not None:
+        items = tuple((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
+    images: list[ItemImages] = []
+    hostile = 0
+    for id, item in items:
+        alone = ImageTask(feed=task.feed, feed_link=task.feed_link, items=((id, item),))
+        result: list[ItemImages] | Trouble = Trouble("crashed", "too many hostile items before it")
+        if hostile < _HOSTILE_ITEMS:
+            [(_, result)] = visiting.workers.map(find_item_images, [alone], timeout=_ALONE_SECONDS)
+        if isinstance(result, Trouble):
+            hostile += 1
+            logger.warning("%s, item %s: no images were looked for: %s", task.feed.url, id, result.message)
+            result = [ItemImages(item_id=id, urls=())]
+        images += result
+    return images
+
+
+class _Waiting:
+    """Found images on their way into the database, several feeds to a batch."""
+
+    def __init__(self, visiting: Visiting) -> None:
+        self._visiting = visiting
+        self._found: list[ItemImages] = []
+        self._feeds: list[str] = []
+        self._bytes = 0
+        self.images = 0
+
+    def add(self, feed_id: str, found: list[ItemImages]) -> None:
+        if self._bytes > _AT_ONCE_BYTES:
+            self.write()
+        self._found += found
+        self._feeds.append(feed_id)
+        self._bytes += sum(100 + sum(len(url) + 100 for url in images.urls) for images in found)
+
+    def write(self) -> None:
+        now = self._visiting.clock()
+        for batch in image_tasks.record_statements(self._found, feed_ids=self._feeds, now=now):
+            self._visiting.database.batch(batch)
+        self.images += sum(len(images.urls) for images in self._found)
+        self._found, self._feeds, self._bytes = [], [], 0

@@ -1,0 +1,125 @@
+"""The ops that one document passes through, from `claim` to `report`: shared by the asset and the poll job.
+
+Each body calls a room: claiming.py, steps.py, reporting.py. The value between two ops is the list of visits.
+https://docs.dagster.io/guides/build/ops
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.orchestration import claiming, reporting, steps
+from rss_pipeline.orchestration.syncing import sync_registry
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.orchestration.visits import HeldElsewhere, Visit
+from rss_pipeline.storage import leases
+
+VISITS_IO_MANAGER = "visits_io_manager"
+"""A key of our own: bound as `io_manager`, memory would capture everybody's assets."""
+
+ROUND_SECONDS = 120.0
+"""What a poll has not begun to fetch by then is given back, still due."""
+
+Visits = list[Visit]
+VisitingResource = dg.ResourceParam[Visiting]
+_visits_out = dg.Out(io_manager_key=VISITS_IO_MANAGER, description="The run's visits and how far each came.")
+
+
+class ClaimConfig(dg.Config):
+    """Which feeds a poll claims. With neither field: those that are due."""
+
+    feeds: list[str] = Field(default=[], description="Feed ids to visit, due or not; empty for all.")
+    not_visited_since: str | None = Field(
+        default=None, description="An instant (UTC, ISO 8601): claim every feed without a visit since then."
+    )
+
+
+@dg.op(out=_visits_out, tags={"dagster/kind": "rss"})
+def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: VisitingResource) -> Visits:
+    """Sync the registry, probe both stores, and claim the feeds this run visits."""
+    with visiting.step():
+        accesses = None
+        try:
+            synced = sync_registry(
+                visiting.database, context.instance, visiting.settings, now=visiting.clock()
+            )
+        except RegistryError as error:
+            context.log.error(f"{error}\nThe poll goes on with the feeds as they were.")
+        else:
+            accesses = synced.accesses
+            if not synced.changes.is_empty:
+                context.log.info(str(synced))
+        if context.has_partitions:
+            return claiming.claim_named(visiting, list(context.partition_keys), accesses)
+        visits = claiming.claim_wanted(visiting, _wanted(config, visiting.clock()), accesses)
+        context.log.info(f"{len(visits)} feeds claimed")
+        return visits
+
+
+def _wanted(config: ClaimConfig, now: datetime) -> leases.Wanted:
+    if config.not_visited_since is not None:
+        since = datetime.fromisoformat(config.not_visited_since)
+        return leases.NotVisitedSince(since=since, now=now, ids=config.feeds or None)
+    if config.feeds:
+        return leases.Named(ids=config.feeds, now=now)
+    return leases.Due(now=now)
+
+
+@dg.op(out=_visits_out, tags={"dagster/kind": "http"})
+def fetch(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Visits:
+    """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
+    with visiting.step():
+        return steps.fetch(visiting, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS)
+
+
+@dg.op(out=_visits_out)
+def backup(visiting: VisitingResource, visits: Visits) -> Visits:
+    """Put each new document into the object store as served, before anything reads it."""
+    with visiting.step():
+        return steps.backup(visiting, visits)
+
+
+@dg.op(out=_visits_out)
+def parse(visiting: VisitingResource, visits: Visits) -> Visits:
+    """Decode, repair and parse each document in worker processes under a time limit."""
+    with visiting.step():
+        return steps.parse(visiting, visits)
+
+
+@dg.op(out=_visits_out, tags={"dagster/kind": "sqlite"})
+def store(visiting: VisitingResource, visits: Visits) -> Visits:
+    """Insert new items, then close each visit: validators, schedule, release of the claim."""
+    with visiting.step():
+        return steps.store(visiting, visits)
+
+
+@dg.op(out=_visits_out)
+def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
+    """Write a task for each image of the new items, and of items an earlier run left."""
+    with visiting.step():
+        visits = steps.extract_images(visiting, visits)
+        visiting.end_leases({visit.token for visit in visits})
+        return visits
+
+
+@dg.op(out=dg.Out(dg.Nothing, is_required=False))
+def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Iterator[Any]:
+    """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
+    with visiting.step():
+        visiting.progress.begin("report", 0)
+        counts = reporting.summary(visits)
+        context.log.info(", ".join(f"{name} {count}" for name, count in counts.items()))
+        if context.has_partitions:
+            held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+            rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
+            waited = claiming.wait_for(visiting, held)
+            yield from reporting.report_named(visiting, [*rest, *waited])
+        else:
+            yield from reporting.report_changes(visiting, context.instance, visits)
+            failed = reporting.failures(visits)
+            metadata = {**counts, **({"failed_feeds": reporting.failure_table(failed)} if failed else {})}
+            yield dg.Output(None, metadata=metadata)

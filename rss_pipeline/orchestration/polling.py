@@ -1,0 +1,87 @@
+"""Whether a poll should start now, and the sentence where not. A pure decision; sensors.py asks it.
+
+Which feeds the poll then visits is the claim's business.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models import from_instant
+from rss_pipeline.storage.leases import DueSummary
+
+PATIENCE = timedelta(minutes=4)
+"""How long a due feed waits for others to share a run with; a small registry costs 300 runs a day at most."""
+MANY_DUE = 100
+STARTING_GRACE = timedelta(minutes=3)
+"""A run that started this recently may not have claimed yet."""
+LONGEST_BACKOFF = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollRun:
+    """A run of the poll job: its state and the UTC instants of its start and end, where it has them."""
+
+    run_id: str
+    state: str
+    """`waiting` (queued or starting), `running`, `succeeded`, `failed` or `canceled`."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    reason: str
+
+
+def decide(due: DueSummary, runs: Sequence[PollRun], *, now: datetime) -> Start | Wait:
+    """Start a poll or wait. `runs` are the newest poll runs, newest first."""
+    if due.due == 0:
+        return Wait(reason="No feed is due.")
+    for run in runs:
+        if run.state == "waiting":
+            return Wait(reason=f"Run {run.run_id[:8]} is about to start.")
+        if run.state == "running" and _is_alive(run, due, now):
+            return Wait(reason=f"Run {run.run_id[:8]} is polling.")
+    failed, until = backoff(runs)
+    if until is not None and now < until:
+        return Wait(
+            reason=f"The last {failed} polls failed for want of a store or our network;"
+            f" the next one starts at {until:%H:%M:%S} UTC."
+        )
+    if due.never_fetched:
+        return Start(reason=f"{due.never_fetched} feeds were never visited.")
+    if due.due >= MANY_DUE:
+        return Start(reason=f"{MANY_DUE} feeds or more are due.")
+    oldest = from_instant(due.oldest_due_at)
+    if oldest is not None and now - oldest >= PATIENCE:
+        return Start(reason=f"{due.due} feeds are due, the oldest since {oldest:%H:%M} UTC.")
+    return Wait(
+        reason=f"{due.due} feeds are due, none for {PATIENCE.seconds // 60} minutes yet: waiting for more."
+    )
+
+
+def _is_alive(run: PollRun, due: DueSummary, now: datetime) -> bool:
+    """A STARTED run proves nothing: its process may have died with its code server. Its lease does."""
+    just_started = run.started_at is not None and now - run.started_at < STARTING_GRACE
+    return just_started or run.run_id in due.live_run_ids
+
+
+def backoff(runs: Sequence[PollRun]) -> tuple[int, datetime | None]:
+    """How many polls failed in a row up to now, and until when to wait: 1, 2, 4 ... 30 minutes."""
+    failed = []
+    for run in runs:
+        if run.state == "failed":
+            failed.append(run)
+        elif run.state == "succeeded":
+            break
+    if not failed:
+        return 0, None
+    pause = min(timedelta(minutes=1) * 2 ** min(len(failed) - 1, 10), LONGEST_BACKOFF)
+    ended = failed[0].ended_at
+    return len(failed), None if ended is None else ended + pause

@@ -1,0 +1,201 @@
+"""What Dagster is told of visits: materializations, the summary of a run, the failures of a backfill.
+
+An event stands for a change that a closing batch recorded; none goes unreported, for a run that died before
+its report leaves the change counted, and the next report yields it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.collector.models import Failure, GivenBack, NotModified
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Stored, Visit
+from rss_pipeline.storage import feeds
+from rss_pipeline.storage.feeds import Change
+
+FEED_ITEMS = dg.AssetKey("feed_items")
+_MARK_EVERY = 100
+_TABLE_ROWS = 200
+
+Events = Iterator[dg.AssetMaterialization]
+
+
+def report_changes(visiting: Visiting, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
+    """An event for every feed with a change not reported yet, from this run or an earlier one."""
+    visited = {visit.feed.id for visit in visits}
+    changes = feeds.unreported(visiting.database)
+    for start in range(0, len(changes), _MARK_EVERY):
+        some = changes[start : start + _MARK_EVERY]
+        for change in some:
+            # A run that died between event and mark left this one; the event log knows.
+            if change.feed_id in visited or not _is_recorded(instance, change):
+                yield materialization(visiting, change)
+        marks = [(change.feed_id, change.count) for change in some]
+        feeds.mark_reported(visiting.database, marks, now=visiting.clock())
+
+
+def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Events:
+    """An event for every feed whose visit went well, whether or not it changed; then a Failure of the others.
+
+    Raises:
+        dagster.Failure: some feeds were not collected; a table names them.
+    """
+    changes = feeds.last_changes(visiting.database, [visit.feed.id for visit in visits])
+    failed: list[tuple[str, str, str]] = []
+    for visit in visits:
+        change = changes.get(visit.feed.id)
+        trouble = _trouble(visit, change)
+        if trouble is not None:
+            failed.append((visit.feed.id, *trouble))
+            continue
+        assert change is not None
+        yield materialization(visiting, change, now=_facts_of(visit, change))
+        if not change.is_reported:
+            feeds.mark_reported(visiting.database, [(change.feed_id, change.count)], now=visiting.clock())
+    if failed:
+        names = ", ".join(id for id, *_ in failed[:3])
+        raise dg.Failure(
+            description=f"{len(failed)} of {len(visits)} feeds were not collected: {names}"
+            f"{' ...' if len(failed) > 3 else ''}. {failed[0][2]}",
+            metadata={"failed": failure_table(failed)},
+            allow_retries=False,
+        )
+
+
+def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
+    """Failure kind and sentence, or None where the visit went well."""
+    match visit.outcome:
+        case Failure() as failure:
+            return failure.kind, failure.message
+        case Refused(message=message):
+            return "refused", message
+        case HeldElsewhere() if change is not None and change.last_error_kind is None:
+            return None
+        case HeldElsewhere() if change is not None:
+            return str(change.last_error_kind), str(change.last_error)
+        case NotModified() | Stored() if change is not None:
+            if visit.lost:
+                return "lost", "its lease lapsed and another run took it over; that run's result counts"
+            return None
+        case _:
+            return "not_visited", "it was not visited; materialize it again"
+
+
+def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
+    """Of a visit that changed nothing, what it saw; None where the change's own facts serve."""
+    match visit.outcome:
+        case NotModified(response=response, body_bytes=body_bytes) if change.is_reported:
+            return {
+                "items_new": 0,
+                "http_status": response.status,
+                "fetch_ms": response.fetch_ms,
+                "body_bytes": body_bytes,
+            }
+        case Stored() as stored if change.is_reported:
+            document = stored.parsed.document
+            return {
+                "items_seen": stored.parsed.items_seen,
+                "items_new": 0,
+                "http_status": document.response.status,
+                "fetch_ms": document.response.fetch_ms,
+                "body_bytes": document.body_bytes,
+                "charset": f"{stored.parsed.charset} ({stored.parsed.charset_rule})",
+                "backup_key": document.backup_key,
+            }
+        case _:
+            return None
+
+
+def materialization(
+    visiting: Visiting, change: Change, *, now: dict[str, Any] | None = None
+) -> dg.AssetMaterialization:
+    """The event of a change, or, with `now`, of a visit that brought none.
+
+    Its data version changes with new items only: downstream automation tells a heartbeat from news.
+    """
+    facts = dict(change.facts if now is None else now)
+    backup_key = facts.pop("backup_key", None)
+    metadata: dict[str, Any] = {
+        **facts,
+        "feed": dg.MetadataValue.url(change.link or change.url),
+        "next_visit": dg.MetadataValue.timestamp(_utc(change.next_fetch_at)),
+        "next_visit_reason": change.schedule_reason,
+        "change": change.count,
+    }
+    if backup_key:
+        metadata["backup_key"] = backup_key
+        if url := visiting.objects.url(backup_key):
+            metadata["backup"] = dg.MetadataValue.url(url)
+    return dg.AssetMaterialization(
+        asset_key=FEED_ITEMS,
+        partition=change.feed_id,
+        metadata={name: value for name, value in metadata.items() if value is not None},
+        tags={"dagster/data_version": _version(change.items_version)},
+    )
+
+
+def _version(items_version: str | None) -> str:
+    """Tag values take letters, digits and `-_.` only."""
+    return re.sub(r"[^A-Za-z0-9_.-]", ".", items_version or "0")
+
+
+def _utc(instant: str) -> datetime:
+    return datetime.fromisoformat(instant).astimezone(UTC)
+
+
+def _is_recorded(instance: dg.DagsterInstance, change: Change) -> bool:
+    records = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[change.feed_id]), limit=1
+    ).records
+    event = records[0].asset_materialization if records else None
+    return event is not None and event.metadata.get("change") == dg.MetadataValue.int(change.count)
+
+
+def summary(visits: Iterable[Visit]) -> dict[str, Any]:
+    """Counts of a run's visits by how they ended, and of its new items."""
+    ends: Counter[str] = Counter()
+    items_new = 0
+    for visit in visits:
+        match visit.outcome:
+            case Failure():
+                ends["failed"] += 1
+            case NotModified():
+                ends["unchanged"] += 1
+            case Stored() as stored:
+                ends["stored"] += 1
+                items_new += stored.items_new
+            case GivenBack():
+                ends["given_back"] += 1
+            case _:
+                ends["not_visited"] += 1
+    return {
+        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back")},
+        "items_new": items_new,
+    }
+
+
+def failures(visits: Iterable[Visit]) -> list[tuple[str, str, str]]:
+    """Feed id, kind and sentence of each visit that failed."""
+    return [
+        (visit.feed.id, visit.outcome.kind, visit.outcome.message)
+        for visit in visits
+        if isinstance(visit.outcome, Failure)
+    ]
+
+
+def failure_table(failed: Sequence[tuple[str, str, str]]) -> dg.TableMetadataValue:
+    """A table of feed, kind and sentence, of its first 200 rows."""
+    return dg.MetadataValue.table(
+        records=[
+            dg.TableRecord({"feed": feed, "kind": kind, "message": message})
+            for feed, kind, message in failed[:_TABLE_ROWS]
+        ],
+        schema=dg.TableSchema(
+            columns=[dg.TableColumn("feed"), dg.TableColumn("kind"), dg.TableColumn("message")]
+        ),
+    )

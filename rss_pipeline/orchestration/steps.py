@@ -1,0 +1,208 @@
+"""The steps of a visit: fetch, backup, parse, store, extract images. Each takes visits and returns them.
+
+No Dagster: the ops call these, and so does whoever takes a feed through all steps alone. Which feeds are
+visited is decided in claiming.py.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from typing import TypeVar
+
+from rss_pipeline.collector.fetch import FetchOutcome, fetch_feeds
+from rss_pipeline.collector.models import Document, Failure, Feed, GivenBack, Pending
+from rss_pipeline.collector.schedule import next_after_our_outage, our_network_is_down
+from rss_pipeline.errors import NetworkUnavailable, StorageRejected
+from rss_pipeline.orchestration.closing import close, failure_kind
+from rss_pipeline.orchestration.image_finding import find_and_record
+from rss_pipeline.orchestration.storing import store_document
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.orchestration.visits import Parsed, Visit
+from rss_pipeline.orchestration.workers import ParseTask, Trouble, parse_document
+from rss_pipeline.storage import leases
+from rss_pipeline.storage.backups import newest_same_backup, put_backup
+
+logger = logging.getLogger("rss_pipeline")
+
+STORE_THREADS = 16
+
+Visits = list[Visit]
+Ended = TypeVar("Ended")
+
+
+def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = None) -> Visits:
+    """Ask each claimed feed; close what ends here (not modified, failed), give back what did not begin.
+
+    Raises:
+        NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes.
+    """
+    pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
+    visiting.progress.begin("fetch", len(pending))
+    policy = replace(visiting.policy, round_seconds=round_seconds)
+    outcomes = fetch_feeds(
+        [(visit.feed, visit.access) for visit in pending],
+        policy=policy,
+        spool=visiting.spool,
+        clock=visiting.clock,
+        pace=visiting.pace,
+        on_done=lambda _feed, _outcome: visiting.progress.advance("fetch"),
+    )
+    leases.release_hosts(visiting.database, sorted({visit.token for visit in pending}))
+    _end_if_our_network_is_down(visiting, pending, outcomes)
+    fetched = {
+        visit.feed.id: replace(visit, outcome=outcome)
+        for visit, outcome in zip(pending, outcomes, strict=True)
+    }
+    for token in {visit.token for visit in pending}:
+        back = [v.feed.id for v in fetched.values() if v.token == token and isinstance(v.outcome, GivenBack)]
+        if back:
+            leases.give_back(visiting.database, token, back)
+    return close(visiting, [fetched.get(visit.feed.id, visit) for visit in visits])
+
+
+def _end_if_our_network_is_down(visiting: Visiting, visits: Visits, outcomes: Sequence[FetchOutcome]) -> None:
+    if not our_network_is_down([(v.feed, outcome) for v, outcome in zip(visits, outcomes, strict=True)]):
+        return
+    later = next_after_our_outage(visiting.clock())
+    for token in {visit.token for visit in visits}:
+        ids = [visit.feed.id for visit in visits if visit.token == token]
+        leases.postpone(visiting.database, token, ids, until=later.at, reason=later.reason)
+    example = next(outcome for outcome in outcomes if isinstance(outcome, Failure))
+    raise NetworkUnavailable(
+        f"all {len(visits)} feeds failed in the network, hosts among them that answered before; it is ours."
+        f" They are due again in 5 minutes. The first one said: {example.message}"
+    )
+
+
+def backup(visiting: Visiting, visits: Visits) -> Visits:
+    """Put each new document into the object store as it was served, before anything reads it."""
+
+    def one(visit: Visit, document: Document) -> Visit:
+        feed = visit.feed
+        try:
+            if feed.was_interrupted:
+                known = newest_same_backup(visiting.objects, feed.id, document.content_hash)
+                if known is not None:
+                    # The visit that took it never closed: its items, if any, carry that fetch time.
+                    response = replace(document.response, fetched_at=known.fetched_at)
+                    return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
+            key = put_backup(visiting.objects, feed, document)
+        except StorageRejected as error:
+            return replace(visit, outcome=_rejected(document, str(error)))
+        return replace(visit, outcome=replace(document, backup_key=key))
+
+    return close(visiting, _side_by_side(visiting, "backup", visits, Document, one))
+
+
+def parse(visiting: Visiting, visits: Visits) -> Visits:
+    """Read each backed-up document in a worker process, under the time limit."""
+    now = visiting.clock()
+    tasks = {
+        visit.feed.id: ParseTask(feed=visit.feed, document=visit.outcome, now=now)
+        for visit in visits
+        if isinstance(visit.outcome, Document)
+    }
+    visiting.progress.begin("parse", len(tasks))
+    outcomes: dict[str, Parsed | Failure] = {}
+    for task, result in visiting.workers.map(parse_document, tasks.values()):
+        if isinstance(result, Trouble):
+            outcomes[task.feed.id] = _unreadable(task.document, result)
+        else:
+            outcomes[task.feed.id] = result
+            _log_reading(task.feed, result)
+        visiting.progress.advance("parse")
+    return close(
+        visiting,
+        [replace(visit, outcome=outcomes.get(visit.feed.id, visit.outcome)) for visit in visits],
+    )
+
+
+def store(visiting: Visiting, visits: Visits) -> Visits:
+    """Items first, then, in the last batch, validators, schedule and the release of the claim."""
+
+    def one(visit: Visit, parsed: Parsed) -> Visit:
+        try:
+            return store_document(visiting, visit, parsed)
+        except StorageRejected as error:
+            return replace(visit, outcome=_rejected(parsed.document, str(error)))
+
+    return close(visiting, _side_by_side(visiting, "store", visits, Parsed, one))
+
+
+def extract_images(visiting: Visiting, visits: Visits) -> Visits:
+    """Write an image task for each image of the items that nobody looked at yet, from this run or another."""
+    find_and_record(visiting, visits)
+    return visits
+
+
+STEPS = (fetch, backup, parse, store, extract_images)
+
+
+def run_through(visiting: Visiting, visits: Visits) -> Visits:
+    """All steps, one after the other: for visits that do not go the way of the batch."""
+    for step in STEPS:
+        visits = step(visiting, visits)
+    visiting.end_leases({visit.token for visit in visits})
+    return visits
+
+
+def _side_by_side(
+    visiting: Visiting, name: str, visits: Visits, kind: type[Ended], one: Callable[[Visit, Ended], Visit]
+) -> Visits:
+    """Apply `one` to the visits with such an outcome, in threads: stores answer side by side.
+
+    The first infrastructure failure ends it; what has not begun by then is not begun.
+    """
+    chosen = {visit.feed.id: visit for visit in visits if isinstance(visit.outcome, kind)}
+    visiting.progress.begin(name, len(chosen))
+    done: dict[str, Visit] = {}
+    with ThreadPoolExecutor(STORE_THREADS) as threads:
+        futures = [
+            threads.submit(one, visit, visit.outcome)
+            for visit in chosen.values()
+            if isinstance(visit.outcome, kind)
+        ]
+        try:
+            for future in as_completed(futures):
+                visit = future.result()
+                done[visit.feed.id] = visit
+                visiting.progress.advance(name)
+        except BaseException:
+            threads.shutdown(wait=True, cancel_futures=True)
+            raise
+    return [done.get(visit.feed.id, visit) for visit in visits]
+
+
+def _unreadable(document: Document, trouble: Trouble) -> Failure:
+    response = document.response
+    return Failure(
+        kind=failure_kind(trouble.kind),
+        message=trouble.message,
+        status=response.status,
+        fetched_at=response.fetched_at,
+        fetch_ms=response.fetch_ms,
+        answered=True,
+        document_hash=document.content_hash,
+        body_bytes=document.body_bytes,
+        backup_key=document.backup_key,
+    )
+
+
+def _rejected(document: Document, message: str) -> Failure:
+    return _unreadable(document, Trouble("storage_rejected", message))
+
+
+def _log_reading(feed: Feed, parsed: Parsed) -> None:
+    for raw, title in parsed.bad_dates:
+        logger.warning(
+            "unreadable date %r of item %r in %s: the fetch time stands in for it", raw, title, feed.url
+        )
+    if parsed.duplicate_guids:
+        logger.warning(
+            "%s lists %d guids twice; the first item of each was kept", feed.url, parsed.duplicate_guids
+        )
+    if parsed.dropped_items:
+        logger.warning("%s: %d items beyond the cap were left out", feed.url, parsed.dropped_items)
+    if parsed.charset_rule == "fallback":
+        logger.warning("%s: no charset fits; read as %s with replacements", feed.url, parsed.charset)

@@ -1,0 +1,127 @@
+"""One parsed document into the database: items in batches, the closing statement in the last.
+
+The statements are storage's; what is new and what is odd about it is decided here.
+"""
+
+import logging
+from dataclasses import replace
+
+from rss_pipeline.collector.schedule import next_after_success
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.orchestration.visits import Parsed, Stored, Visit
+from rss_pipeline.orchestration.workers import read_chunks
+from rss_pipeline.storage import items
+from rss_pipeline.storage.closings import StoredDocument, closing_statement
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Row, Statement
+
+logger = logging.getLogger("rss_pipeline")
+
+_UNSTABLE_FROM = 5
+_UNSTABLE_SHARE = 0.8
+
+
+def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
+    """Store a document's items and close its visit.
+
+    Raises:
+        StorageRejected: the database refuses something of it; the visit is not closed.
+    """
+    feed, document = visit.feed, parsed.document
+    response = document.response
+    assert document.backup_key is not None
+    now = visiting.clock()
+    chunks = read_chunks(parsed.path)
+    later = next_after_success(
+        feed,
+        now=now,
+        max_age=response.max_age,
+        ttl=parsed.ttl,
+        rhythm=parsed.rhythm,
+        skip_hours=parsed.skip_hours,
+        skip_days=parsed.skip_days,
+    )
+    inserts = [
+        items.insert_statement(
+            chunk,
+            feed_id=feed.id,
+            token=visit.token,
+            fetched_at=response.fetched_at,
+            backup_key=document.backup_key,
+        )
+        for chunk in chunks
+    ]
+    closing = closing_statement(
+        StoredDocument(
+            feed=feed,
+            token=visit.token,
+            response=response,
+            content_hash=document.content_hash,
+            backup_key=document.backup_key,
+            item_ids=[id for chunk in chunks for id in chunk.ids],
+            title=parsed.title,
+            link=parsed.link,
+            language=parsed.language,
+            charset=parsed.charset,
+            rhythm=parsed.rhythm,
+            ttl=parsed.ttl,
+            skip_hours=parsed.skip_hours,
+            skip_days=parsed.skip_days,
+            facts=_facts(parsed),
+            next=later,
+        ),
+        now=now,
+    )
+    results: list[Result] = []
+    for batch in _batches([*inserts, closing]):
+        results += visiting.database.batch(batch)
+    closed = results[-1].rows
+    fresh = items.new_ids(results[:-1])
+    if closed and fresh:
+        _warn_of_unstable_guids(visiting, visit, parsed, fresh)
+    stored = Stored(parsed=parsed, new_ids=fresh, items_new=int(closed[0]["items_new"] or 0) if closed else 0)
+    return replace(visit, outcome=stored, next=later, lost=not closed)
+
+
+def _batches(statements: list[Statement]) -> list[list[Statement]]:
+    """Consecutive statements together, each batch of at most about 1 MB of text."""
+    batches: list[list[Statement]] = []
+    size = 0
+    for statement in statements:
+        length = sum(len(value.encode()) for value in statement.params if isinstance(value, str))
+        if not batches or size + length > MAX_PARAMETER_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(statement)
+        size += length
+    return batches
+
+
+def _facts(parsed: Parsed) -> Row:
+    document = parsed.document
+    return {
+        "items_seen": parsed.items_seen,
+        "duplicate_guids": parsed.duplicate_guids,
+        "body_bytes": document.body_bytes,
+        "fetch_ms": document.response.fetch_ms,
+        "http_status": document.response.status,
+        "charset": f"{parsed.charset} ({parsed.charset_rule})",
+        "format": parsed.format,
+        "backup_key": document.backup_key,
+    }
+
+
+def _warn_of_unstable_guids(visiting: Visiting, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
+    """Nearly everything is new to a feed that was stored before, yet under titles that are known."""
+    if visit.feed.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
+        return
+    if len(fresh) < _UNSTABLE_SHARE * parsed.items_seen:
+        return
+    known = items.known_titles(visiting.database, visit.feed.id, fresh)
+    if known < _UNSTABLE_SHARE * len(fresh):
+        return
+    warning = (
+        f"unstable guids: {known} of {len(fresh)} new items have titles that are known; if the server puts"
+        " tokens into guids or links, set `key: link` or `key: title+date` for this feed"
+    )
+    logger.warning("%s: %s", visit.feed.url, warning)
+    items.warn(visiting.database, visit.feed.id, warning)

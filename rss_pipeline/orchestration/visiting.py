@@ -1,0 +1,163 @@
+"""What a run needs to visit feeds, and its leases: opened at the run's start, ended with it.
+
+The steps themselves are in steps.py and claiming.py.
+"""
+
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from rss_pipeline.collector.http import FetchPolicy
+from rss_pipeline.collector.models import Clock
+from rss_pipeline.collector.pacing import Pace
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.orchestration.workers import Workers
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage import leases
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+
+logger = logging.getLogger("rss_pipeline")
+
+
+class Progress(Protocol):
+    """Hears how far a run is. Called from the run's own thread, in the order of the ops."""
+
+    def begin(self, step: str, total: int) -> None:
+        """A step starts with so many feeds before it."""
+        ...
+
+    def advance(self, step: str) -> None:
+        """One of them is done with the step."""
+        ...
+
+
+class Silence:
+    """A Progress that nobody hears."""
+
+    def begin(self, step: str, total: int) -> None: ...
+
+    def advance(self, step: str) -> None: ...
+
+
+class Visiting:
+    """The stores, the policy, the workers, the spool folder and the leases of one run.
+
+    As a context manager: leaving it ends what leases are left and deletes the spool folder. A lease whose
+    run ended politely, or because a store failed, does not count against its feeds; after any other
+    exception it does, for one of their documents may have caused it.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        database: Database,
+        objects: ObjectStore,
+        run_id: str,
+        clock: Clock,
+        progress: Progress | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self.settings = settings
+        self.database = database
+        self.objects = objects
+        self.run_id = run_id
+        self.clock = clock
+        self.progress = progress or Silence()
+        self.pace = pace or Pace()
+        self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
+        self.policy = FetchPolicy(
+            user_agent=settings.user_agent,
+            concurrency=settings.fetch_concurrency,
+            host_delay=settings.host_delay_seconds,
+            proxy=settings.proxy,
+        )
+        self._spool: Path | None = None
+        self._tokens: set[str] = set()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._renewal: threading.Thread | None = None
+        self._forgive = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._renewal is not None:
+            self._renewal.join()
+        self.workers.close()
+        for token in list(self._tokens):
+            try:
+                leases.end(self.database, token, forgive=self._forgive)
+            except InfrastructureError as trouble:
+                logger.warning("a lease could not be given back and will lapse: %s", trouble)
+        if self._spool is not None:
+            shutil.rmtree(self._spool, ignore_errors=True)
+
+    @property
+    def spool(self) -> Path:
+        """The run's own folder for bodies and parsed rows."""
+        if self._spool is None:
+            self.settings.spool_path.mkdir(parents=True, exist_ok=True)
+            self._spool = Path(tempfile.mkdtemp(prefix=f"{self.run_id[:8]}-", dir=self.settings.spool_path))
+        return self._spool
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Around each op: notes what kind of exception ends the run."""
+        try:
+            yield
+        except InfrastructureError:
+            raise
+        except Exception:
+            self._forgive = False
+            raise
+
+    def claim(self, wanted: leases.Wanted, *, limit: int, suspects: bool = False) -> leases.Claim:
+        """Claim feeds and keep the claim alive until `end_lease` or the end of the run."""
+        claim = leases.claim(
+            self.database,
+            wanted,
+            run_id=self.run_id,
+            lease_seconds=self.settings.lease_seconds,
+            limit=limit,
+            suspects=suspects,
+        )
+        if claim.feeds:
+            with self._lock:
+                self._tokens.add(claim.token)
+            if self._renewal is None:
+                self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
+                self._renewal.start()
+        return claim
+
+    def end_leases(self, tokens: set[str]) -> None:
+        """Every visit of these claims is closed or given back."""
+        for token in tokens & self._tokens:
+            leases.end(self.database, token, forgive=True)
+            with self._lock:
+                self._tokens.discard(token)
+
+    def _renew(self) -> None:
+        while not self._over.wait(self.settings.lease_seconds / 3):
+            with self._lock:
+                tokens = list(self._tokens)
+            if not tokens:
+                continue
+            try:
+                alive = leases.renew(self.database, tokens, lease_seconds=self.settings.lease_seconds)
+            except InfrastructureError as trouble:
+                logger.warning("leases could not be renewed: %s", trouble)
+            else:
+                if alive < len(tokens):
+                    logger.warning("%d leases had lapsed already", len(tokens) - alive)

@@ -1,0 +1,82 @@
+"""A visit: one feed's passage through one run. A value that the ops hand on.
+
+It holds no body: bodies and parsed items lie as files in the run's spool folder, so memory does not grow with
+the batch. What happens to a visit is in steps.py.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rss_pipeline.collector.models import (
+    Access,
+    Document,
+    Failure,
+    Feed,
+    GivenBack,
+    NextVisit,
+    NotModified,
+    Pending,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A document read. Its rows lie at `path` (pickled RowChunks), insert-ready."""
+
+    document: Document
+    path: Path
+    items_seen: int
+    duplicate_guids: int
+    dropped_items: int
+    format: str
+    title: str | None
+    link: str | None
+    language: str | None
+    charset: str
+    charset_rule: str
+    repairs: tuple[str, ...]
+    bad_dates: tuple[tuple[str, str], ...]
+    """Raw date and title of items whose date could not be read."""
+    rhythm: tuple[datetime, ...]
+    ttl: timedelta | None
+    skip_hours: frozenset[int]
+    skip_days: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A document whose items are in the database; the visit is closed."""
+
+    parsed: Parsed
+    new_ids: tuple[str, ...]
+    items_new: int
+    """Counted by the backup key, so also those a crashed run stored of the same document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Asked for by hand, but it may not be visited; the sentence says why and what to do."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldElsewhere:
+    """Asked for by hand, but another run is at this feed or at its host: waited for at the end."""
+
+
+Outcome = Pending | GivenBack | NotModified | Failure | Document | Parsed | Stored | Refused | HeldElsewhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A claimed feed and how far it came. `next` is set once the visit is closed."""
+
+    feed: Feed
+    token: str
+    access: Access = field(default_factory=Access, repr=False)
+    outcome: Outcome = field(default_factory=Pending)
+    next: NextVisit | None = None
+    lost: bool = False
+    """The lease lapsed and another run took the feed over: nothing of this visit was written."""

@@ -1,0 +1,195 @@
+"""Parsing in worker processes under a time limit, so that a hostile document costs its own visit only.
+
+The functions that run there are here too and must stay importable without Dagster, for each worker imports
+this module. What a parse means is the collector's.
+"""
+
+import contextlib
+import multiprocessing
+import pickle
+import resource
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, as_completed
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from rss_pipeline.collector.images import item_images
+from rss_pipeline.collector.models import Document, Feed, Item
+from rss_pipeline.collector.parse import parse_feed
+from rss_pipeline.errors import NotAFeed
+from rss_pipeline.orchestration.visits import Parsed
+from rss_pipeline.storage.image_tasks import ItemImages
+from rss_pipeline.storage.items import RowChunk, item_rows, rows_to_items
+
+_MEMORY_BYTES = 3 << 30
+_TASKS_A_WORKER = 2_000
+_NEWEST = 20
+_BAD_DATES = 20
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What became of a task that gave no value: a failure kind and a sentence."""
+
+    kind: str
+    message: str
+
+
+class Workers:
+    """A pool of parser processes, started at the first task."""
+
+    def __init__(self, *, processes: int, timeout: float) -> None:
+        self._processes = processes
+        self._timeout = timeout
+        self._pool: ProcessPool | None = None
+
+    def map(
+        self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
+    ) -> Iterator[tuple[T, R | Trouble]]:
+        """Run each task in a worker, each under the time limit; pairs come as they are done."""
+        pool = self._started()
+        limit = timeout or self._timeout
+        futures: dict[Future[R], T] = {
+            pool.schedule(function, args=[task], timeout=limit): task for task in tasks
+        }
+        try:
+            for future in as_completed(list(futures)):
+                task = futures.pop(future)
+                result: R | Trouble = _settle(future, limit)
+                yield task, result
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def close(self) -> None:
+        """End the worker processes at once."""
+        if self._pool is not None:
+            self._pool.stop()  # type: ignore[no-untyped-call]
+            self._pool.join()
+            self._pool = None
+
+    def _started(self) -> Any:
+        if self._pool is None:
+            # Not fork: the run's process has threads. The server imports the parsers once, and a worker
+            # that was killed is replaced in milliseconds.
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload([__name__])
+            self._pool = ProcessPool(
+                max_workers=self._processes,
+                max_tasks=_TASKS_A_WORKER,
+                initializer=_limit_memory,
+                context=context,
+            )
+        return self._pool
+
+
+def _settle(future: "Future[R]", timeout: float) -> R | Trouble:
+    try:
+        return future.result()
+    except NotAFeed as error:
+        return Trouble(error.kind, str(error))
+    except TimeoutError:
+        return Trouble("parse_timeout", f"parsing took more than {timeout:g} s and was stopped")
+    except ProcessExpired as error:
+        return Trouble("crashed", f"the parser process died of this document (exit code {error.exitcode})")
+    except Exception as error:  # noqa: BLE001 - foreign parsers raise what they like; one document's affair
+        return Trouble(
+            "crashed", f"the parser failed on this document: {type(error).__name__}: {error}"[:500]
+        )
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseTask:
+    feed: Feed
+    document: Document
+    now: datetime
+
+
+def parse_document(task: ParseTask) -> Parsed:
+    """Decode, repair and parse a spooled document; its rows go into a file beside it.
+
+    Raises:
+        NotAFeed: there is no feed in it.
+    """
+    document, feed = task.document, task.feed
+    fetched_at = document.response.fetched_at
+    parsed = parse_feed(
+        document.path.read_bytes(),
+        content_type=document.response.content_type,
+        url=document.response.url,
+        hint=feed.charset,
+        key=feed.key,
+        now=fetched_at,
+    )
+    path = document.path.with_name(document.path.name + ".rows")
+    with path.open("wb") as file:
+        pickle.dump(list(item_rows(feed.id, parsed.items, fetched_at=fetched_at)), file)
+    return Parsed(
+        document=document,
+        path=path,
+        items_seen=len(parsed.items),
+        duplicate_guids=len(parsed.duplicate_guids),
+        dropped_items=parsed.dropped_items,
+        format=parsed.format,
+        title=parsed.title,
+        link=parsed.link,
+        language=parsed.language,
+        charset=parsed.charset,
+        charset_rule=parsed.charset_rule,
+        repairs=parsed.repairs,
+        bad_dates=tuple(_bad_dates(parsed.items)),
+        rhythm=_rhythm(parsed.items, fetched_at),
+        ttl=parsed.ttl,
+        skip_hours=parsed.skip_hours,
+        skip_days=parsed.skip_days,
+    )
+
+
+def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:
+    bad = [(i.pub_date_raw, i.title or i.guid) for i in items if i.pub_date is None and i.pub_date_raw]
+    return bad[:_BAD_DATES]
+
+
+def _rhythm(items: Iterable[Item], fetched_at: datetime) -> tuple[datetime, ...]:
+    dates = {item.pub_date for item in items if item.pub_date is not None and item.pub_date <= fetched_at}
+    return tuple(sorted(dates, reverse=True)[:_NEWEST])
+
+
+def read_chunks(path: Path) -> list[RowChunk]:
+    """The rows `parse_document` left."""
+    with path.open("rb") as file:
+        return list(pickle.load(file))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTask:
+    """Look for images in these items: rows in a spool file (of them `ids`), or the items themselves."""
+
+    feed: Feed
+    feed_link: str | None
+    path: Path | None = None
+    ids: frozenset[str] = frozenset()
+    items: tuple[tuple[str, Item], ...] = ()
+
+
+def find_item_images(task: ImageTask) -> list[ItemImages]:
+    """The images of each item of the task, items without any included."""
+    items = task.items
+    if task.path is not None:
+        items = tuple((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
+    return [
+        ItemImages(item_id=id, urls=item_images(item, feed_link=task.feed_link, feed_url=task.feed.url))
+        for id, item in items
+    ]

@@ -1,0 +1,195 @@
+"""The environment as one frozen `Settings`, or every mistake in it.
+
+Nothing is opened or created here, and no variable is read anywhere else; the feeds themselves are
+`collector.registry`'s.
+"""
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from rss_pipeline.errors import SettingsError
+
+PARSE_TIMEOUT_SECONDS = 20.0
+"""A document of 5,000 items takes some 6 s; one built to be slow (40,000 attributes) is killed here."""
+
+_VARIABLES = (
+    "RSS_PIPELINE_HOME",
+    "RSS_FEEDS_FILE",
+    "RSS_PIPELINE_LEASE_SECONDS",
+    "RSS_USER_AGENT_CONTACT",
+    "RSS_FETCH_CONCURRENCY",
+    "RSS_HOST_DELAY_SECONDS",
+    "RSS_BATCH_SIZE",
+    "RSS_PARSE_WORKERS",
+    "RSS_PROXY",
+    "RSS_PORT",
+)
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How this machine runs the pipeline. Paths are absolute."""
+
+    home: Path
+    feeds_file: Path
+    user_agent: str
+    lease_seconds: int = 180
+    """How long a run that has gone silent keeps its feeds."""
+    fetch_concurrency: int = 5
+    host_delay_seconds: float = 1.0
+    """Between two requests to one host."""
+    batch_size: int = 500
+    """Feeds one poll claims at most."""
+    parse_workers: int = 1
+    parse_timeout_seconds: float = PARSE_TIMEOUT_SECONDS
+    proxy: str | None = field(default=None, repr=False)
+    """An outbound HTTP proxy; may hold a password."""
+    port: int = 3000
+    unknown: tuple[str, ...] = ()
+    """A sentence for each RSS_* variable that means nothing here. A warning: others may use the prefix."""
+
+    @property
+    def database_path(self) -> Path:
+        return self.home / "rss.sqlite"
+
+    @property
+    def objects_path(self) -> Path:
+        return self.home / "objects"
+
+    @property
+    def dagster_home(self) -> Path:
+        return self.home / "dagster"
+
+    @property
+    def spool_path(self) -> Path:
+        return self.home / "spool"
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], *, cwd: Path) -> "Settings":
+        """Settings from `environ`; relative paths are taken from `cwd`. A variable set to nothing is unset.
+
+        Raises SettingsError with all mistakes, each naming the variable and what to write.
+        """
+        reader = _Reader(environ, cwd)
+        settings = cls(
+            home=reader.path("RSS_PIPELINE_HOME", "var"),
+            feeds_file=reader.path("RSS_FEEDS_FILE", "feeds.yaml"),
+            user_agent=reader.user_agent("RSS_USER_AGENT_CONTACT"),
+            lease_seconds=reader.whole("RSS_PIPELINE_LEASE_SECONDS", 180, 1, 86_400),
+            fetch_concurrency=reader.whole("RSS_FETCH_CONCURRENCY", 5, 1, 100),
+            host_delay_seconds=reader.decimal("RSS_HOST_DELAY_SECONDS", 1.0, 0.0, 60.0),
+            batch_size=reader.whole("RSS_BATCH_SIZE", 500, 1, 5_000),
+            parse_workers=reader.whole("RSS_PARSE_WORKERS", _default_workers(), 1, 64),
+            proxy=reader.proxy("RSS_PROXY"),
+            port=reader.whole("RSS_PORT", 3000, 1, 65_535),
+            unknown=_unknown(environ),
+        )
+        if reader.mistakes:
+            raise SettingsError("\n".join(reader.mistakes))
+        return settings
+
+
+class _Reader:
+    """Reads one variable after the other and collects what is wrong with them."""
+
+    def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
+        self.mistakes: list[str] = []
+        self._environ = environ
+        self._cwd = cwd
+
+    def path(self, name: str, default: str) -> Path:
+        text = self._text(name) or default
+        try:
+            path = self._cwd / Path(text).expanduser()
+        except RuntimeError:
+            self._wrong(name, text, "write a path without ~, for that user has no home folder")
+            path = self._cwd / default
+        return Path(os.path.abspath(path))
+
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        return self._number(name, default, int, f"a whole number from {least:,} to {most:,}", least, most)
+
+    def decimal(self, name: str, default: float, least: float, most: float) -> float:
+        return self._number(name, default, float, f"a number from {least:g} to {most:g}", least, most)
+
+    def user_agent(self, name: str) -> str:
+        product = f"rss_pipeline/{version('rss_pipeline')}"
+        contact = self._text(name)
+        if contact is None:
+            return product
+        if (
+            not contact.isascii()
+            or not contact.isprintable()
+            or len(contact) > 200
+            or re.search(r"[()\\]", contact)
+        ):
+            wanted = (
+                "write an address or URL in at most 200 ASCII characters, without brackets and backslashes"
+            )
+            self._wrong(name, contact, wanted)
+        return f"{product} (+{contact})"
+
+    def proxy(self, name: str) -> str | None:
+        text = self._text(name)
+        if text is None:
+            return None
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            # The value may hold a password.
+            self.mistakes.append(f"{name}: not the URL of a proxy; write http://[user:password@]host:port")
+        return text
+
+    def _text(self, name: str) -> str | None:
+        return self._environ.get(name, "").strip() or None
+
+    def _number(
+        self,
+        name: str,
+        default: _Number,
+        kind: Callable[[str], _Number],
+        wanted: str,
+        least: float,
+        most: float,
+    ) -> _Number:
+        text = self._text(name)
+        if text is None:
+            return default
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind("-1")
+        if not (math.isfinite(number) and least <= number <= most):
+            self._wrong(name, text, f"write {wanted}; unset, it is {default:g}")
+            return default
+        return number
+
+    def _wrong(self, name: str, text: str, advice: str) -> None:
+        self.mistakes.append(f'{name}: "{text[:80]}" cannot be used; {advice}')
+
+
+def _default_workers() -> int:
+    """A worker a core, at most 4: parsing more at once would starve the rest of the run."""
+    return max(1, min(4, os.cpu_count() or 1))
+
+
+def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
+    sentences = []
+    for name in sorted(environ):
+        if name.startswith("RSS_") and name not in _VARIABLES:
+            close = difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.7)
+            meant = f'did you mean "{close[0]}"?' if close else "it is ignored"
+            sentences.append(f"{name}: no setting has this name; {meant}")
+    return tuple(sentences)

@@ -1,0 +1,170 @@
+"""A whole pipeline in a folder of its own: settings, registry, stores, instance, and a clock one can turn.
+
+Real parts throughout: the job runs in this process as `rss-pipeline poll` runs it, against loopback servers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import yaml
+
+from rss_pipeline.definitions import build_definitions
+from rss_pipeline.orchestration.here import Round, poll_here
+from rss_pipeline.orchestration.reporting import FEED_ITEMS
+from rss_pipeline.orchestration.syncing import Synced, sync_registry
+from rss_pipeline.orchestration.visiting import Progress
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.folder import FolderStore
+from rss_pipeline.storage.schema import migrate
+from rss_pipeline.storage.sqlite import SqliteDatabase
+
+NOON = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that stands until it is turned."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def turn(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+class Pipeline:
+    """One installation. `feeds` is what feeds.yaml lists; `poll` writes it and runs the poll job."""
+
+    def __init__(self, home: Path, instance: dg.DagsterInstance, **settings: Any) -> None:
+        self.clock = Clock()
+        self.instance = instance
+        self.settings = Settings(
+            home=home,
+            feeds_file=home / "feeds.yaml",
+            user_agent="rss_pipeline/test",
+            **{"host_delay_seconds": 0.0, "parse_workers": 1, **settings},
+        )
+        self.database = SqliteDatabase(self.settings.database_path)
+        migrate(self.database)
+        self.objects = FolderStore(self.settings.objects_path)
+        self.feeds: list[dict[str, Any]] = []
+
+    def register(self, url: str, id: str, **options: Any) -> str:
+        """Add a feed to the registry; gives its id."""
+        self.feeds.append({"url": url, "id": id, "allow_private": True, **options})
+        self.write_registry()
+        return id
+
+    def write_registry(self) -> None:
+        self.settings.feeds_file.write_text(yaml.safe_dump({"feeds": self.feeds}), "utf-8")
+
+    def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> Synced:
+        return sync_registry(
+            self.database, self.instance, self.settings, now=self.clock(), yes=yes, environ=environ
+        )
+
+    def definitions(
+        self, *, progress: Progress | None = None, resources: Mapping[str, Any] | None = None
+    ) -> dg.Definitions:
+        return build_definitions(
+            self.settings, clock=self.clock, progress=progress, resource_overrides=resources
+        )
+
+    def poll(
+        self,
+        *feeds: str,
+        all_feeds: bool = False,
+        progress: Progress | None = None,
+        resources: Mapping[str, Any] | None = None,
+    ) -> list[Round]:
+        """Poll until nothing is due. Each call comes a second after the one before."""
+        self.clock.turn(seconds=1)
+        return list(
+            poll_here(
+                self.definitions(progress=progress, resources=resources),
+                self.instance,
+                self.database,
+                clock=self.clock,
+                feeds=feeds,
+                all_feeds=all_feeds,
+            )
+        )
+
+    def materialize(self, *ids: str, raise_on_error: bool = False) -> dg.ExecuteInProcessResult:
+        """The asset's door: a run over these keys, which must be neighbours in the order of keys."""
+        job = self.definitions().resolve_implicit_global_asset_job_def()
+        tags = {
+            "dagster/asset_partition_range_start": ids[0],
+            "dagster/asset_partition_range_end": ids[-1],
+        }
+        return job.execute_in_process(
+            instance=self.instance,
+            raise_on_error=raise_on_error,
+            tags=tags if len(ids) > 1 else None,
+            partition_key=ids[0] if len(ids) == 1 else None,
+        )
+
+    def rows(self, sql: str, *params: str) -> list[dict[str, Any]]:
+        return self.database.query(sql, params).rows
+
+    def feed(self, id: str) -> dict[str, Any]:
+        (row,) = self.rows("SELECT * FROM feeds WHERE id = ?", id)
+        return row
+
+    def items(self, id: str) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM items WHERE feed_id = ? ORDER BY guid", id)
+
+    def guids(self, id: str) -> list[str]:
+        return [row["guid"] for row in self.items(id)]
+
+    def tasks(self) -> list[str]:
+        return [row["original_url"] for row in self.rows("SELECT * FROM image_tasks ORDER BY original_url")]
+
+    def backups(self, id: str) -> list[str]:
+        return [info.key for info in self.objects.list(f"backups/{id}/")]
+
+    def events(self, id: str) -> list[dict[str, Any]]:
+        """Metadata of the feed's materializations, newest first."""
+        found = self.instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id]), limit=100
+        )
+        return [
+            {name: value.value for name, value in record.asset_materialization.metadata.items()}
+            for record in found.records
+            if record.asset_materialization is not None
+        ]
+
+    def lapse_leases(self) -> None:
+        """As if every lease's time were over: what waiting three minutes would do."""
+        self.database.query("UPDATE leases SET expires_at = '2000-01-01T00:00:00Z'")
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def rss(*guids: str, title: str = "A feed", image: str | None = None) -> bytes:
+    """An RSS 2.0 document with an item a guid, each with an image where one is named."""
+    items = "".join(
+        f"<item><guid isPermaLink='false'>{guid}</guid><title>Title of {guid}</title>"
+        f"<link>http://example.com/{guid}</link><pubDate>Mon, 02 Mar 2026 08:00:00 GMT</pubDate>"
+        f"<description><![CDATA[<p>Text of {guid}</p>{_image(image, guid)}]]></description></item>"
+        for guid in guids
+    )
+    return (
+        '<?xml version="1.0" encoding="utf-8"?><rss version="2.0"><channel>'
+        f"<title>{title}</title><link>http://example.com/</link>{items}</channel></rss>"
+    ).encode()
+
+
+def _image(image: str | None, guid: str) -> str:
+    return "" if image is None else f'<img src="{image}/{guid}.png">'
+
+
+def ends(rounds: Sequence[Round], where: Callable[[Any], Any]) -> list[Any]:
+    """`where` of every visit of these rounds."""
+    return [where(visit) for round_ in rounds for visit in round_.visits]
