@@ -6,6 +6,7 @@ takes seconds.
 
 import json
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -77,8 +78,11 @@ def up(settings: Settings, yes: bool) -> None:
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
     click.echo(f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C ends it.")
     sys.stdout.flush()
-    command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(settings.port), *where]
-    os.execv(sys.executable, command)
+    # A shell that starts us in the background lets us ignore these, and an exec hands that on.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-h", "127.0.0.1"]
+    os.execv(sys.executable, [*command, "-p", str(settings.port), *where])
 
 
 def _check_port(port: int) -> None:

@@ -82,7 +82,23 @@ class Pipeline:
         progress: Progress | None = None,
         resources: Mapping[str, Any] | None = None,
     ) -> list[Round]:
-        """Poll until nothing is due. Each call comes a second after the one before."""
+        """Poll until nothing is due. Each call comes a second after the one before.
+
+        Raises an AssertionError where a run fails; `try_poll` does not.
+        """
+        rounds = self.try_poll(*feeds, all_feeds=all_feeds, progress=progress, resources=resources)
+        errors = [round_.error for round_ in rounds if round_.error is not None]
+        assert not errors, errors[0]
+        return rounds
+
+    def try_poll(
+        self,
+        *feeds: str,
+        all_feeds: bool = False,
+        progress: Progress | None = None,
+        resources: Mapping[str, Any] | None = None,
+    ) -> list[Round]:
+        """`poll`, for runs that may fail."""
         self.clock.turn(seconds=1)
         return list(
             poll_here(

@@ -208,7 +208,7 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
     if chosen is None and not spoken and "cp1252" in close and set(close) <= LATIN:
         chosen = "cp1252"
     if chosen is None:
-        chosen = close[0] if close else None
+        chosen = ranked[0] if ranked else None
     return None if chosen is None else _decoded(candidates[chosen], chosen, "detected")
 
 

@@ -34,6 +34,7 @@ _LEAF = re.compile(
     r"|issued|modified|author|name|category)((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
 )
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
+_CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
 # feedparser files all of these under content or summary.
 _OTHER_TEXTS = re.compile(
@@ -70,7 +71,8 @@ def read_loosely(text: str, url: str | None) -> RawFeed | None:
     atom = str(parsed.version).startswith("atom")
     entries = parsed.entries
     return RawFeed(
-        format=parsed.version or "unknown",
+        # feedparser reads Microsoft's CDF without giving it a name.
+        format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
         title=feed.text("title"),
         link=link,
         language=feed.text("language"),

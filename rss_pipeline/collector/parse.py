@@ -15,10 +15,10 @@ from rss_pipeline.collector.jsonfeed import read_json_feed
 from rss_pipeline.collector.loosefeed import read_loosely
 from rss_pipeline.collector.models import GuidSource, Item, ItemKey, ParsedFeed
 from rss_pipeline.collector.rawitems import RawFeed, RawItem
-from rss_pipeline.collector.repair import Opened, is_feed_name, mended, opened
+from rss_pipeline.collector.repair import Opened, is_feed_name, mended, opened, with_prefixes
 from rss_pipeline.collector.webpage import is_web_page, web_page_sentence
 from rss_pipeline.collector.xmlfeed import read_feed
-from rss_pipeline.collector.xmltree import Tree, read_tree
+from rss_pipeline.collector.xmltree import UNBOUND_PREFIX, Tree, read_tree
 from rss_pipeline.errors import NotAFeed
 
 
@@ -88,7 +88,7 @@ def _hash(item: RawItem) -> str:
 
 
 def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
-    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+    if text.lstrip("\ufeff \t\r\n").startswith("{"):
         return read_json_feed(text.strip("\ufeff\x00 \t\r\n"), url)
     document = opened(text)
     if document.root.lower() == "html":
@@ -123,6 +123,12 @@ def _tree(document: Opened) -> tuple[Tree | None, tuple[str, ...], str]:
         return read_tree(document.text), (), document.text
     except ParseError:
         text, mendings = mended(document)
+    try:
+        return read_tree(text), mendings, text
+    except ParseError as error:
+        if error.code != UNBOUND_PREFIX:
+            return None, mendings, text
+    text, mendings = with_prefixes(text), (*mendings, "undeclared prefixes declared")
     try:
         return read_tree(text), mendings, text
     except ParseError:

@@ -21,13 +21,14 @@ _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)'
 # Not XML 1.0 characters.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _REFERENCES = re.compile(
-    r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
+    r"(?=[<&])(?:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
     r"|&(?:#(?P<number>[0-9]{1,8}|[xX][0-9A-Fa-f]{1,6});|(?P<name>[A-Za-z][A-Za-z0-9]*);)?"
-    r"|(?P<less><(?![A-Za-z_/!?:]))",
+    r"|(?P<less><(?![A-Za-z_/!?:])))",
     re.DOTALL,
 )
 _PAIR = re.compile(
-    r"&#(?:(5[5-7][0-9]{3})|[xX]([dD][89abAB][0-9A-Fa-f]{2}));&#(?:(5[67][0-9]{3})|[xX]([dD][c-fC-F][0-9A-Fa-f]{2}));"
+    r"&#(?:(5[5-7][0-9]{3})|[xX]([dD][89abAB][0-9A-Fa-f]{2}));"
+    r"&#(?:(5[67][0-9]{3})|[xX]([dD][c-fC-F][0-9A-Fa-f]{2}));"
 )
 _PREFIXED = re.compile(r"</?([A-Za-z_][\w.-]*):[A-Za-z_]|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=\s*[\"']")
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
@@ -84,8 +85,8 @@ def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
     """The text with what is ill-formed in it mended, and what that was, in words.
 
     Control characters and references to them go, halves of surrogate pairs become one character or
-    U+FFFD, named entities their characters, a bare `&` or `<` its escape, prefixes get the namespace
-    they are known for. CDATA sections stay as they are but for control characters.
+    U+FFFD, named entities their characters, a bare `&` or `<` its escape. CDATA
+    sections stay as they are but for control characters.
     """
     repairs: dict[str, None] = {}
     text = _CONTROLS.sub("", document.text)
@@ -118,10 +119,7 @@ def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
         return "".join(_MARKUP_CHARACTERS.get(each, each) for each in characters)
 
     text = _REFERENCES.sub(reference, text)
-    bound = _with_prefixes(text)
-    if bound != text:
-        repairs["undeclared prefixes declared"] = None
-    return bound, tuple(repairs)
+    return text, tuple(repairs)
 
 
 def _prolog_end(text: str, start: int) -> tuple[int, str]:
@@ -154,7 +152,11 @@ def _joined(found: re.Match[str]) -> str:
     return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
 
 
-def _with_prefixes(text: str) -> str:
+def with_prefixes(text: str) -> str:
+    """The text, which begins with its root, with every prefix in use declared on the root.
+
+    A prefix that feeds are known to use gets the namespace it is known for.
+    """
     root = re.match(r"<[A-Za-z_][\w.:-]*", text)
     if root is None:
         return text

@@ -22,10 +22,26 @@ _BROKEN_OFF = frozenset(
         errors.XML_ERROR_PARTIAL_CHAR,
     )
 )
+UNBOUND_PREFIX = errors.codes[errors.XML_ERROR_UNBOUND_PREFIX]
+"""`ParseError.code` of a text that uses a prefix it does not declare."""
 _JUNK_AFTER = errors.codes[errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
 _VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input")
-    + ("link", "meta", "param", "source", "track", "wbr")
+    (
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    )
 )
 
 

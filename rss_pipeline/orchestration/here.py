@@ -9,7 +9,7 @@ from datetime import datetime
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Clock, Failure, instant
+from rss_pipeline.collector.models import Clock, instant
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.visits import Visit
 from rss_pipeline.storage import leases
@@ -79,20 +79,12 @@ def _round(result: dg.ExecuteInProcessResult) -> Round:
     if result.success:
         return Round(run_id=result.run_id, visits=result.output_for_node("extract_images"))
     sentences = []
-    for event in result.all_node_events:
-        if event.is_step_failure:
-            error = event.step_failure_data.error
-            while error is not None and error.cause is not None:
-                error = error.cause
-            sentences.append(f"{event.step_key}: {error.message.strip() if error else 'failed'}")
-    return Round(run_id=result.run_id, error="\n".join(sentences) or "the run failed before its first op")
-
-
-def failed_visits(rounds: Sequence[Round]) -> list[tuple[Visit, Failure]]:
-    """Every visit that failed, with its failure."""
-    return [
-        (visit, visit.outcome)
-        for round_ in rounds
-        for visit in round_.visits
-        if isinstance(visit.outcome, Failure)
-    ]
+    for event in result.all_events:
+        error = getattr(event.event_specific_data, "error", None)
+        if error is None:
+            continue
+        while error.cause is not None:
+            error = error.cause
+        where = event.step_key or event.event_type_value.lower()
+        sentences.append(f"{where}: {error.message.strip()}")
+    return Round(run_id=result.run_id, error=next(iter(sentences), "the run failed, and did not say why"))

@@ -82,6 +82,8 @@ def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
             if visit.lost:
                 return "lost", "its lease lapsed and another run took it over; that run's result counts"
             return None
+        case GivenBack(reason=reason):
+            return "given_back", f"its turn did not come: {reason or 'the run ended first'}"
         case _:
             return "not_visited", "it was not visited; materialize it again"
 

@@ -75,7 +75,7 @@ def visiting_resource(
             settings=settings,
             database=context.resources.database,
             objects=context.resources.objects,
-            run_id=context.run_id or "",
+            run_id="" if context.run is None else context.run.run_id,
             clock=clock,
             progress=progress,
             pace=pace,

@@ -151,6 +151,12 @@ class TestBodies:
         assert "10,000,000" in outcome.message
         assert outcome.answered
 
+    def test_an_announced_size_above_the_cap_is_refused_unread(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        answer = Answer(body=RSS, headers={"Content-Length": "10000001"})
+        failure(ask(server, answer, tmp_path), "too_large", tmp_path)
+
     def test_exactly_the_caps_is_allowed(self, server: FeedServer, tmp_path: Path) -> None:
         caps = {"max_wire_bytes": 1000, "max_body_bytes": 1000}
         for chunked in (True, False):

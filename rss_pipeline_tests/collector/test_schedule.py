@@ -74,7 +74,7 @@ def near(delay: timedelta, wanted: timedelta) -> bool:
         (every(3 * HOUR, newest=500 * DAY), DAY),
         (every(3 * HOUR, count=1, newest=28 * DAY), 4 * HOUR),
         # Announcements of the future are neither rhythm nor life.
-        ((NOW + 9 * DAY, NOW + 8 * DAY, *every(3 * HOUR)), 90 * MINUTE),
+        ((*every(DAY, count=20, newest=-20 * DAY), *every(3 * HOUR)), 90 * MINUTE),
         ((NOW + 9 * DAY, *every(3 * HOUR, newest=28 * DAY)), 4 * HOUR),
         # Ten at once, once a day, is a daily feed.
         (tuple(at + n * MINUTE for at in every(4 * HOUR, newest=HOUR) for n in range(10)), 2 * HOUR),
