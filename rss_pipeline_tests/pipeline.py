@@ -3,7 +3,9 @@
 Real parts throughout: the job runs in this process as `rss-pipeline poll` runs it, against loopback servers.
 """
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from rss_pipeline.orchestration.reporting import FEED_ITEMS
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Progress
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage import leases
 from rss_pipeline.storage.folder import FolderStore
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sqlite import SqliteDatabase
@@ -154,6 +157,25 @@ class Pipeline:
             for record in found.records
             if record.asset_materialization is not None
         ]
+
+    def latest_record(self, id: str) -> Any:
+        """The feed's newest materialization, as the event log has it."""
+        return self.instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id]), limit=1
+        ).records[0]
+
+    def set(self, **settings: Any) -> None:
+        """Change settings for the runs to come."""
+        self.settings = replace(self.settings, **settings)
+
+    def hold(self, *ids: str) -> leases.Claim:
+        """Claim these feeds as another run would."""
+        wanted = leases.Named(ids=ids, now=self.clock())
+        return leases.claim(self.database, wanted, run_id="another", lease_seconds=180, limit=len(ids))
+
+    def after(self, seconds: float, act: Callable[[], None]) -> None:
+        """Do something while a run of this thread is under way."""
+        threading.Timer(seconds, act).start()
 
     def lapse_leases(self) -> None:
         """As if every lease's time were over: what waiting three minutes would do."""

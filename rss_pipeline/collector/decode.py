@@ -4,6 +4,7 @@ No XML is read here beyond the declaration and the language tag; nothing is repa
 bytes, which become U+FFFD.
 """
 
+import codecs
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -111,6 +112,8 @@ def decode(
         return (tolerable or few)[0]
     if utf8 is not None and b"\x1b$" not in body:
         return _decoded(utf8, "utf-8", "utf-8")
+    if utf8 is None and (nearly := _nearly_utf8(body)):
+        return nearly
     return _detected(body, hint, language or _language(body)) or _replacing(body, "cp1252", "fallback")
 
 
@@ -169,6 +172,19 @@ def _replacing(body: bytes, codec: str, rule: Rule) -> Decoded:
     text = body.decode(codec, "replace")
     meant = body.count("\ufffd".encode()) if codec == "utf-8" else 0
     return _decoded(text, codec, rule, max(1, text.count("\ufffd") - meant))
+
+
+def _nearly_utf8(body: bytes) -> Decoded | None:
+    """Undeclared UTF-8 that was cut within a character, or has a few bad bytes among many good ones."""
+    lossy = _replacing(body, "utf-8", "utf-8")
+    others = len(lossy.text) - len(lossy.text.encode("ascii", "ignore"))
+    if lossy.replaced <= others * _TOLERABLE:
+        return lossy
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body, final=False)
+    except UnicodeDecodeError:
+        return None
+    return lossy
 
 
 def _language(body: bytes) -> str | None:

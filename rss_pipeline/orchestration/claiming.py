@@ -7,6 +7,7 @@ before any publisher is asked, and a feed whose document may have killed a run g
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rss_pipeline.collector.models import Access, Failure, Feed, Pending
 from rss_pipeline.orchestration.closing import close
@@ -35,7 +36,7 @@ def claim_wanted(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) 
     visiting.objects.probe()
     limit = len(wanted.ids) if isinstance(wanted, leases.Named) else visiting.settings.batch_size
     alone = _visit_suspects(visiting, wanted, accesses)
-    claim = visiting.claim(wanted, limit=limit)
+    claim = visiting.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
     return [*alone, *_visits(visiting, claim, accesses)]
 
 
@@ -104,8 +105,7 @@ def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesse
         visiting.end_leases({claim.token})
         if visited[-1].lost:
             break
-        if isinstance(wanted, leases.Named):
-            wanted = leases.Named(ids=[id for id in wanted.ids if id != visits[0].feed.id], now=wanted.now)
+        wanted = _without(wanted, {claim.feeds[0].id})
     return visited
 
 
@@ -124,6 +124,13 @@ def _condemn_or_visit(visiting: Visiting, visit: Visit) -> list[Visit]:
     return run_through(visiting, [visit])
 
 
+def _without(wanted: leases.Wanted, visited: set[str]) -> leases.Wanted:
+    """Named feeds are claimed due or not: those already visited are not to be claimed again."""
+    if isinstance(wanted, leases.Named):
+        return replace(wanted, ids=[id for id in wanted.ids if id not in visited])
+    return wanted
+
+
 def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
     """Visits of feeds that another run held: its result where it closed them, else our own visit.
 
@@ -140,6 +147,7 @@ def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0)
                 continue
             before = waiting.pop(id).feed.last_visited_at
             if not isinstance(visit.outcome, Pending):
+                # Refused by now, or a suspect that was taken through all steps alone.
                 done.append(visit)
             elif visit.feed.last_visited_at == before:
                 ours.append(visit)

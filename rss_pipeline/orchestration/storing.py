@@ -107,6 +107,7 @@ def _facts(parsed: Parsed) -> Row:
         "charset": f"{parsed.charset} ({parsed.charset_rule})",
         "format": parsed.format,
         "backup_key": document.backup_key,
+        **({"repairs": "; ".join(parsed.repairs)} if parsed.repairs else {}),
     }
 
 

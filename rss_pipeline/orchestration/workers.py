@@ -8,8 +8,9 @@ import contextlib
 import multiprocessing
 import pickle
 import resource
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from rss_pipeline.storage.items import RowChunk, item_rows, rows_to_items
 
 _MEMORY_BYTES = 3 << 30
 _TASKS_A_WORKER = 2_000
+_POOLS_TRIED = 3
 _NEWEST = 20
 _BAD_DATES = 20
 
@@ -54,15 +56,38 @@ class Workers:
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
     ) -> Iterator[tuple[T, R | Trouble]]:
         """Run each task in a worker, each under the time limit; pairs come as they are done."""
-        pool = self._started()
         limit = timeout or self._timeout
-        futures: dict[Future[R], T] = {
-            pool.schedule(function, args=[task], timeout=limit): task for task in tasks
-        }
+        left = list(tasks)
+        for _ in range(_POOLS_TRIED):
+            broken: list[T] = []
+            for task, result in self._run(function, left, limit):
+                if isinstance(result, BrokenProcessPool):
+                    broken.append(task)
+                else:
+                    yield task, result
+            if not broken:
+                return
+            # All workers were killed while none was at a task, which the pool does not survive.
+            self.close()
+            left = broken
+        for task in left:
+            yield task, Trouble("crashed", "the parser processes were killed again and again")
+
+    def _run(
+        self, function: Callable[[T], R], tasks: Sequence[T], limit: float
+    ) -> Iterator[tuple[T, R | Trouble | BrokenProcessPool]]:
+        futures: dict[Future[R], T] = {}
+        for number, task in enumerate(tasks):
+            try:
+                futures[self._started().schedule(function, args=[task], timeout=limit)] = task
+            except RuntimeError as error:
+                for unscheduled in tasks[number:]:
+                    yield unscheduled, BrokenProcessPool(str(error))
+                break
         try:
             for future in as_completed(list(futures)):
                 task = futures.pop(future)
-                result: R | Trouble = _settle(future, limit)
+                result: R | Trouble | BrokenProcessPool = _settle(future, limit)
                 yield task, result
         finally:
             for future in futures:
@@ -90,13 +115,15 @@ class Workers:
         return self._pool
 
 
-def _settle(future: "Future[R]", timeout: float) -> R | Trouble:
+def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessPool:
     try:
         return future.result()
     except NotAFeed as error:
         return Trouble(error.kind, str(error))
     except TimeoutError:
         return Trouble("parse_timeout", f"parsing took more than {timeout:g} s and was stopped")
+    except BrokenProcessPool as error:
+        return error
     except ProcessExpired as error:
         return Trouble("crashed", f"the parser process died of this document (exit code {error.exitcode})")
     except Exception as error:  # noqa: BLE001 - foreign parsers raise what they like; one document's affair

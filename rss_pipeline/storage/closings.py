@@ -50,7 +50,8 @@ def close_failed(
     database: Database, visits: Sequence[Failed], *, now: datetime, holds: Sequence[HostHold] = ()
 ) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
-    held = [Statement(_HOLD, [hold.host, instant(hold.until), hold.reason]) for hold in holds]
+    pauses = [compact([hold.host, instant(hold.until), _storable(hold.reason)]) for hold in holds]
+    held = [Statement(_HOLD, [chunk]) for chunk in chunked(pauses)]
     return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now, held)
 
 
@@ -128,13 +129,18 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
 
 
+def _storable(text: str) -> str:
+    """A sentence may quote what a server sent; a failure that could not be recorded would end the run."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
 def _failed_row(visit: Failed) -> Row:
     failure = visit.outcome
     return {
         "id": visit.feed.id,
         "token": visit.token,
         "kind": failure.kind,
-        "message": failure.message[:2000],
+        "message": _storable(failure.message[:2000]),
         "answered": int(failure.answered),
         "failed_hash": failure.document_hash,
         "next": instant(visit.next.at),
@@ -156,14 +162,17 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
   last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
-  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
+  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
+    {_V.format("kind")} = 'storage_rejected'),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
 
-_HOLD = """INSERT INTO hosts (host, hold_until, reason) VALUES (?, ?, ?)
-  ON CONFLICT (host) DO UPDATE SET hold_until = max(hold_until, excluded.hold_until),
-  reason = excluded.reason"""
+_HOLD = """INSERT INTO hosts (host, hold_until, reason)
+  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
+  FROM json_each(?) WHERE true
+  ON CONFLICT (host) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason
+  WHERE excluded.hold_until > hold_until"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +201,9 @@ class StoredDocument:
 def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
     """Validators, hash, counts, schedule and the release of the claim, in one guarded statement.
 
-    It goes last, in the batch of the last items. How many items are new is counted by their backup key, so
-    that a visit which another one's crash interrupted reports them all.
+    It goes last, in the batch of the last items. New are the items of this backup key and those stored since
+    the last close: so a visit which another one's crash interrupted reports them all, even where the
+    document has changed meanwhile.
     """
     feed = stored.feed
     wanted = {
@@ -228,7 +238,9 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
 _NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
 _STORED = f"""WITH fresh(n) AS (
-    SELECT count(*) FROM items WHERE id IN (SELECT value FROM json_each(?)) AND backup_key = ?),
+    SELECT count(*) FROM items JOIN feeds ON feeds.id = items.feed_id
+    WHERE items.id IN (SELECT value FROM json_each(?))
+      AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
   clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?)
   UPDATE feeds SET
   {
@@ -262,4 +274,5 @@ _STORED = f"""WITH fresh(n) AS (
   warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM fresh, clock, v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
-  RETURNING id, json_extract(last_change, '$.items_new') AS items_new"""
+  RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
+    THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new"""

@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -49,13 +50,13 @@ class FolderStore:
         check_object(key, content_type, metadata or {})
         target, beside = self._paths(key)
         with _faults(target):
-            if only_if_absent and target.exists():
+            if only_if_absent and target.is_file():
                 return False
             described = json.dumps({"content_type": content_type, "metadata": dict(metadata or {})})
             new_body, new_metadata = self._write(body), self._write(described.encode())
             try:
                 with self._locked():
-                    if only_if_absent and target.exists():
+                    if only_if_absent and target.is_file():
                         return False
                     _move(new_metadata, beside)
                     _move(new_body, target)
@@ -74,14 +75,16 @@ class FolderStore:
         target, beside = self._paths(key)
         with _faults(target):
             try:
-                stat = target.stat()
+                found = target.stat()
             except (FileNotFoundError, NotADirectoryError):
+                return None
+            if not stat.S_ISREG(found.st_mode):
                 return None
             described = json.loads(beside.read_text("utf-8")) if beside.exists() else {}
         return ObjectInfo(
             key=key,
-            size=stat.st_size,
-            modified=datetime.fromtimestamp(stat.st_mtime, UTC),
+            size=found.st_size,
+            modified=datetime.fromtimestamp(found.st_mtime, UTC),
             content_type=described.get("content_type"),
             metadata=described.get("metadata", {}),
         )
@@ -94,30 +97,22 @@ class FolderStore:
         self.put(target, self._paths(source)[0], content_type=content_type, metadata=found.metadata)
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        start = self._bodies
-        for segment in prefix.split("/")[:-1]:
-            if not segment:
-                return
-            start /= _file_name(segment)
-        with _faults(start):
-            found = sorted(
-                (unquote(path.relative_to(self._bodies).as_posix()), path) for path in _files(start)
-            )
-            for key, path in found:
-                if key.startswith(prefix):
-                    try:
-                        stat = path.stat()
-                    except FileNotFoundError:
-                        continue
-                    yield ObjectInfo(
-                        key=key, size=stat.st_size, modified=datetime.fromtimestamp(stat.st_mtime, UTC)
-                    )
+        with _faults(self._bodies):
+            for key, path in _files(self._bodies, "", prefix):
+                try:
+                    found = path.stat()
+                except FileNotFoundError:
+                    continue
+                modified = datetime.fromtimestamp(found.st_mtime, UTC)
+                yield ObjectInfo(key=key, size=found.st_size, modified=modified)
 
     def delete_many(self, keys: Iterable[str]) -> dict[str, str]:
         refused: dict[str, str] = {}
         for key in keys:
             try:
                 target, beside = self._paths(key)
+                if not target.is_file():
+                    continue
                 with self._locked():
                     target.unlink(missing_ok=True)
                     beside.unlink(missing_ok=True)
@@ -190,14 +185,23 @@ def _file_name(segment: str) -> str:
     return "%2E" + name[1:] if name.startswith(".") else name
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.glob("*"):
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
-            yield from _files(path)
-        else:
-            yield path
+def _files(folder: Path, above: str, prefix: str) -> Iterator[tuple[str, Path]]:
+    """Keys and files in key order, one folder's names in memory at a time. `above` is the folder's key."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [
+                (above + unquote(entry.name) + "/" * entry.is_dir(), entry.path)
+                for entry in entries
+                if not entry.name.startswith(".")
+            ]
+    except FileNotFoundError:
+        return
+    for key, path in sorted(names):
+        if not key.endswith("/"):
+            if key.startswith(prefix):
+                yield key, Path(path)
+        elif key.startswith(prefix) or prefix.startswith(key):
+            yield from _files(Path(path), key, prefix)
 
 
 @contextmanager

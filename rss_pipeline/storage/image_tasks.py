@@ -14,6 +14,7 @@ from rss_pipeline.storage.feeds import chunked
 from rss_pipeline.storage.rows import compact
 
 _PAGE = 200
+_MAX_URL_BYTES = 64_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,7 @@ def record_statements(
         compact([image_task_id(images.item_id, url), images.item_id, url, _host(url), position])
         for images in found
         for position, url in enumerate(images.urls)
+        if _is_storable(url)
     )
     batches = [[Statement(_INSERT, [instant(now), instant(now), chunk])] for chunk in chunked(tasks)]
     marks = [
@@ -82,6 +84,15 @@ _INSERT = """INSERT INTO image_tasks
   ON CONFLICT (id) DO NOTHING"""
 _MARK = "UPDATE items SET images_extracted_at = ? WHERE id IN (SELECT value FROM json_each(?))"
 _DONE = "UPDATE feeds SET images_pending = 0 WHERE id IN (SELECT value FROM json_each(?))"
+
+
+def _is_storable(url: str) -> bool:
+    """One item's URL that no store takes would stop the images of every feed in its batch."""
+    return "\0" not in url and len(url.encode(errors="replace")) <= _MAX_URL_BYTES and _is_unicode(url)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _host(url: str) -> str:

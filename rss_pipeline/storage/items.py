@@ -153,8 +153,8 @@ def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
     """How many of these new items have a title that an older item of the feed has too."""
     rows = database.query(
         """SELECT count(*) AS n FROM items AS new WHERE new.id IN (SELECT value FROM json_each(?))
-        AND new.title IS NOT NULL AND EXISTS (SELECT 1 FROM items AS old WHERE old.feed_id = ?
-          AND old.title = new.title AND old.id NOT IN (SELECT value FROM json_each(?)))""",
+        AND new.title IN (SELECT title FROM items
+          WHERE feed_id = ? AND id NOT IN (SELECT value FROM json_each(?)))""",
         [compact(list(fresh)), feed_id, compact(list(fresh))],
     ).rows
     return int(rows[0]["n"])
@@ -170,7 +170,8 @@ def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
     return database.query(
         """SELECT id, guid, title, link, author, pub_date, pub_date_source, created_at,
         length(content_html) AS content_characters FROM items
-        WHERE feed_id = ? ORDER BY pub_date DESC, id LIMIT ?""",
+        WHERE id IN (SELECT id FROM items WHERE feed_id = ? ORDER BY pub_date DESC, id LIMIT ?)
+        ORDER BY pub_date DESC, id""",
         [feed_id, limit],
     ).rows
 

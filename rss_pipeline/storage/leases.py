@@ -92,9 +92,10 @@ def claim(
     suspicion = _SUSPECT if suspects else f"NOT {_SUSPECT}"
     choosing = [*wanting_params, clock, clock, instant(wanted.now)]
     lease = [token, run_id, clock, lease_seconds]
+    healing = _heal_wrong_clock(wanted.now, clock)
     results = database.batch(
         [
-            _heal_wrong_clock(wanted.now),
+            *healing,
             # The oldest of every host first, then the oldest of all: a big host cannot starve the others.
             # Nearly always the oldest few thousand have enough hosts among them, and ranking all of a
             # hundred thousand due takes ten times as long; where they have not, all are ranked.
@@ -106,7 +107,7 @@ def claim(
                         f" AND {_FREE} ORDER BY next_fetch_at LIMIT {_RANKED_FIRST}"
                     )
                 }
-                HAVING count(*) = ?""",
+                WHERE n = max(?, 1)""",
                 [*lease, *choosing, per_host, limit, limit],
             ),
             Statement(
@@ -117,7 +118,7 @@ def claim(
                         f" AND {_FREE} AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)"
                     )
                 }
-                HAVING count(*) > 0""",
+                WHERE n > 0""",
                 [*lease, *choosing, token, per_host, limit],
             ),
             Statement(
@@ -133,25 +134,36 @@ def claim(
             ),
         ]
     )
-    feeds = sorted(map(feed_of, results[3].rows), key=lambda feed: (str(feed.next_fetch_at), feed.id))
+    feeds = sorted(
+        map(feed_of, results[len(healing) + 2].rows), key=lambda feed: (str(feed.next_fetch_at), feed.id)
+    )
     return Claim(token=token, feeds=tuple(feeds))
 
 
 def _chosen(candidates: str) -> str:
-    return f"""SELECT ?, ?, {_EXPIRY}, json_group_array(id), json_group_array(DISTINCT host) FROM (
-      SELECT id, host FROM (
-        SELECT id, host, next_fetch_at,
-          row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn
-        FROM ({candidates})
-      ) WHERE turn <= ? ORDER BY next_fetch_at, id LIMIT ?
+    return f"""SELECT ?, ?, {_EXPIRY}, feeds, hosts FROM (
+      SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
+        SELECT id, host FROM (
+          SELECT id, host, next_fetch_at,
+            row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn
+          FROM ({candidates})
+        ) WHERE turn <= ? ORDER BY next_fetch_at, id LIMIT ?
+      )
     )"""
 
 
-def _heal_wrong_clock(now: datetime) -> Statement:
-    return Statement(
-        "UPDATE feeds SET next_fetch_at = ? WHERE registered = 1 AND enabled = 1 AND next_fetch_at > ?",
-        [instant(now), instant(now + WRONG_CLOCK)],
-    )
+def _heal_wrong_clock(now: datetime, clock: str | None) -> list[Statement]:
+    return [
+        Statement(
+            "UPDATE feeds SET next_fetch_at = ? WHERE registered = 1 AND enabled = 1 AND next_fetch_at > ?",
+            [instant(now), instant(now + WRONG_CLOCK)],
+        ),
+        Statement("DELETE FROM hosts WHERE hold_until > ?", [instant(now + WRONG_CLOCK)]),
+        Statement(
+            f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {_DB_NOW}, '+1 day')",
+            [clock],
+        ),
+    ]
 
 
 def _wanting(wanted: Wanted) -> tuple[str, list[Value]]:
@@ -238,9 +250,9 @@ class DueSummary:
 def due_summary(database: Database, now: datetime, *, lease_now: datetime | None = None) -> DueSummary:
     """The sensor's question, by the claim's own predicate."""
     clock = None if lease_now is None else instant(lease_now)
-    results = database.batch(
+    *_, counts, live = database.batch(
         [
-            _heal_wrong_clock(now),
+            *_heal_wrong_clock(now, clock),
             Statement(
                 f"""SELECT count(*) AS due, sum(last_visited_at IS NULL) AS never_fetched,
                 min(next_fetch_at) AS oldest FROM (
@@ -251,12 +263,12 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
             Statement(f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {_DB_NOW}", [clock]),
         ]
     )
-    row = one(results[1]) or {}
+    row = one(counts) or {}
     return DueSummary(
         due=int(row["due"]),
         never_fetched=int(row["never_fetched"] or 0),
         oldest_due_at=row["oldest"],
-        live_run_ids=tuple(lease["run_id"] for lease in results[2].rows),
+        live_run_ids=tuple(lease["run_id"] for lease in live.rows),
     )
 
 
@@ -264,7 +276,7 @@ def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[s
     """Why a claim did not take these feeds: for each known id registered, enabled, held and pauses.
 
     `held_token` is the live lease on the feed itself, `host_held` whether one holds its host,
-    `hold_until` and `hold_reason` a pause its host asked for, `expires_at` when the feed's lease ends.
+    `hold_until` and `hold_reason` a pause its host asked for.
     """
     rows = database.query(
         f"""SELECT feeds.id, registered, enabled, leases.token AS held_token, hold_until,
@@ -283,8 +295,9 @@ def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[s
 def claimable(database: Database, wanted: Wanted) -> bool:
     """Whether a claim would find any feed now."""
     wanting, params = _wanting(wanted)
-    rows = database.query(
+    asked = Statement(
         f"SELECT EXISTS (SELECT 1 FROM feeds WHERE {wanting} AND {_FREE}) AS found",
         [*params, None, None, instant(wanted.now)],
-    ).rows
-    return bool(rows[0]["found"])
+    )
+    *_, found = database.batch([*_heal_wrong_clock(wanted.now, None), asked])
+    return bool(found.rows[0]["found"])

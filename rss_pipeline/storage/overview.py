@@ -40,7 +40,12 @@ def overview(database: Database, *, now: datetime) -> Overview:
         [instant(now), PROMINENT_FAILURES],
     ).rows[0]
     items = database.query("SELECT count(*) AS n FROM items").rows[0]["n"]
-    tasks = database.query("SELECT status, count(*) AS n FROM image_tasks GROUP BY status").rows
+    tasks = database.query(
+        """SELECT count(*) AS n, coalesce(sum(status = 'pending'), 0) AS pending,
+        coalesce(sum(status = 'failed'), 0) AS failed FROM image_tasks"""
+    ).rows[0]
+    pending, failed = int(tasks["pending"]), int(tasks["failed"])
+    by_status = {"pending": pending, "success": int(tasks["n"]) - pending - failed, "failed": failed}
     return Overview(
         registered=int(feeds["registered"]),
         disabled=int(feeds["disabled"]),
@@ -50,7 +55,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         failing_long=int(feeds["failing_long"]),
         next_fetch_at=feeds["next_fetch_at"],
         items=int(items),
-        image_tasks={row["status"]: int(row["n"]) for row in tasks},
+        image_tasks={status: count for status, count in by_status.items() if count},
     )
 
 

@@ -4,11 +4,15 @@ No statements stand here.
 """
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 from rss_pipeline.collector.models import Feed, from_instant
+from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import Row
+
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 FEED_COLUMNS = (
     "id, url, host, title, link, fetch_url, interval, item_key, images, allow_private, needs_access,"
@@ -61,8 +65,19 @@ def feed_of(row: Row) -> Feed:
 
 
 def compact(value: Any) -> str:
-    """JSON for a parameter: no blanks, and no escapes that would double Chinese and Japanese text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """JSON for a parameter: no blanks, and no escapes that would double Chinese and Japanese text.
+
+    Raises:
+        StorageRejected: U+0000, which JSON would carry past the database's own check, or a lone surrogate.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if "\\u0000" in text and _ESCAPED_NUL.search(text):
+        raise StorageRejected("U+0000 cannot be stored: stores differ on it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise StorageRejected("a lone surrogate cannot be stored") from error
+    return text
 
 
 def seconds(value: timedelta | None) -> int | None:

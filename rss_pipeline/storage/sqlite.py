@@ -3,17 +3,38 @@
 Only the connection, the binding and the mapping of errors; limits are in database.py, SQL elsewhere.
 """
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.storage.database import Result, Statement, Value, check_limits
+from rss_pipeline.storage.database import (
+    MAX_PARAMETERS,
+    MAX_SQL_BYTES,
+    MAX_VALUE_BYTES,
+    Result,
+    Statement,
+    Value,
+    check_limits,
+)
 
 BUSY_TIMEOUT_SECONDS = 20.0
 OLDEST_SQLITE = (3, 35, 0)
 """RETURNING."""
+
+_D1_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: MAX_SQL_BYTES,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: MAX_PARAMETERS,
+    sqlite3.SQLITE_LIMIT_COLUMN: 100,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 5,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 32,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 50,
+}
+"""What no look at a statement shows, a row that is too long above all (Cloudflare D1, "Limits")."""
 
 DATA_ERRORS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
 
@@ -37,11 +58,16 @@ class SqliteDatabase:
             self._connection = sqlite3.connect(
                 path, timeout=busy_timeout, isolation_level=None, check_same_thread=False
             )
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute("PRAGMA foreign_keys=ON")
         except (OSError, sqlite3.Error) as error:
             raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
+        for limit, most in _D1_LIMITS.items():
+            self._connection.setlimit(limit, most)
+        try:
+            for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+                self._command(f"PRAGMA {setting}")
+        except DatabaseUnavailable:
+            self._connection.close()
+            raise
 
     def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
         return self.batch([Statement(sql, params)])[0]
@@ -60,8 +86,10 @@ class SqliteDatabase:
                 results = [self._execute(statement) for statement in statements]
                 self._command("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                # What went wrong is told by the first error, not by a second one of the ROLLBACK.
+                with contextlib.suppress(sqlite3.Error):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
                 raise
             return results
 

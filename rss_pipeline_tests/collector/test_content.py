@@ -4,7 +4,9 @@ import pytest
 
 from rss_pipeline_tests.collector.documents import entry, json_feed, only, parsed, rss_item
 
-HTML = '<p onclick="x()">1 &lt; 2 &amp;amp; <img data-src="a.jpg" src=\'b\'><script>x</script>\u00a0Ã©\u0096</p>\n '
+HTML = (
+    '<p onclick="x">1 &lt; 2 &amp;amp; <img data-src="a.jpg" src=\'b\'>\u00a0Ã©\u0096<script></script></p>\n '
+)
 
 
 @pytest.mark.parametrize("cdata", [True, False])
@@ -47,11 +49,13 @@ def test_other_texts_of_an_item_are_not_its_content() -> None:
         ('<content type="text">a &lt; b &amp; c</content>', "a &lt; b &amp; c"),
         ("<content>a &lt; b</content>", "a &lt; b"),
         (
-            '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p a="&quot;">1 &lt; 2<br/>x</p>y'
-            "</div></content>",
+            '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p a="&quot;">1 &lt; 2<br/>x</p>'
+            "y</div></content>",
             '<p a="&quot;">1 &lt; 2<br />x</p>y',
         ),
         ('<content src="https://e.example/a.mp4" type="video/mp4"/><summary>s</summary>', "s"),
+        ('<content type="text/html" mode="base64">PGI+eDwvYj4=</content>', "<b>x</b>"),
+        ('<content type="text/html" mode="base64">/w==</content><summary>s</summary>', "s"),
         ('<content type="image/png">iVBORw0KGgo=</content><summary>s</summary>', "s"),
         ('<content type="html"> </content><summary type="html">&lt;i&gt;</summary>', "<i>"),
     ],

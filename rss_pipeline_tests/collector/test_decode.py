@@ -93,6 +93,12 @@ def test_undeclared_utf_8_is_utf_8() -> None:
     assert (decode(rss(ZH).encode()).charset, decode(rss(ZH).encode()).rule) == ("utf-8", "utf-8")
 
 
+def test_undeclared_utf_8_cut_within_a_character_or_with_a_bad_byte_is_utf_8_still() -> None:
+    cut = decode(rss("é").encode()[: rss("é").index("é")] + "中".encode()[:2])
+    spoilt = decode(rss(ZH + "|").encode().replace(b"|", b"\x85 "))
+    assert [(each.charset, each.rule, each.replaced) for each in (cut, spoilt)] == [("utf-8", "utf-8", 1)] * 2
+
+
 @pytest.mark.parametrize("label", ["utf-16", "UTF-16LE", "utf-32"])
 def test_a_utf_16_label_on_bytes_that_begin_with_a_tag_is_ignored(label: str) -> None:
     read = decode(rss(ZH, encoding=label).encode(), content_type=f"text/xml; charset={label}")

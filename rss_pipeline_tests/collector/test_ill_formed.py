@@ -164,7 +164,7 @@ WORDS = st.text(
     max_size=20,
 )
 TEXT = st.lists(
-    WORDS | st.sampled_from(["<b>", "</b>", "&", "&amp;", "&lt;", "Ã©", "]]", "<img src=x>"]),
+    WORDS | st.sampled_from(["<b>", "</b>", "&", "&amp;", "&lt;", "Ã©", "]]", "<img src=x>", "a\r\nb\rc"]),
     min_size=1,
     max_size=5,
 ).map(" ".join)

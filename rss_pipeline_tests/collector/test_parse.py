@@ -64,7 +64,8 @@ def test_enclosures_and_the_media_that_stand_in_for_them() -> None:
     )
     assert both.enclosures == (Enclosure(url="https://example.com/a.mp3", type="audio/mpeg"),)
     media = rss_item(
-        '<guid>1</guid><media:group><media:content url="/m.jpg" type="image/jpeg" fileSize="9"/></media:group>'
+        '<guid>1</guid><media:group><media:content url="/m.jpg" type="image/jpeg" fileSize="9"/>'
+        "</media:group>"
     )
     assert media.enclosures == (Enclosure(url="https://example.com/m.jpg", type="image/jpeg", length=9),)
 
@@ -83,8 +84,8 @@ def test_what_the_feed_says_of_itself() -> None:
     feed = parsed(
         rss(
             "",
-            "<title> T </title><link>/home</link><language>zh-cn</language><ttl>90</ttl><skipHours><hour>24</hour>"
-            "<hour>7</hour><hour>99</hour></skipHours><skipDays><day>Sunday</day><day>x</day></skipDays>",
+            "<title> T </title><link>/home</link><language>zh-cn</language><ttl>90</ttl><skipHours>"
+            "<hour>24</hour><hour>7</hour><hour>99</hour></skipHours><skipDays><day>Sunday</day><day>x</day></skipDays>",
         )
     )
     assert (feed.format, feed.title, feed.link, feed.language) == (
@@ -152,9 +153,10 @@ def test_a_web_page_is_refused_with_the_feeds_it_names() -> None:
         '{"version": ',
         "{" * 50_000,
         "[" * 50_000,
+        '{"a":' * 200_000,
         "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>",
     ],
-    ids=["text", "xml", "json", "list", "syntax", "braces", "depth", "rdf"],
+    ids=["text", "xml", "json", "list", "syntax", "braces", "brackets", "depth", "rdf"],
 )
 def test_what_is_no_feed_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(NotAFeed, match=r"[A-Z].*\.") as caught:

@@ -111,7 +111,8 @@ CREATE TABLE image_tasks (
   next_attempt_at TEXT,
   lease_token TEXT
 );
-CREATE INDEX image_tasks_item ON image_tasks (item_id);
+-- With the status, so that counting tasks by it reads this index and not the whole table.
+CREATE INDEX image_tasks_item ON image_tasks (item_id, status);
 
 -- Hosts that asked for a pause (429, Retry-After).
 CREATE TABLE hosts (

@@ -1,0 +1,211 @@
+"""What the tests of this room store: feeds, items, answers, and visits taken through the real statements."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rss_pipeline.collector.models import (
+    Document,
+    Failure,
+    Feed,
+    FeedSpec,
+    Item,
+    NextVisit,
+    NotModified,
+    Response,
+    instant,
+)
+from rss_pipeline.storage import closings, feeds, items, leases
+from rss_pipeline.storage.database import Database, Row, Statement
+
+NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def spec(id: str, *, host: str | None = None, **fields: Any) -> FeedSpec:
+    """A registered feed; each has a host of its own unless one is named."""
+    host = host or f"{id}.example"
+    return FeedSpec(**{"id": id, "url": f"https://{host}/{id}", "host": host, **fields})
+
+
+def register(database: Database, *specs: FeedSpec, now: datetime = NOW) -> feeds.RegistryChanges:
+    """Make these, and no others, the registry; new ones are due at `now`."""
+    changes = feeds.registry_changes(specs, feeds.registry_rows(database), path="feeds.yaml")
+    feeds.apply(database, changes, now=now)
+    return changes
+
+
+def claim(
+    database: Database,
+    wanted: leases.Wanted | None = None,
+    *,
+    now: datetime = NOW,
+    run_id: str = "run",
+    lease_seconds: int = 180,
+    limit: int = 500,
+    suspects: bool = False,
+    lease_now: datetime | None = None,
+) -> leases.Claim:
+    """A claim of what is due at `now`, unless something else is wanted."""
+    return leases.claim(
+        database,
+        leases.Due(now=now) if wanted is None else wanted,
+        run_id=run_id,
+        lease_seconds=lease_seconds,
+        limit=limit,
+        suspects=suspects,
+        lease_now=lease_now,
+    )
+
+
+def claim_one(database: Database, id: str = "a", *, now: datetime = NOW) -> tuple[Feed, str]:
+    """This feed, claimed whether or not it is due or suspect; and the token."""
+    for suspects in (False, True):
+        found = claim(database, leases.Named(ids=[id], now=now), limit=1, suspects=suspects)
+        if found.feeds:
+            return found.feeds[0], found.token
+    raise AssertionError(f"{id} cannot be claimed")
+
+
+def ids(claim: leases.Claim) -> list[str]:
+    return [feed.id for feed in claim.feeds]
+
+
+def feed_row(database: Database, id: str = "a") -> Row:
+    return database.query("SELECT * FROM feeds WHERE id = ?", [id]).rows[0]
+
+
+def change(database: Database, sql: str, *params: str | int | None) -> None:
+    """Put a row into a state that would take long to reach."""
+    assert database.query(sql, params).changes > 0
+
+
+def response(*, at: datetime = NOW, **fields: Any) -> Response:
+    known = {
+        "status": 200,
+        "requested_url": "https://a.example/a",
+        "url": "https://a.example/a",
+        "fetched_at": at,
+        "fetch_ms": 12,
+        "content_type": "application/rss+xml",
+    }
+    return Response(**{**known, **fields})
+
+
+def later(at: datetime = NOW + HOUR) -> NextVisit:
+    return NextVisit(at=at, reason="in an hour")
+
+
+def unchanged(
+    database: Database,
+    feed: Feed,
+    token: str,
+    *,
+    now: datetime = NOW,
+    body_bytes: int = 0,
+    next: NextVisit | None = None,
+    **fields: Any,
+) -> bool:
+    """Close a visit with a 304 (or same bytes); whether it was still ours."""
+    outcome = NotModified(response=response(at=now, status=304, **fields), body_bytes=body_bytes)
+    visit = closings.Unchanged(feed=feed, token=token, outcome=outcome, next=next or later(now + HOUR))
+    return feed.id in closings.close_unchanged(database, [visit], now=now)
+
+
+def failed(
+    database: Database,
+    feed: Feed,
+    token: str,
+    *,
+    now: datetime = NOW,
+    next: NextVisit | None = None,
+    **fields: Any,
+) -> bool:
+    """Close a visit with a failure; whether it was still ours."""
+    outcome = Failure(**{"kind": "timeout", "message": "no answer within 30 s", **fields})
+    visit = closings.Failed(feed=feed, token=token, outcome=outcome, next=next or later(now + HOUR))
+    return feed.id in closings.close_failed(database, [visit], now=now)
+
+
+def item(guid: str = "1", **fields: Any) -> Item:
+    known = {"guid": guid, "guid_source": "guid", "title": f"Title {guid}", "content_html": f"<p>{guid}</p>"}
+    return Item(**{**known, **fields})
+
+
+def inserts(
+    feed: Feed, token: str, some: Sequence[Item], *, at: datetime = NOW, backup_key: str | None = None
+) -> list[Statement]:
+    return [
+        items.insert_statement(
+            chunk,
+            feed_id=feed.id,
+            token=token,
+            fetched_at=at,
+            backup_key=backup_key or f"backups/{feed.id}/{instant(at)}.xml",
+        )
+        for chunk in items.item_rows(feed.id, some, fetched_at=at)
+    ]
+
+
+def closing(
+    feed: Feed,
+    token: str,
+    some: Sequence[Item],
+    *,
+    at: datetime = NOW,
+    now: datetime | None = None,
+    backup_key: str | None = None,
+    content_hash: str = "hash",
+    answer: Response | None = None,
+    **fields: Any,
+) -> Statement:
+    known = {
+        "title": "A feed",
+        "link": "https://a.example/",
+        "language": "en",
+        "charset": "utf-8",
+        "rhythm": (at,),
+        "ttl": None,
+        "skip_hours": frozenset(),
+        "skip_days": frozenset(),
+        "facts": {"items_seen": len(some), "http_status": 200},
+        "next": later(at + HOUR),
+    }
+    stored = closings.StoredDocument(
+        feed=feed,
+        token=token,
+        response=answer or response(at=at),
+        content_hash=content_hash,
+        backup_key=backup_key or f"backups/{feed.id}/{instant(at)}.xml",
+        item_ids=[id for chunk in items.item_rows(feed.id, some, fetched_at=at) for id in chunk.ids],
+        **{**known, **fields},
+    )
+    return closings.closing_statement(stored, now=now or at)
+
+
+def store(
+    database: Database, feed: Feed, token: str, some: Sequence[Item] = (), **fields: Any
+) -> int | None:
+    """Store a document and close its visit; how many items the close calls new, None where it was lost."""
+    shared = {name: fields[name] for name in ("at", "backup_key") if name in fields}
+    *_, closed = database.batch([*inserts(feed, token, some, **shared), closing(feed, token, some, **fields)])
+    return int(closed.rows[0]["items_new"]) if closed.rows else None
+
+
+def visit(
+    database: Database, some: Sequence[Item] = (), *, id: str = "a", at: datetime = NOW, **fields: Any
+) -> int | None:
+    """Claim and store, as one visit does."""
+    feed, token = claim_one(database, id, now=at)
+    return store(database, feed, token, some, at=at, **fields)
+
+
+def document(path: Path, *, at: datetime = NOW, content_hash: str = "hash", **fields: Any) -> Document:
+    return Document(
+        response=response(at=at, **fields),
+        path=path,
+        body_bytes=path.stat().st_size,
+        content_hash=content_hash,
+    )
