@@ -120,7 +120,7 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
   changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
   last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
-    THEN {_V.format("facts")} ELSE last_change END,
+    THEN json_patch(coalesce(last_change, '{{}}'), {_V.format("facts")}) ELSE last_change END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),

@@ -126,7 +126,7 @@ class FolderStore:
     def probe(self) -> None:
         with _faults(self._incoming):
             self._write(b"\0" * _PROBE_BYTES).unlink()
-            if not os.access(self._bodies, os.W_OK):
+            if not os.access(self._bodies, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise PermissionError(13, "not writable", str(self._bodies))
 
     def _paths(self, key: str) -> tuple[Path, Path]:

@@ -45,7 +45,9 @@ def count(notes: Database) -> int:
 
 
 @pytest.mark.parametrize(("bound", "read"), [(1, "1.0"), (-7, "-7.0"), (1.5, "1.5"), (True, "1.0")])
-def test_a_number_bound_into_a_text_column_reads_as_a_double(notes: Database, bound: Value, read: str) -> None:
+def test_a_number_bound_into_a_text_column_reads_as_a_double(
+    notes: Database, bound: Value, read: str
+) -> None:
     assert put(notes, bound) == read
 
 
@@ -79,7 +81,17 @@ def test_null_comes_back_as_none(notes: Database) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "1", "true", "null", "日本語と中文", "👩‍👩‍👧‍👦 é e\u0301 \ufeff\u202e", '"\\\' %_?\r\n\t', "\x01\x1f\x7f\x85\u2028"],
+    [
+        "",
+        " ",
+        "1",
+        "true",
+        "null",
+        "日本語と中文",
+        "👩‍👩‍👧‍👦 é e\u0301 \ufeff\u202e",
+        "\"\\' %_?\r\n\t",
+        "\x01\x1f\x7f\x85\u2028",
+    ],
 )
 def test_text_comes_back_as_it_went(notes: Database, text: str) -> None:
     assert put(notes, text) == text

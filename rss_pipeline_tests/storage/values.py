@@ -61,10 +61,11 @@ def claim(
 
 
 def claim_one(database: Database, id: str = "a", *, now: datetime = NOW) -> tuple[Feed, str]:
-    """This feed, claimed whether or not it is due or suspect; and the token."""
+    """This feed, claimed whether or not it is due or suspect, and asked; and the token."""
     for suspects in (False, True):
         found = claim(database, leases.Named(ids=[id], now=now), limit=1, suspects=suspects)
         if found.feeds:
+            leases.release_hosts(database, [found.token])
             return found.feeds[0], found.token
     raise AssertionError(f"{id} cannot be claimed")
 
@@ -185,9 +186,7 @@ def closing(
     return closings.closing_statement(stored, now=now or at)
 
 
-def store(
-    database: Database, feed: Feed, token: str, some: Sequence[Item] = (), **fields: Any
-) -> int | None:
+def store(database: Database, feed: Feed, token: str, some: Sequence[Item] = (), **fields: Any) -> int | None:
     """Store a document and close its visit; how many items the close calls new, None where it was lost."""
     shared = {name: fields[name] for name in ("at", "backup_key") if name in fields}
     *_, closed = database.batch([*inserts(feed, token, some, **shared), closing(feed, token, some, **fields)])

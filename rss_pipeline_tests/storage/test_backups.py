@@ -1,0 +1,121 @@
+"""Backups: the document as served, and with it what a replay needs."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.collector.models import Feed
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage import backups
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline_tests.storage.values import NOW, document
+
+FEED = Feed(id="a", url="https://a.example/a", host="a.example", charset="cp932")
+BODY = b"\xef\xbb\xbf<?xml version='1.0'?>\r\n<rss>\0\xff</rss>"
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def spooled(tmp_path: Path) -> Path:
+    path = tmp_path / "spooled"
+    path.write_bytes(BODY)
+    return path
+
+
+def test_a_backup_is_the_document_byte_for_byte_under_its_second(objects: ObjectStore, spooled: Path) -> None:
+    key = backups.put_backup(objects, FEED, document(spooled, at=NOW + 0.9 * SECOND))
+    assert key == "backups/a/2026-02-18T08:30:00Z.xml"
+    body, info = objects.get(key) or pytest.fail("gone")
+    assert (body, info.content_type) == (BODY, "application/xml")
+
+
+def test_what_a_replay_needs_comes_back(objects: ObjectStore, spooled: Path) -> None:
+    taken = document(
+        spooled,
+        at=NOW,
+        content_hash="abc",
+        etag='W/"日本-gzip"',
+        last_modified="Tue, 17 Feb 2026 10:00:00 GMT",
+        requested_url="https://a.example/a?x=1&y=é",
+        url="https://cdn.example/a",
+        content_type='text/xml; charset="x\\y"',
+    )
+    key = backups.put_backup(objects, FEED, taken)
+    info = objects.head(key) or pytest.fail("gone")
+    assert backups.describe_backup(info) == backups.Backup(
+        key=key,
+        content_type='text/xml; charset="x\\y"',
+        status=200,
+        etag='W/"日本-gzip"',
+        last_modified="Tue, 17 Feb 2026 10:00:00 GMT",
+        requested_url="https://a.example/a?x=1&y=é",
+        url="https://cdn.example/a",
+        fetched_at=NOW,
+        hint="cp932",
+        content_hash="abc",
+    )
+
+
+def test_a_document_without_headers_has_a_description_too(objects: ObjectStore, spooled: Path) -> None:
+    bare = Feed(id="a", url="https://a.example/a", host="a.example")
+    key = backups.put_backup(objects, bare, document(spooled, content_type=None))
+    known = backups.describe_backup(objects.head(key) or pytest.fail("gone"))
+    assert (known.content_type, known.etag, known.last_modified, known.hint) == (None, None, None, None)
+
+
+def test_where_a_second_is_taken_the_next_one_serves(objects: ObjectStore, spooled: Path) -> None:
+    taken = [backups.put_backup(objects, FEED, document(spooled, content_hash=f"{n}")) for n in range(3)]
+    assert [key[-11:] for key in taken] == [":30:00Z.xml", ":30:01Z.xml", ":30:02Z.xml"]
+    described = [backups.describe_backup(objects.head(key) or pytest.fail("gone")) for key in taken]
+    assert [known.content_hash for known in described] == ["0", "1", "2"]
+    assert {known.fetched_at for known in described} == {NOW}
+
+
+def test_a_standing_clock_is_told_after_sixty_backups(objects: ObjectStore, spooled: Path) -> None:
+    for _ in range(60):
+        backups.put_backup(objects, FEED, document(spooled))
+    with pytest.raises(StorageRejected, match="is a clock standing"):
+        backups.put_backup(objects, FEED, document(spooled))
+
+
+def test_headers_too_long_to_travel_are_refused_and_leave_nothing(
+    objects: ObjectStore, spooled: Path
+) -> None:
+    with pytest.raises(StorageRejected, match="bytes of metadata"):
+        backups.put_backup(objects, FEED, document(spooled, etag="x" * 5_000))
+    assert list(backups.list_backups(objects, "a")) == []
+
+
+def test_a_feed_s_backups_are_listed_oldest_first_and_no_other_feed_s(
+    objects: ObjectStore, spooled: Path
+) -> None:
+    for hours in (30, 0, 5, -1):
+        backups.put_backup(objects, FEED, document(spooled, at=NOW + hours * timedelta(hours=1)))
+    other = Feed(id="ab", url="https://b.example/", host="b.example")
+    backups.put_backup(objects, other, document(spooled))
+    keys = [info.key for info in backups.list_backups(objects, "a")]
+    assert [key.split("/")[2] for key in keys] == [
+        "2026-02-18T07:30:00Z.xml",
+        "2026-02-18T08:30:00Z.xml",
+        "2026-02-18T13:30:00Z.xml",
+        "2026-02-19T14:30:00Z.xml",
+    ]
+
+
+def test_after_a_crash_the_newest_backup_serves_where_it_is_of_the_same_bytes(
+    objects: ObjectStore, spooled: Path
+) -> None:
+    assert backups.newest_same_backup(objects, "a", "new") is None
+    backups.put_backup(objects, FEED, document(spooled, content_hash="old"))
+    key = backups.put_backup(objects, FEED, document(spooled, at=NOW + SECOND, content_hash="new"))
+    found = backups.newest_same_backup(objects, "a", "new")
+    assert found is not None
+    assert (found.key, found.fetched_at) == (key, NOW + SECOND)
+    assert backups.newest_same_backup(objects, "a", "old") is None
+    assert backups.newest_same_backup(objects, "ab", "new") is None
+
+
+def test_a_backup_that_someone_put_there_by_hand_is_not_taken_for_ours(objects: ObjectStore) -> None:
+    objects.put("backups/a/2026-02-18T08:30:00Z.xml", BODY, content_type="text/xml")
+    assert backups.newest_same_backup(objects, "a", "hash") is None
