@@ -30,14 +30,18 @@ def find_and_record(visiting: Visiting, visits: Sequence[Visit]) -> int:
     Items stored by this run come from its spool. Items whose run ended before they were looked at are read
     back from the database.
     """
-    fresh = [_fresh_task(visit) for visit in visits if _has_fresh_items(visit)]
+    fresh = {visit.feed.id: visit for visit in visits if _has_fresh_items(visit)}
     visiting.progress.begin("extract_images", len(fresh))
     waiting = _Waiting(visiting)
-    for task, result in visiting.workers.map(find_item_images, fresh) if fresh else ():
-        waiting.add(task.feed.id, result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
+    tasks = [_fresh_task(visit) for visit in fresh.values()]
+    for task, result in visiting.workers.map(find_item_images, tasks) if tasks else ():
+        waiting.add(result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
+        waiting.done(fresh[task.feed.id])
         visiting.progress.advance("extract_images")
+    for visit in visits:
+        if _has_leftovers(visit.feed):
+            _take_up_leftovers(visiting, visit, waiting)
     waiting.write()
-    _take_up_leftovers(visiting, visits, waiting)
     return waiting.images
 
 
@@ -63,16 +67,15 @@ def _fresh_task(visit: Visit) -> ImageTask:
     )
 
 
-def _take_up_leftovers(visiting: Visiting, visits: Sequence[Visit], waiting: "_Waiting") -> None:
-    for feed in [visit.feed for visit in visits if _has_leftovers(visit.feed)]:
-        for page in image_tasks.pending_items(visiting.database, feed.id):
-            found = tuple((row["id"], image_source(row)) for row in page)
-            task = ImageTask(feed=feed, feed_link=feed.link, items=found)
-            for _, result in visiting.workers.map(find_item_images, [task]):
-                images = result if not isinstance(result, Trouble) else _one_by_one(visiting, task)
-                waiting.add(feed.id, images)
-        waiting.add(feed.id, [])
-        waiting.write()
+def _take_up_leftovers(visiting: Visiting, visit: Visit, waiting: "_Waiting") -> None:
+    feed = visit.feed
+    link = visit.outcome.parsed.link if isinstance(visit.outcome, Stored) else feed.link
+    for page in image_tasks.pending_items(visiting.database, feed.id):
+        found = tuple((row["id"], image_source(row)) for row in page)
+        task = ImageTask(feed=feed, feed_link=link, items=found)
+        for _, result in visiting.workers.map(find_item_images, [task]):
+            waiting.add(result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
+    waiting.done(visit)
 
 
 def _one_by_one(visiting: Visiting, task: ImageTask) -> list[ItemImages]:
@@ -101,20 +104,25 @@ class _Waiting:
     def __init__(self, visiting: Visiting) -> None:
         self._visiting = visiting
         self._found: list[ItemImages] = []
-        self._feeds: list[str] = []
+        self._feeds: list[tuple[str, str | None]] = []
         self._bytes = 0
         self.images = 0
 
-    def add(self, feed_id: str, found: list[ItemImages]) -> None:
+    def add(self, found: list[ItemImages]) -> None:
         if self._bytes > _AT_ONCE_BYTES:
             self.write()
         self._found += found
-        self._feeds.append(feed_id)
         self._bytes += sum(100 + sum(len(url) + 100 for url in images.urls) for images in found)
+
+    def done(self, visit: Visit) -> None:
+        """All images of the visit's feed were added."""
+        outcome = visit.outcome
+        stored = outcome.parsed.document.content_hash if isinstance(outcome, Stored) else None
+        self._feeds.append((visit.feed.id, stored or visit.feed.content_hash))
 
     def write(self) -> None:
         now = self._visiting.clock()
-        for batch in image_tasks.record_statements(self._found, feed_ids=self._feeds, now=now):
+        for batch in image_tasks.record_statements(self._found, feeds=self._feeds, now=now):
             self._visiting.database.batch(batch)
         self.images += sum(len(images.urls) for images in self._found)
         self._found, self._feeds, self._bytes = [], [], 0

@@ -52,11 +52,12 @@ def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
 
 
 def record_statements(
-    found: Sequence[ItemImages], *, feed_ids: Sequence[str], now: datetime
+    found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], now: datetime
 ) -> list[list[Statement]]:
     """Write the tasks of these items and mark the items as looked at: batches of at most 1 MB.
 
-    The last batch says of the feeds that nothing of theirs is pending any more.
+    The last batch says of the feeds that nothing of theirs is pending any more. Each comes with the hash
+    of the document its items are of: where another run stored a newer one since, that run's items are.
     """
     tasks = (
         compact([image_task_id(images.item_id, url), images.item_id, url, _host(url), position])
@@ -69,7 +70,7 @@ def record_statements(
         Statement(_MARK, [instant(now), chunk])
         for chunk in chunked(compact(images.item_id) for images in found)
     ]
-    closing = [*marks, Statement(_DONE, [compact(list(feed_ids))])] if feed_ids else marks
+    closing = [*marks, Statement(_DONE, [compact(list(feeds))])] if feeds else marks
     if batches:
         batches[-1] += closing
         return batches
@@ -83,7 +84,8 @@ _INSERT = """INSERT INTO image_tasks
   FROM json_each(?) WHERE EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(value, '$[1]'))
   ON CONFLICT (id) DO NOTHING"""
 _MARK = "UPDATE items SET images_extracted_at = ? WHERE id IN (SELECT value FROM json_each(?))"
-_DONE = "UPDATE feeds SET images_pending = 0 WHERE id IN (SELECT value FROM json_each(?))"
+_DONE = """UPDATE feeds SET images_pending = 0 FROM json_each(?) AS j
+  WHERE feeds.id = json_extract(j.value, '$[0]') AND feeds.content_hash IS json_extract(j.value, '$[1]')"""
 
 
 def _is_storable(url: str) -> bool:

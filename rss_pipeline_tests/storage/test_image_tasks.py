@@ -22,10 +22,12 @@ def known(database: SqliteDatabase) -> SqliteDatabase:
 
 
 def record(
-    database: SqliteDatabase, *found: ItemImages, feed_ids: tuple[str, ...] = (), now: datetime = NOW
+    database: SqliteDatabase, *found: ItemImages, feeds: tuple[str, ...] = (), now: datetime = NOW
 ) -> int:
     """Write them; in how many batches."""
-    batches = image_tasks.record_statements(found, feed_ids=feed_ids, now=now)
+    batches = image_tasks.record_statements(
+        found, feeds=[(id, feed_row(database, id)["content_hash"]) for id in feeds], now=now
+    )
     for batch in batches:
         database.batch(batch)
     return len(batches)
@@ -44,7 +46,7 @@ def pending(database: SqliteDatabase, feed_id: str = "a") -> list[str]:
 
 
 def test_each_image_of_an_item_is_a_task(known: SqliteDatabase) -> None:
-    record(known, images("1", "https://cdn.example/1.jpg", "http://[::1]:8080/2.png"), feed_ids=("a",))
+    record(known, images("1", "https://cdn.example/1.jpg", "http://[::1]:8080/2.png"), feeds=("a",))
     first, second = tasks(known)
     assert first == {
         "id": image_task_id(item_id("a", "1"), "https://cdn.example/1.jpg"),
@@ -92,9 +94,9 @@ def test_one_url_in_two_items_is_two_tasks_and_twice_in_one_is_one(known: Sqlite
 def test_the_feeds_flag_falls_with_the_last_batch_and_for_its_feeds_only(known: SqliteDatabase) -> None:
     record(known, images("1"))
     assert feed_row(known)["images_pending"] == 1
-    record(known, images("2"), images("3"), feed_ids=("a",))
+    record(known, images("2"), images("3"), feeds=("a",))
     assert (feed_row(known)["images_pending"], feed_row(known, "b")["images_pending"]) == (0, 1)
-    record(known, feed_ids=("b",))
+    record(known, feeds=("b",))
     assert feed_row(known, "b")["images_pending"] == 0
 
 
@@ -104,7 +106,9 @@ def test_nothing_found_in_nothing_writes_nothing(known: SqliteDatabase) -> None:
 
 def test_many_tasks_go_in_batches_below_a_megabyte_and_items_are_marked_last(known: SqliteDatabase) -> None:
     urls = tuple(f"https://x.example/{n}/" + "y" * 500 for n in range(3_000))
-    batches = image_tasks.record_statements([images("1", *urls)], feed_ids=["a"], now=NOW)
+    batches = image_tasks.record_statements(
+        [images("1", *urls)], feeds=[("a", feed_row(known)["content_hash"])], now=NOW
+    )
     assert len(batches) > 1
     for batch in batches:
         assert sum(len(str(value).encode()) for value in batch[0].params) <= MAX_PARAMETER_BYTES + 100
@@ -182,3 +186,10 @@ def test_items_marked_while_the_pages_are_read_do_not_shift_them(database: Sqlit
 
 def test_an_unknown_feed_has_nothing_pending(known: SqliteDatabase) -> None:
     assert pending(known, "unknown") == []
+
+
+def test_the_flag_stands_where_another_run_stored_a_newer_document_since(known: SqliteDatabase) -> None:
+    known.query("UPDATE feeds SET images_pending = 1, content_hash = 'newer' WHERE id = 'a'")
+    for statement in image_tasks.record_statements([], feeds=[("a", "older")], now=NOW)[0]:
+        known.query(statement.sql, statement.params)
+    assert known.query("SELECT images_pending FROM feeds WHERE id = 'a'").rows == [{"images_pending": 1}]
