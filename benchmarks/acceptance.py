@@ -112,8 +112,9 @@ def _of_the_first(
         yield "is no feed, but did not fail"
     if indexed and feed.items and failure is not None:
         yield f"holds {feed.items} items, but failed"
-    if indexed and stored.items + stored.duplicate_guids != (feed.items or 0):
-        yield f"{stored.items} items and {stored.duplicate_guids} doubled, but it holds {feed.items}"
+    left_out = stored.duplicate_guids + stored.unfinished
+    if indexed and stored.items + left_out != (feed.items or 0):
+        yield f"{stored.items} items, {left_out} doubled or unfinished, but it holds {feed.items}"
     if stored.was_stored and len(stored.backups) != 1:
         yield f"{len(stored.backups)} backups"
     if any(backup.read_bytes() != (folder / feed.name).read_bytes() for backup in stored.backups):

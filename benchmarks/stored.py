@@ -16,6 +16,8 @@ class StoredFeed:
     items: int
     duplicate_guids: int
     """Guids that came again in its last document, as the poll noted."""
+    unfinished: int
+    """1 where the poll noted that the document breaks off inside an item, which is not stored."""
     etag: str | None
     last_modified: str | None
     was_stored: bool
@@ -34,6 +36,7 @@ def stored_feeds(home: Path) -> dict[str, StoredFeed]:
             id=id,
             items=items,
             duplicate_guids=json.loads(change or "{}").get("duplicate_guids", 0),
+            unfinished=int("breaks off" in json.loads(change or "{}").get("repairs", "")),
             etag=etag,
             last_modified=last_modified,
             was_stored=success is not None,
