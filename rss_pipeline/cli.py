@@ -9,8 +9,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,8 @@ from rss_pipeline.errors import RegistryError, RssPipelineError
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
 from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.opening import connect, open_database
 from rss_pipeline.storage.schema import migrate as apply_migrations
-from rss_pipeline.storage.sqlite import SqliteDatabase
 
 
 class _Command(click.Group):
@@ -54,16 +52,6 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 yes = click.option("--yes", is_flag=True, help="Also where more than half of the feeds would go.")
 
 
-@contextmanager
-def _database(settings: Settings) -> Iterator[Database]:
-    database = SqliteDatabase(settings.database_path)
-    try:
-        apply_migrations(database)
-        yield database
-    finally:
-        database.close()
-
-
 @main.command()
 @yes
 @click.pass_obj
@@ -72,7 +60,7 @@ def up(settings: Settings, yes: bool) -> None:
     from rss_pipeline.orchestration.instance import open_instance
 
     _check_port(settings.port)
-    with _database(settings) as database, open_instance(settings) as instance:
+    with open_database(settings) as database, open_instance(settings) as instance:
         _sync(settings, database, instance, yes=yes)
     workspace = Path.cwd() / "workspace.yaml"
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
@@ -121,10 +109,11 @@ def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, 
     Exit code 1 where a feed failed, a store failed or feeds.yaml has mistakes.
     """
     from rss_pipeline.definitions import build_definitions
-    from rss_pipeline.orchestration.here import poll_here
+    from rss_pipeline.orchestration.here import not_visited, poll_here
     from rss_pipeline.orchestration.instance import open_instance
 
-    with _database(settings) as database, open_instance(settings) as instance:
+    started = utc_now()
+    with open_database(settings) as database, open_instance(settings) as instance:
         registry_is_fine = _sync(settings, database, instance, yes=yes)
         ids = [_one_feed(database, text)["id"] for text in feed]
         with console.PollProgress() as progress:
@@ -132,9 +121,13 @@ def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, 
             rounds = list(
                 poll_here(definitions, instance, database, clock=utc_now, feeds=ids, all_feeds=all_feeds)
             )
-    result = console.PollResult.of(rounds)
+        result = console.PollResult.of(rounds)
+        explain = registry_is_fine and not result.errors
+        left = not_visited(database, ids, since=started, now=utc_now()) if explain else []
     click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
-    if not (registry_is_fine and result.is_fine):
+    for sentence in left:
+        console.complain(sentence)
+    if left or not (registry_is_fine and result.is_fine):
         sys.exit(1)
 
 
@@ -148,7 +141,7 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
 
     Exit code 1 where a feed has failed ten times in a row.
     """
-    with _database(settings) as database:
+    with open_database(settings) as database:
         whole = overview.overview(database, now=utc_now())
         rows = overview.feed_health(database, limit=limit or None)
         if feed is not None:
@@ -172,7 +165,7 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
 @click.pass_obj
 def items_(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
     """List what was collected of FEED, newest first."""
-    with _database(settings) as database:
+    with open_database(settings) as database:
         found = _one_feed(database, feed)
         rows = items.newest(database, found["id"], limit=limit)
     if as_json:
@@ -188,7 +181,7 @@ def items_(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
 @click.pass_obj
 def item(settings: Settings, id: str, html: bool, as_json: bool) -> None:
     """Show one item; ID may be the start of its id."""
-    with _database(settings) as database:
+    with open_database(settings) as database:
         found = items.item(database, id)
     if found is None:
         raise click.ClickException(
@@ -196,7 +189,8 @@ def item(settings: Settings, id: str, html: bool, as_json: bool) -> None:
             " `rss-pipeline items FEED` lists them"
         )
     if html:
-        click.echo(found["content_html"] or "")
+        # Bytes, and no newline of ours: text would lose its escape sequences on the way into a pipe.
+        click.echo((found["content_html"] or "").encode(), nl=sys.stdout.isatty())
     elif as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
     else:
@@ -212,7 +206,7 @@ def forget(settings: Settings, feed: str, yes: bool) -> None:
     from rss_pipeline.orchestration.forgetting import forget_feed
     from rss_pipeline.orchestration.instance import open_instance
 
-    with _database(settings) as database, open_instance(settings) as instance:
+    with open_database(settings) as database, open_instance(settings) as instance:
         found = _one_feed(database, feed)
         if not yes:
             click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
@@ -224,12 +218,13 @@ def forget(settings: Settings, feed: str, yes: bool) -> None:
 @click.pass_obj
 def migrate(settings: Settings) -> None:
     """Bring the database's schema up to date."""
-    database = SqliteDatabase(settings.database_path)
+    database = connect(settings)
     try:
         applied = apply_migrations(database)
     finally:
         database.close()
-    click.echo(f"{settings.database_path}: {', '.join(applied) or 'already up to date'}")
+    where = settings.database_path if settings.d1 is None else settings.d1.url
+    click.echo(f"{where}: {', '.join(applied) or 'already up to date'}")
 
 
 def _one_feed(database: Database, text: str) -> Row:

@@ -5,6 +5,7 @@ Nothing is read from the stores here, but for the size of files.
 
 import os
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,19 @@ _DISK_SECONDS = 0.3
 _FAILURES_SHOWN = 40
 
 
+def _console(*, stderr: bool = False) -> Console:
+    """Titles and messages are strangers' text: `[/b]` in one is no markup, `:x:` no emoji."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def _plain(text: object) -> str:
+    """Without control characters, which would command the terminal (JSON feeds may hold any)."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in str(text))
+
+
 def complain(sentence: str) -> None:
     """To the error stream, so that `--json` stays JSON."""
-    Console(stderr=True, highlight=False).print(Text(sentence, style="red"), soft_wrap=True)
+    _console(stderr=True).print(Text(_plain(sentence), style="red"), soft_wrap=True)
 
 
 class PollProgress:
@@ -101,7 +112,7 @@ class PollResult:
 
     def as_text(self) -> str:
         """The summary, then a table of the failures, then what failed a run."""
-        console = Console(highlight=False)
+        console = _console()
         with console.capture() as captured:
             visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
             if visited == 0 and not self.errors:
@@ -115,12 +126,12 @@ class PollResult:
             if self.failures:
                 table = _table("feed", "kind", "what happened")
                 for feed, kind, message in self.failures[:_FAILURES_SHOWN]:
-                    table.add_row(feed, kind, message)
+                    table.add_row(feed, kind, _plain(message))
                 console.print(table)
                 if len(self.failures) > _FAILURES_SHOWN:
                     console.print(f"... and {len(self.failures) - _FAILURES_SHOWN} more; --json has them all")
             for error in self.errors:
-                console.print(Text(f"The run failed: {error}", style="red"), soft_wrap=True)
+                console.print(Text(f"The run failed: {_plain(error)}", style="red"), soft_wrap=True)
         return captured.get().rstrip()
 
 
@@ -148,7 +159,7 @@ def _size(path: Path) -> dict[str, int | bool]:
 
 def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping[str, int | bool]]) -> None:
     """The counts, then a line a feed."""
-    console = Console(highlight=False)
+    console = _console()
     console.print(
         f"{whole.registered} feeds scheduled, {whole.due} due, {whole.failing} failing"
         f" ({whole.failing_long} ten times or more), {whole.disabled} disabled,"
@@ -168,7 +179,7 @@ def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping
     table = _table("feed", "items", "state", "next visit", "why then")
     for row in rows:
         table.add_row(
-            row["title"] or row["id"],
+            _plain(row["title"] or row["id"]),
             f"{int(row['items']):,}",
             _state(row),
             row["next_fetch_at"] if row["registered"] and row["enabled"] else "-",
@@ -186,16 +197,16 @@ def _state(row: Row) -> Text:
         sentence = (
             f"failed {int(row['consecutive_failures'])}x, {row['last_error_kind']}: {row['last_error']}"
         )
-        return Text(sentence, style="red")
+        return Text(_plain(sentence), style="red")
     if row["warning"]:
-        return Text(row["warning"], style="yellow")
+        return Text(_plain(row["warning"]), style="yellow")
     return Text("never visited" if row["last_fetched_at"] is None else "ok", style="green")
 
 
 def show_items(feed: Row, rows: Sequence[Row]) -> None:
     """A line an item."""
-    console = Console(highlight=False)
-    console.print(Text(f"{feed['title'] or feed['id']}  {feed['url']}"))
+    console = _console()
+    console.print(Text(_plain(f"{feed['title'] or feed['id']}  {feed['url']}")))
     if not rows:
         console.print("Nothing was collected yet.")
         return
@@ -203,7 +214,7 @@ def show_items(feed: Row, rows: Sequence[Row]) -> None:
     for row in rows:
         published = row["pub_date"] + ("" if row["pub_date_source"] == "feed" else " (fetched)")
         table.add_row(
-            row["id"][:12], published, row["title"] or row["link"] or row["guid"],
+            row["id"][:12], published, _plain(row["title"] or row["link"] or row["guid"]),
             f"{int(row['content_characters'] or 0):,}",
         )  # fmt: skip
     console.print(table)
@@ -211,11 +222,11 @@ def show_items(feed: Row, rows: Sequence[Row]) -> None:
 
 def show_fields(row: Row) -> None:
     """Name and value of each column that has one."""
-    console = Console(highlight=False)
+    console = _console()
     for name, value in row.items():
         if value is not None:
             shown = int(value) if isinstance(value, float) and value.is_integer() else value
-            console.print(Text.assemble((f"{name:<22}", "bold"), str(shown)), soft_wrap=True)
+            console.print(Text.assemble((f"{name:<22}", "bold"), _plain(shown)), soft_wrap=True)
 
 
 def _table(*columns: str) -> Table:

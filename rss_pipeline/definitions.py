@@ -34,9 +34,8 @@ def build_definitions(
     `clock` gives the present, `progress` hears how runs of this process get on, `resource_overrides`
     replaces resources by key (a test that makes a store fail).
     """
-    database = database_resource(settings)
     resources = {
-        "database": database,
+        "database": database_resource(settings),
         "objects": object_resource(settings),
         "visiting": visiting_resource(settings, clock=clock, progress=progress),
         VISITS_IO_MANAGER: dg.mem_io_manager,
@@ -44,7 +43,7 @@ def build_definitions(
     return dg.Definitions(
         assets=[feed_items],
         jobs=[poll_feeds],
-        sensors=build_sensors(settings, database.open, clock=clock),
+        sensors=build_sensors(settings, clock=clock),
         resources={**resources, **(resource_overrides or {})},
         # One process a run: values between ops stay in memory, and a process start costs 3 s and more.
         executor=dg.in_process_executor,

@@ -8,7 +8,7 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +32,28 @@ _VARIABLES = (
     "RSS_PROXY",
     "RSS_PORT",
 )
+_D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
+_R2 = ("R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
 _Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class D1Settings:
+    """The proxy Worker in front of a D1 database."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class R2Settings:
+    """An R2 bucket, by its S3 API. `public_url` is where a browser finds its objects, if anywhere."""
+
+    endpoint_url: str
+    bucket: str
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    public_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +75,10 @@ class Settings:
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
     port: int = 3000
+    d1: D1Settings | None = None
+    """None: the embedded database, `database_path`."""
+    r2: R2Settings | None = None
+    """None: the embedded object store, `objects_path`."""
     unknown: tuple[str, ...] = ()
     """A sentence for each RSS_* variable that means nothing here. A warning: others may use the prefix."""
 
@@ -91,6 +116,8 @@ class Settings:
             parse_workers=reader.whole("RSS_PARSE_WORKERS", _default_workers(), 1, 64),
             proxy=reader.proxy("RSS_PROXY"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
+            d1=reader.d1(),
+            r2=reader.r2(),
             unknown=_unknown(environ),
         )
         if reader.mistakes:
@@ -151,6 +178,50 @@ class _Reader:
             # The value may hold a password.
             self.mistakes.append(f"{name}: not the URL of a proxy; write http://[user:password@]host:port")
         return text
+
+    def d1(self) -> D1Settings | None:
+        given = self._all_or_none(_D1)
+        if given is None:
+            return None
+        self._check_web("D1_PROXY_URL", given["D1_PROXY_URL"])
+        return D1Settings(url=given["D1_PROXY_URL"], token=given["D1_PROXY_TOKEN"])
+
+    def r2(self) -> R2Settings | None:
+        given = self._all_or_none(_R2)
+        public_url = self._text("R2_PUBLIC_URL")
+        if public_url is not None:
+            self._check_web("R2_PUBLIC_URL", public_url)
+        if given is None:
+            if public_url is not None:
+                self.mistakes.append(f"R2_PUBLIC_URL: set, but not {', '.join(_R2)}; set them too, or none")
+            return None
+        self._check_web("R2_ENDPOINT_URL", given["R2_ENDPOINT_URL"])
+        return R2Settings(
+            endpoint_url=given["R2_ENDPOINT_URL"],
+            bucket=given["R2_BUCKET"],
+            access_key_id=given["R2_ACCESS_KEY_ID"],
+            secret_access_key=given["R2_SECRET_ACCESS_KEY"],
+            public_url=public_url,
+        )
+
+    def _all_or_none(self, names: Sequence[str]) -> dict[str, str] | None:
+        given = {name: text for name in names if (text := self._text(name)) is not None}
+        missing = [name for name in names if name not in given]
+        if given and missing:
+            there = ", ".join(given)
+            self.mistakes.append(f"{', '.join(missing)}: not set, but {there} is; set all of them, or none")
+        return None if missing else given
+
+    def _check_web(self, name: str, text: str) -> None:
+        """A secret's place, so the value is not repeated where it may hold one."""
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+            usable = usable and parts.username is None and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            self.mistakes.append(f"{name}: not a URL; write https://..., without user and password")
 
     def _text(self, name: str) -> str | None:
         return self._environ.get(name, "").strip() or None

@@ -8,10 +8,11 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
-from rss_pipeline.collector.models import Access, Failure, Feed, Pending
+from rss_pipeline.collector.models import NETWORK_KINDS, Access, Failure, Feed, Pending
 from rss_pipeline.orchestration.closing import close
-from rss_pipeline.orchestration.steps import run_through
+from rss_pipeline.orchestration.steps import ask, run_through
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage import leases
@@ -23,8 +24,15 @@ logger = logging.getLogger("rss_pipeline")
 ALONE_SECONDS = 120.0
 """How long a run may spend on feeds that go alone before it turns to the others."""
 
+UNREADABLE_PAUSE = timedelta(minutes=5)
+
 Accesses = Mapping[str, Access] | None
 """Feed id to headers and password; None where the registry could not be read."""
+
+_NO_ACCESS = Refused(
+    message="it needs the headers or the password that feeds.yaml has for it, and feeds.yaml cannot be used:"
+    " mend that first"
+)
 
 
 def claim_wanted(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
@@ -53,11 +61,13 @@ def claim_named(visiting: Visiting, ids: Sequence[str], accesses: Accesses) -> l
     for id in missing:
         feed = known.get(id) or Feed(id=id, url="", host="")
         access = (accesses or {}).get(id, Access())
-        visits.append(Visit(feed=feed, token="", access=access, outcome=_why_not(id, rows.get(id))))
+        why = _NO_ACCESS if _is_unknown(feed, accesses) else why_not(id, rows.get(id))
+        visits.append(Visit(feed=feed, token="", access=access, outcome=why))
     return visits
 
 
-def _why_not(id: str, row: Row | None) -> Refused | HeldElsewhere:
+def why_not(id: str, row: Row | None) -> Refused | HeldElsewhere:
+    """Why a claim did not take a feed, of its row of `leases.standing`."""
     if row is None:
         return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
     if not row["registered"]:
@@ -69,18 +79,29 @@ def _why_not(id: str, row: Row | None) -> Refused | HeldElsewhere:
     return HeldElsewhere()
 
 
+def _is_unknown(feed: Feed, accesses: Accesses) -> bool:
+    """Without its password a feed would only collect failures that are not its own."""
+    return feed.needs_access and accesses is None
+
+
 def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list[Visit]:
     visits = []
     unknown = []
     for feed in claim.feeds:
-        if feed.needs_access and accesses is None:
+        if _is_unknown(feed, accesses):
             unknown.append(feed)
         else:
             access = (accesses or {}).get(feed.id, Access())
             visits.append(Visit(feed=feed, token=claim.token, access=access))
     if unknown:
-        # Without its password a feed would only collect failures that are not its own.
-        leases.give_back(visiting.database, claim.token, [feed.id for feed in unknown])
+        # Not just given back: still due, they would make the sensor start a run every minute.
+        leases.postpone(
+            visiting.database,
+            claim.token,
+            [feed.id for feed in unknown],
+            until=visiting.clock() + UNREADABLE_PAUSE,
+            reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
+        )
         logger.warning(
             "%d feeds with headers or a password wait until feeds.yaml can be read again", len(unknown)
         )
@@ -93,19 +114,25 @@ def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesse
     All feeds of a run that died are suspects; each is cleared by its own visit in here.
     """
     visited: list[Visit] = []
+    waiting: list[leases.Claim] = []
     until = time.monotonic() + ALONE_SECONDS
     while time.monotonic() < until:
         claim = visiting.claim(wanted, limit=1, suspects=True)
         if not claim.feeds:
             break
-        visits = _visits(visiting, claim, accesses)
-        if not visits:
-            break
-        visited += _condemn_or_visit(visiting, visits[0])
-        visiting.end_leases({claim.token})
+        [feed] = claim.feeds
+        if _is_unknown(feed, accesses):
+            # Kept until the loop is over: given back at once, it would be the next one again.
+            waiting.append(claim)
+            continue
+        access = (accesses or {}).get(feed.id, Access())
+        visited += _condemn_or_visit(visiting, Visit(feed=feed, token=claim.token, access=access))
         if visited[-1].lost:
             break
-        wanted = _without(wanted, {claim.feeds[0].id})
+        wanted = _without(wanted, {feed.id})
+    for claim in waiting:
+        _visits(visiting, claim, accesses)
+        visiting.end_leases({claim.token})
     return visited
 
 
@@ -118,10 +145,16 @@ def _condemn_or_visit(visiting: Visiting, visit: Visit) -> list[Visit]:
             " its document was not asked for again"
         )
         logger.warning("%s: %s", feed.url, message)
-        return close(
-            visiting, [Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))]
-        )
-    return run_through(visiting, [visit])
+        condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
+        closed = close(visiting, [condemned])
+        visiting.end_leases({visit.token})
+        return closed
+    [asked] = ask(visiting, [visit])
+    if isinstance(asked.outcome, Failure) and asked.outcome.kind in NETWORK_KINDS:
+        # No document of it can harm anybody now, and whose network is down shows only beside the others:
+        # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
+        return [asked]
+    return run_through(visiting, [asked])
 
 
 def _without(wanted: leases.Wanted, visited: set[str]) -> leases.Wanted:
@@ -141,6 +174,7 @@ def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0)
     done: list[Visit] = []
     while waiting:
         ours: list[Visit] = []
+        not_needed: set[str] = set()
         for visit in claim_named(visiting, list(waiting), accesses):
             id = visit.feed.id
             if isinstance(visit.outcome, HeldElsewhere):
@@ -153,8 +187,10 @@ def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0)
                 ours.append(visit)
             else:
                 leases.give_back(visiting.database, visit.token, [id])
+                not_needed.add(visit.token)
                 done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
         done += run_through(visiting, ours)
+        visiting.end_leases(not_needed)
         if waiting:
             time.sleep(pause)
     return done

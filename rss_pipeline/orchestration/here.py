@@ -6,18 +6,28 @@ What is printed of it is the command's business (cli.py).
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import dagster as dg
 
+from rss_pipeline import errors
 from rss_pipeline.collector.models import Clock, instant
+from rss_pipeline.orchestration import claiming
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
-from rss_pipeline.orchestration.visits import Visit
+from rss_pipeline.orchestration.visits import Refused, Visit
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import feeds_by_id
 
 _MOST_ROUNDS = 10_000
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
 """The UI lists a job's runs by this tag."""
+_OWN_ERRORS = frozenset(
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.RssPipelineError)
+)
+_INTERRUPTS = frozenset({"DagsterExecutionInterruptedError", "KeyboardInterrupt"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +77,21 @@ def poll_here(
             return
 
 
+def not_visited(database: Database, ids: Sequence[str], *, since: datetime, now: datetime) -> list[str]:
+    """A sentence for each of these feeds that nobody visited since then: why, and what to do."""
+    known = feeds_by_id(database, ids)
+    since = since.replace(microsecond=0)  # As the stores keep instants.
+    visited = {id for id, feed in known.items() if feed.last_visited_at and feed.last_visited_at >= since}
+    left = [id for id in dict.fromkeys(ids) if id not in visited]
+    rows = leases.standing(database, left, now=now)
+    sentences = []
+    for id in left:
+        why = claiming.why_not(id, rows.get(id))
+        held = "another run is at it or at its host now; try again in a minute"
+        sentences.append(f"{id} was not visited: {why.message if isinstance(why, Refused) else held}")
+    return sentences
+
+
 def _wanted(
     claim: dict[str, object], started: datetime, now: datetime, feeds: Sequence[str]
 ) -> leases.Wanted:
@@ -81,10 +106,16 @@ def _round(result: dg.ExecuteInProcessResult) -> Round:
     sentences = []
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
-        if error is None:
-            continue
-        while error.cause is not None:
-            error = error.cause
-        where = event.step_key or event.event_type_value.lower()
-        sentences.append(f"{where}: {error.message.strip()}")
+        if error is not None:
+            sentences.append(f"{event.step_key or event.event_type_value.lower()}: {_sentence(error)}")
     return Round(run_id=result.run_id, error=next(iter(sentences), "the run failed, and did not say why"))
+
+
+def _sentence(error: Any) -> str:
+    """What a person can act on: the text of the project's own exception, not of what lies beneath it."""
+    while error.cause is not None and error.cls_name not in _OWN_ERRORS:
+        error = error.cause
+    if error.cls_name in _INTERRUPTS:
+        return "stopped before it was through; what it had not finished is due again"
+    text = str(error.message).strip()
+    return text.partition(": ")[2] if error.cls_name in _OWN_ERRORS else text

@@ -53,6 +53,7 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: Visitin
             accesses = synced.accesses
             if not synced.changes.is_empty:
                 context.log.info(str(synced))
+        reporting.settle(visiting, context.instance)
         if context.has_partitions:
             return claiming.claim_named(visiting, list(context.partition_keys), accesses)
         visits = claiming.claim_wanted(visiting, _wanted(config, visiting.clock()), accesses)
@@ -116,10 +117,12 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
         if context.has_partitions:
             held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
             rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
+            failed = yield from reporting.report_named(visiting, rest)
             waited = claiming.wait_for(visiting, held)
-            yield from reporting.report_named(visiting, [*rest, *waited])
+            failed += yield from reporting.report_named(visiting, waited)
+            reporting.raise_for(failed, visits=len(visits))
         else:
-            yield from reporting.report_changes(visiting, context.instance, visits)
             failed = reporting.failures(visits)
-            metadata = {**counts, **({"failed_feeds": reporting.failure_table(failed)} if failed else {})}
-            yield dg.Output(None, metadata=metadata)
+            yield from reporting.report_changes(visiting, context.instance, visits)
+            table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
+            yield dg.Output(None, metadata={**counts, **table})

@@ -6,7 +6,7 @@ its report leaves the change counted, and the next report yields it.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +23,19 @@ _MARK_EVERY = 100
 _TABLE_ROWS = 200
 
 Events = Iterator[dg.AssetMaterialization]
+Failed = list[tuple[str, str, str]]
+"""Feed id, kind and sentence of each visit that failed."""
+
+
+def settle(visiting: Visiting, instance: dg.DagsterInstance) -> None:
+    """Mark the changes whose event is recorded: a run died between the two.
+
+    Before any feed is visited: closing a visit adds to a change that seems unreported, and its items would
+    be told of twice.
+    """
+    changes = feeds.unreported(visiting.database)
+    marks = [(change.feed_id, change.count) for change in changes if _is_recorded(instance, change)]
+    feeds.mark_reported(visiting.database, marks, now=visiting.clock())
 
 
 def report_changes(visiting: Visiting, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
@@ -39,14 +52,12 @@ def report_changes(visiting: Visiting, instance: dg.DagsterInstance, visits: Seq
         feeds.mark_reported(visiting.database, marks, now=visiting.clock())
 
 
-def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Events:
-    """An event for every feed whose visit went well, whether or not it changed; then a Failure of the others.
-
-    Raises:
-        dagster.Failure: some feeds were not collected; a table names them.
-    """
+def report_named(
+    visiting: Visiting, visits: Sequence[Visit]
+) -> Generator[dg.AssetMaterialization, None, Failed]:
+    """An event for every feed whose visit went well, whether or not it changed; returns the others."""
     changes = feeds.last_changes(visiting.database, [visit.feed.id for visit in visits])
-    failed: list[tuple[str, str, str]] = []
+    failed: Failed = []
     for visit in visits:
         change = changes.get(visit.feed.id)
         trouble = _trouble(visit, change)
@@ -57,10 +68,19 @@ def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Events:
         yield materialization(visiting, change, now=_facts_of(visit, change))
         if not change.is_reported:
             feeds.mark_reported(visiting.database, [(change.feed_id, change.count)], now=visiting.clock())
+    return failed
+
+
+def raise_for(failed: Failed, *, visits: int) -> None:
+    """End a backfill in which feeds failed.
+
+    Raises:
+        dagster.Failure: some feeds were not collected; a table names them.
+    """
     if failed:
         names = ", ".join(id for id, *_ in failed[:3])
         raise dg.Failure(
-            description=f"{len(failed)} of {len(visits)} feeds were not collected: {names}"
+            description=f"{len(failed)} of {visits} feeds were not collected: {names}"
             f"{' ...' if len(failed) > 3 else ''}. {failed[0][2]}",
             metadata={"failed": failure_table(failed)},
             allow_retries=False,
@@ -93,6 +113,7 @@ def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
     match visit.outcome:
         case NotModified(response=response, body_bytes=body_bytes) if change.is_reported:
             return {
+                **change.facts,
                 "items_new": 0,
                 "http_status": response.status,
                 "fetch_ms": response.fetch_ms,
@@ -181,8 +202,8 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
     }
 
 
-def failures(visits: Iterable[Visit]) -> list[tuple[str, str, str]]:
-    """Feed id, kind and sentence of each visit that failed."""
+def failures(visits: Iterable[Visit]) -> Failed:
+    """The visits that ended as failures."""
     return [
         (visit.feed.id, visit.outcome.kind, visit.outcome.message)
         for visit in visits

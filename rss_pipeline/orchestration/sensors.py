@@ -4,8 +4,6 @@ The decision is polling.py's, the sync syncing.py's.
 https://docs.dagster.io/guides/automate/sensors
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -17,15 +15,13 @@ from rss_pipeline.orchestration.polling import PollRun, Start, decide
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.opening import open_database
 
 RUNS_LOOKED_AT = 8
 POLL_TAGS = {"dagster/priority": "-1"}
 """Backfills a person starts carry no priority of ours, so polls stand behind them."""
 
-OpenDatabase = Callable[[], AbstractContextManager[Database]]
-
-_STATES = {
+RUN_STATES = {
     dg.DagsterRunStatus.QUEUED: "waiting",
     dg.DagsterRunStatus.NOT_STARTED: "waiting",
     dg.DagsterRunStatus.STARTING: "waiting",
@@ -37,9 +33,7 @@ _STATES = {
 }
 
 
-def build_sensors(
-    settings: Settings, open_database: OpenDatabase, *, clock: Clock
-) -> list[dg.SensorDefinition]:
+def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinition]:
     """Both sensors, running by default."""
 
     @dg.sensor(
@@ -52,7 +46,7 @@ def build_sensors(
     def poll_feeds_when_due(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         now = clock()
         try:
-            with open_database() as database:
+            with open_database(settings) as database:
                 due = leases.due_summary(database, now)
         except RssPipelineError as error:
             return dg.SkipReason(f"The database cannot be asked: {error}")
@@ -70,7 +64,7 @@ def build_sensors(
     )
     def sync_registry_sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         try:
-            with open_database() as database:
+            with open_database(settings) as database:
                 synced = sync_registry(database, context.instance, settings, now=clock())
         except RssPipelineError as error:
             context.log.error(str(error))
@@ -86,7 +80,7 @@ def recent_polls(instance: dg.DagsterInstance) -> list[PollRun]:
     return [
         PollRun(
             run_id=record.dagster_run.run_id,
-            state=_STATES[record.dagster_run.status],
+            state=RUN_STATES[record.dagster_run.status],
             started_at=_instant(record.start_time),
             ended_at=_instant(record.end_time),
         )

@@ -5,13 +5,13 @@ visited is decided in claiming.py.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from typing import TypeVar
 
-from rss_pipeline.collector.fetch import FetchOutcome, fetch_feeds
-from rss_pipeline.collector.models import Document, Failure, Feed, GivenBack, Pending
+from rss_pipeline.collector.fetch import fetch_feeds
+from rss_pipeline.collector.models import Document, Failure, Feed, GivenBack, NotModified, Pending
 from rss_pipeline.collector.schedule import next_after_our_outage, our_network_is_down
 from rss_pipeline.errors import NetworkUnavailable, StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
@@ -37,8 +37,21 @@ def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = N
     Raises:
         NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes.
     """
+    visits = ask(visiting, visits, round_seconds=round_seconds)
+    _end_if_our_network_is_down(visiting, visits)
+    for token in {visit.token for visit in visits}:
+        back = [v.feed.id for v in visits if v.token == token and isinstance(v.outcome, GivenBack)]
+        if back:
+            leases.give_back(visiting.database, token, back)
+    return close(visiting, visits)
+
+
+def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = None) -> Visits:
+    """Ask each feed that is pending. Nothing is closed yet: a network failure may turn out to be ours."""
     pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
     visiting.progress.begin("fetch", len(pending))
+    if not pending:
+        return visits
     policy = replace(visiting.policy, round_seconds=round_seconds)
     outcomes = fetch_feeds(
         [(visit.feed, visit.access) for visit in pending],
@@ -49,28 +62,30 @@ def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = N
         on_done=lambda _feed, _outcome: visiting.progress.advance("fetch"),
     )
     leases.release_hosts(visiting.database, sorted({visit.token for visit in pending}))
-    _end_if_our_network_is_down(visiting, pending, outcomes)
     fetched = {
         visit.feed.id: replace(visit, outcome=outcome)
         for visit, outcome in zip(pending, outcomes, strict=True)
     }
-    for token in {visit.token for visit in pending}:
-        back = [v.feed.id for v in fetched.values() if v.token == token and isinstance(v.outcome, GivenBack)]
-        if back:
-            leases.give_back(visiting.database, token, back)
-    return close(visiting, [fetched.get(visit.feed.id, visit) for visit in visits])
+    return [fetched.get(visit.feed.id, visit) for visit in visits]
 
 
-def _end_if_our_network_is_down(visiting: Visiting, visits: Visits, outcomes: Sequence[FetchOutcome]) -> None:
-    if not our_network_is_down([(v.feed, outcome) for v, outcome in zip(visits, outcomes, strict=True)]):
+def _end_if_our_network_is_down(visiting: Visiting, visits: Visits) -> None:
+    asked = [
+        (visit, visit.outcome)
+        for visit in visits
+        if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack)
+        and visit.next is None
+        and not visit.lost
+    ]
+    if not our_network_is_down([(visit.feed, outcome) for visit, outcome in asked]):
         return
     later = next_after_our_outage(visiting.clock())
-    for token in {visit.token for visit in visits}:
-        ids = [visit.feed.id for visit in visits if visit.token == token]
+    for token in {visit.token for visit, _ in asked}:
+        ids = [visit.feed.id for visit, _ in asked if visit.token == token]
         leases.postpone(visiting.database, token, ids, until=later.at, reason=later.reason)
-    example = next(outcome for outcome in outcomes if isinstance(outcome, Failure))
+    example = next(outcome for _, outcome in asked if isinstance(outcome, Failure))
     raise NetworkUnavailable(
-        f"all {len(visits)} feeds failed in the network, hosts among them that answered before; it is ours."
+        f"all {len(asked)} feeds failed in the network, hosts among them that answered before; it is ours."
         f" They are due again in 5 minutes. The first one said: {example.message}"
     )
 
@@ -89,7 +104,9 @@ def backup(visiting: Visiting, visits: Visits) -> Visits:
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
             key = put_backup(visiting.objects, feed, document)
         except StorageRejected as error:
-            return replace(visit, outcome=_rejected(document, str(error)))
+            # Its bytes are not at fault, so they may come again: with other headers they can be kept.
+            rejected = replace(_rejected(document, str(error)), document_hash=None)
+            return replace(visit, outcome=rejected)
         return replace(visit, outcome=replace(document, backup_key=key))
 
     return close(visiting, _side_by_side(visiting, "backup", visits, Document, one))

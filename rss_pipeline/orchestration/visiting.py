@@ -95,14 +95,16 @@ class Visiting:
         self._over.set()
         if self._renewal is not None:
             self._renewal.join()
-        self.workers.close()
-        for token in list(self._tokens):
-            try:
-                leases.end(self.database, token, forgive=self._forgive)
-            except InfrastructureError as trouble:
-                logger.warning("a lease could not be given back and will lapse: %s", trouble)
-        if self._spool is not None:
-            shutil.rmtree(self._spool, ignore_errors=True)
+        try:
+            for token in list(self._tokens):
+                try:
+                    leases.end(self.database, token, forgive=self._forgive)
+                except InfrastructureError as trouble:
+                    logger.warning("a lease could not be given back and will lapse: %s", trouble)
+        finally:
+            self.workers.close()
+            if self._spool is not None:
+                shutil.rmtree(self._spool, ignore_errors=True)
 
     @property
     def spool(self) -> Path:

@@ -8,6 +8,7 @@ import contextlib
 import multiprocessing
 import pickle
 import resource
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -29,6 +30,7 @@ from rss_pipeline.storage.items import RowChunk, item_rows, rows_to_items
 _MEMORY_BYTES = 3 << 30
 _TASKS_A_WORKER = 2_000
 _POOLS_TRIED = 3
+_GRACE_SECONDS = 5.0
 _NEWEST = 20
 _BAD_DATES = 20
 
@@ -79,7 +81,8 @@ class Workers:
         futures: dict[Future[R], T] = {}
         for number, task in enumerate(tasks):
             try:
-                futures[self._started().schedule(function, args=[task], timeout=limit)] = task
+                future = self._started().schedule(_bounded, args=[function, limit, task], timeout=limit)
+                futures[future] = task
             except RuntimeError as error:
                 for unscheduled in tasks[number:]:
                     yield unscheduled, BrokenProcessPool(str(error))
@@ -130,6 +133,15 @@ def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessP
         return Trouble(
             "crashed", f"the parser failed on this document: {type(error).__name__}: {error}"[:500]
         )
+
+
+def _bounded(function: Callable[[T], R], limit: float, task: T) -> R:
+    """Run a task. The kernel ends it where nobody else does: the process that would may have been killed."""
+    signal.setitimer(signal.ITIMER_REAL, limit + _GRACE_SECONDS)
+    try:
+        return function(task)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _limit_memory() -> None:

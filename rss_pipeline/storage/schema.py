@@ -93,6 +93,15 @@ def migrate(database: Database) -> list[str]:
     return applied
 
 
+def check_not_behind(current: int, known: list[Migration]) -> None:
+    """Raise DatabaseUnavailable where migrations of this code are not applied yet."""
+    newest = known[-1].version
+    if current < newest:
+        raise DatabaseUnavailable(
+            f"the database has schema {current}, this code needs {newest}: run `rss-pipeline migrate`"
+        )
+
+
 def check_not_ahead(current: int, known: list[Migration]) -> None:
     """Raise DatabaseUnavailable where the database knows migrations that this code does not."""
     newest = known[-1].version

@@ -18,7 +18,7 @@ from rss_pipeline_tests.server import Answer, FeedServer
 FEEDS = {
     "one": rss("a1", "a2", "a3", image="http://images.example/one"),
     "two": rss("b1", "b2", image="http://images.example/two"),
-    "big": rss(*(f"{n:04}-{'x' * 900}" for n in range(1500)), image="http://images.example/big"),
+    "big": rss(*(f"{n:04}-{'x' * 900}" for n in range(500)), image="http://images.example/big"),
 }
 """The last one's items take several batches of a megabyte."""
 
