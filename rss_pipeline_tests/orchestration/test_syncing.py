@@ -12,6 +12,7 @@ import pytest
 from rss_pipeline.collector.models import instant
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration.visits import Stored
+from rss_pipeline.storage import leases
 from rss_pipeline_tests.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
@@ -155,7 +156,9 @@ def test_feeds_with_a_password_wait_while_the_registry_cannot_be_read(
     assert pipeline.rows("SELECT token FROM leases") == []
     assert {request.host for request in server.requests} == {"127.0.0.4"}
 
+    assert not leases.claimable(pipeline.database, leases.Due(now=pipeline.clock())), "or polls would not end"
     pipeline.write_registry()
+    pipeline.clock.turn(minutes=5)
     pipeline.poll()
     assert (pipeline.guids(locked), pipeline.guids(headed)) == (["a"], ["b"])
 
