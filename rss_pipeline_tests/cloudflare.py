@@ -66,7 +66,9 @@ class Cloudflare:
 
     def client(self) -> httpx.Client:
         """For requests to the Worker as they should be, token included."""
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=30, trust_env=False)
+        return httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=30, trust_env=False
+        )
 
     def s3(self, **changed: str) -> Any:
         """A boto3 client for the bucket; `changed` are keyword arguments of `boto3.client`."""
