@@ -1,6 +1,7 @@
 """A poll in a process that kills itself at a given place: `python -m ... HOME STEP [ADVANCES]`.
 
-It dies by SIGKILL when STEP begins, or after so many feeds are done with it. Started by test_crashes.py.
+It dies by SIGKILL when STEP begins, or after so many feeds are done with it. POLL_MINUTES of the environment
+says how late after noon it is. Started by test_crashes.py and test_soak.py.
 """
 
 import os
@@ -35,6 +36,7 @@ def main() -> None:
     home, step, *advances = sys.argv[1:]
     with dg.DagsterInstance.from_config(str(Path(home) / "dagster")) as instance:
         pipeline = Pipeline(Path(home), instance)
+        pipeline.clock.turn(minutes=int(os.environ.get("POLL_MINUTES", "0")))
         pipeline.poll(all_feeds=True, progress=Death(step, int(advances[0]) if advances else None))
 
 
