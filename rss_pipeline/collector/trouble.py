@@ -45,8 +45,9 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return Trouble("tls", _certificate(cause, host))
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _NOT_ABOUT_TLS):
-            said = (cause.reason or "no reason given").replace("_", " ").lower()
+        # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
+        if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
+            said = cause.reason.replace("_", " ").lower()
             return Trouble(
                 "tls", f"{host} and we cannot agree on TLS: {said}. Try http:// or ask the publisher."
             )
