@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.jobs import poll_feeds
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
 from rss_pipeline.orchestration.sensors import build_sensors
+from rss_pipeline.orchestration.syncing import Synced
 from rss_pipeline.orchestration.visiting import Progress
 from rss_pipeline.settings import Settings
 
@@ -27,17 +28,19 @@ def build_definitions(
     *,
     clock: Clock = utc_now,
     progress: Progress | None = None,
+    synced: Synced | None = None,
     resource_overrides: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
     """All definitions for these settings.
 
-    `clock` gives the present, `progress` hears how runs of this process get on, `resource_overrides`
-    replaces resources by key (a test that makes a store fail).
+    `clock` gives the present, `progress` hears how runs of this process get on, `synced` is the registry
+    where this process read it already, `resource_overrides` replaces resources by key (a database that is
+    open already; a test that makes a store fail).
     """
     resources = {
         "database": database_resource(settings),
         "objects": object_resource(settings),
-        "visiting": visiting_resource(settings, clock=clock, progress=progress),
+        "visiting": visiting_resource(settings, clock=clock, progress=progress, synced=synced),
         VISITS_IO_MANAGER: dg.mem_io_manager,
     }
     return dg.Definitions(

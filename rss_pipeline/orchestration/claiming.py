@@ -35,23 +35,29 @@ _NO_ACCESS = Refused(
 )
 
 
-def claim_wanted(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
+def claim_wanted(
+    visiting: Visiting, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
+) -> list[Visit]:
     """Probe both stores, take what may be dangerous through all steps alone, then claim the rest at once.
+
+    `suspects` is False where it is known that there are none.
 
     Raises:
         ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
     """
     visiting.objects.probe()
     limit = len(wanted.ids) if isinstance(wanted, leases.Named) else visiting.settings.batch_size
-    alone = _visit_suspects(visiting, wanted, accesses)
+    alone = _visit_suspects(visiting, wanted, accesses) if suspects else []
     claim = visiting.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
     return [*alone, *_visits(visiting, claim, accesses)]
 
 
-def claim_named(visiting: Visiting, ids: Sequence[str], accesses: Accesses) -> list[Visit]:
+def claim_named(
+    visiting: Visiting, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
+) -> list[Visit]:
     """Claim each of these feeds; those that cannot be had now are `Refused` or `HeldElsewhere`."""
     wanted = leases.Named(ids=ids, now=visiting.clock())
-    visits = claim_wanted(visiting, wanted, accesses)
+    visits = claim_wanted(visiting, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
     if not missing:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration import claiming, reporting, steps
-from rss_pipeline.orchestration.syncing import sync_registry
+from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import HeldElsewhere, Visit
 from rss_pipeline.storage import leases
@@ -42,23 +42,31 @@ class ClaimConfig(dg.Config):
 def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: VisitingResource) -> Visits:
     """Sync the registry, probe both stores, and claim the feeds this run visits."""
     with visiting.step():
-        accesses = None
-        try:
-            synced = sync_registry(
-                visiting.database, context.instance, visiting.settings, now=visiting.clock()
-            )
-        except RegistryError as error:
-            context.log.error(f"{error}\nThe poll goes on with the feeds as they were.")
-        else:
-            accesses = synced.accesses
-            if not synced.changes.is_empty:
-                context.log.info(str(synced))
+        synced = _synced(context, visiting)
+        accesses = None if synced is None else synced.accesses
+        suspects = synced is None or synced.has_suspects
         reporting.settle(visiting, context.instance)
         if context.has_partitions:
-            return claiming.claim_named(visiting, list(context.partition_keys), accesses)
-        visits = claiming.claim_wanted(visiting, _wanted(config, visiting.clock()), accesses)
+            keys = list(context.partition_keys)
+            return claiming.claim_named(visiting, keys, accesses, suspects=suspects)
+        wanted = _wanted(config, visiting.clock())
+        visits = claiming.claim_wanted(visiting, wanted, accesses, suspects=suspects)
         context.log.info(f"{len(visits)} feeds claimed")
         return visits
+
+
+def _synced(context: dg.OpExecutionContext, visiting: Visiting) -> Synced | None:
+    """The registry, synced; None, and said so, where it cannot be used."""
+    if visiting.synced is not None:
+        return visiting.synced
+    try:
+        synced = sync_registry(visiting.database, context.instance, visiting.settings, now=visiting.clock())
+    except RegistryError as error:
+        context.log.error(f"{error}\nThe poll goes on with the feeds as they were.")
+        return None
+    if not synced.changes.is_empty:
+        context.log.info(str(synced))
+    return synced
 
 
 def _wanted(config: ClaimConfig, now: datetime) -> leases.Wanted:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from rss_pipeline.collector.models import Clock, utc_now
 from rss_pipeline.collector.pacing import Pace
+from rss_pipeline.orchestration.syncing import Synced
 from rss_pipeline.orchestration.visiting import Progress, Visiting
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.d1 import D1Database
@@ -107,7 +108,11 @@ def object_resource(settings: Settings) -> FolderResource | R2Resource:
 
 
 def visiting_resource(
-    settings: Settings, *, clock: Clock = utc_now, progress: Progress | None = None
+    settings: Settings,
+    *,
+    clock: Clock = utc_now,
+    progress: Progress | None = None,
+    synced: Synced | None = None,
 ) -> dg.ResourceDefinition:
     """A run's `Visiting`, opened with the run and ended with it."""
     pace = Pace()
@@ -121,6 +126,7 @@ def visiting_resource(
             clock=clock,
             progress=progress,
             pace=pace,
+            synced=synced,
         ) as visiting:
             yield visiting
 

@@ -61,7 +61,9 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
         pace=visiting.pace,
         on_done=lambda _feed, _outcome: visiting.progress.advance("fetch"),
     )
-    leases.release_hosts(visiting.database, sorted({visit.token for visit in pending}))
+    if any(isinstance(outcome, Document) for outcome in outcomes):
+        # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
+        leases.release_hosts(visiting.database, sorted({visit.token for visit in pending}))
     fetched = {
         visit.feed.id: replace(visit, outcome=outcome)
         for visit, outcome in zip(pending, outcomes, strict=True)

@@ -27,6 +27,8 @@ class Synced:
     specs: tuple[FeedSpec, ...]
     changes: feeds.RegistryChanges
     keys_added: int
+    has_suspects: bool
+    """Some feed's last claim never ended in a close."""
 
     @property
     def accesses(self) -> dict[str, Access]:
@@ -58,7 +60,8 @@ def sync_registry(
     """
     path = settings.feeds_file
     specs = load_registry(path, environ=os.environ if environ is None else environ)
-    changes = feeds.registry_changes(specs, feeds.registry_rows(database), path=str(path))
+    rows = feeds.registry_rows(database)
+    changes = feeds.registry_changes(specs, rows, path=str(path))
     if changes.is_suspicious and not yes:
         raise RegistryError(
             str(path),
@@ -71,4 +74,9 @@ def sync_registry(
     if not changes.is_empty:
         feeds.apply(database, changes, now=now)
     added = add_keys(instance, [spec.id for spec in specs])
-    return Synced(specs=tuple(specs), changes=changes, keys_added=len(added))
+    return Synced(
+        specs=tuple(specs),
+        changes=changes,
+        keys_added=len(added),
+        has_suspects=any(row["suspect"] for row in rows),
+    )

@@ -17,6 +17,7 @@ from rss_pipeline.collector.http import FetchPolicy
 from rss_pipeline.collector.models import Clock
 from rss_pipeline.collector.pacing import Pace
 from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.orchestration.syncing import Synced
 from rss_pipeline.orchestration.workers import Workers
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
@@ -64,6 +65,7 @@ class Visiting:
         clock: Clock,
         progress: Progress | None = None,
         pace: Pace | None = None,
+        synced: Synced | None = None,
     ) -> None:
         self.settings = settings
         self.database = database
@@ -72,6 +74,8 @@ class Visiting:
         self.clock = clock
         self.progress = progress or Silence()
         self.pace = pace or Pace()
+        self.synced = synced
+        """The registry as this process synced it just before the run; None: the run does it."""
         self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
         self.policy = FetchPolicy(
             user_agent=settings.user_agent,

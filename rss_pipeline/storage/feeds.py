@@ -70,8 +70,15 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
 
 
 def registry_rows(database: Database) -> list[Row]:
-    """Every feed with what the registry last said of it."""
-    return database.query(f"SELECT {_REGISTRY_COLUMNS} FROM feeds").rows
+    """Every feed with what the registry last said of it, and whether it is `suspect`.
+
+    Suspect is a feed whose last claim never ended in a close, or whose document crashed us: asked along with
+    the rest, for a question of its own would be a request more in every poll.
+    """
+    return database.query(
+        f"""SELECT {_REGISTRY_COLUMNS}, unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
+        FROM feeds"""
+    ).rows
 
 
 def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
@@ -125,7 +132,11 @@ def _wanted_row(spec: FeedSpec) -> Row:
 
 
 def _stored_row(row: Row) -> Row:
-    return {name: int(value) if isinstance(value, float) else value for name, value in row.items()}
+    return {
+        name: int(value) if isinstance(value, float) else value
+        for name, value in row.items()
+        if name != "suspect"
+    }
 
 
 def chunked(elements: Iterable[str], *, most: int = MAX_PARAMETER_BYTES) -> Iterator[str]:

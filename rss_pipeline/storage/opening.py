@@ -15,6 +15,7 @@ from rss_pipeline.storage.schema import (
     check_not_behind,
     migrate,
     migrations,
+    recorded_version,
     schema_version,
 )
 
@@ -51,7 +52,9 @@ def connect(settings: Settings) -> Database:
 def check_schema(database: Database) -> None:
     """Raise DatabaseUnavailable unless the database has exactly this code's schema."""
     known = migrations()
-    current = schema_version(database)
+    current = recorded_version(database)
+    if current is None:
+        current = schema_version(database)
     check_not_ahead(current, known)
     check_not_behind(current, known)
 

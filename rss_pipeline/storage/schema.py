@@ -93,6 +93,15 @@ def migrate(database: Database) -> list[str]:
     return applied
 
 
+def recorded_version(database: Database) -> int | None:
+    """The newest migration by the ledger, in one query; None where there is none to ask."""
+    try:
+        rows = database.query("SELECT coalesce(max(version), 0) AS version FROM schema_migrations").rows
+    except DatabaseUnavailable:
+        return None
+    return int(rows[0]["version"])
+
+
 def check_not_behind(current: int, known: list[Migration]) -> None:
     """Raise DatabaseUnavailable where migrations of this code are not applied yet."""
     newest = known[-1].version

@@ -321,7 +321,7 @@ def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
 ) -> None:
     """When the run began it was there: only a probe can tell."""
     going = not_a_folder(feeds.settings.objects_path / ".incoming")
-    resources = trap(feeds, statement("needs_access FROM feeds"), lambda _: going.__enter__())
+    resources = trap(feeds, statement("AS suspect"), lambda _: going.__enter__())
     (round_,) = feeds.try_poll(resources=resources)
     going.__exit__(None, None, None)
     assert round_.error is not None

@@ -1,0 +1,115 @@
+"""What a visit, a new item and an image task cost in Cloudflare, measured on real workerd.
+
+    python -m benchmarks.cloudflare_cost [--feeds 100]
+
+Rows written are D1's own `meta.rows_written`; requests are counted at the client. The figures of
+docs/cloudflare.md come from here.
+"""
+
+import argparse
+import os
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import dagster as dg
+
+from rss_pipeline.storage.d1 import D1Database
+from rss_pipeline.storage.database import Statement
+from rss_pipeline.storage.schema import migrate
+from rss_pipeline_tests.cloudflare import Cloudflare, local_cloudflare
+from rss_pipeline_tests.pipeline import Pipeline, rss
+from rss_pipeline_tests.server import Answer, FeedServer
+
+
+class Counting(D1Database):
+    """A D1Database that adds up what its statements cost."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+    lock = threading.Lock()
+
+    def _post(self, path: str, payload: object, statements: Sequence[Statement]) -> Any:
+        answer = super()._post(path, payload, statements)
+        with self.lock:
+            self.counts["requests"] += 1
+            for each in answer if isinstance(answer, list) else [answer]:
+                self.counts["rows_written"] += int(each["meta"].get("rows_written") or 0)
+                self.counts["rows_read"] += int(each["meta"].get("rows_read") or 0)
+                self.counts["milliseconds"] += round(float(each["meta"].get("duration") or 0))
+        return answer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--feeds", type=int, default=100)
+    feeds = parser.parse_args().feeds
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        local_cloudflare() as cloudflare,
+        FeedServer() as server,
+        _pipeline(Path(scratch), cloudflare) as (pipeline, resources),
+    ):
+        for number in range(feeds):
+            _publish(server, pipeline, number, items=0)
+        _poll(pipeline, resources, f"first poll of {feeds} feeds without items", feeds)
+        _poll(pipeline, resources, f"poll of {feeds} unchanged feeds", feeds)
+        for number in range(feeds):
+            _publish(server, None, number, items=1)
+        _poll(pipeline, resources, f"poll of {feeds} feeds with a new item each", feeds)
+        for number in range(feeds):
+            _publish(server, None, number, items=11, image="http://images.example")
+        _poll(pipeline, resources, f"poll of {feeds} feeds with ten new items and images each", feeds)
+        _publish(server, pipeline, feeds, items=200, text="x" * 5_000)
+        _poll(pipeline, resources, "poll of one new feed with 200 items of 5 KB (beside the unchanged)", 1)
+
+
+def _publish(
+    server: FeedServer,
+    pipeline: Pipeline | None,
+    number: int,
+    *,
+    items: int,
+    image: str | None = None,
+    text: str = "",
+) -> None:
+    host = f"127.0.{1 + number // 250}.{1 + number % 250}"
+    body = rss(*(f"{number}-{n}" for n in range(items)), image=image).replace(
+        b"Text of", f"{text}Text of".encode()
+    )
+    url = server.route(host, "/feed", Answer(body=body, etag=f'"{number}-{items}"'))
+    if pipeline is not None:
+        pipeline.feeds.append({"url": url, "id": f"feed-{number:04}", "allow_private": True})
+        pipeline.write_registry()
+
+
+@contextmanager
+def _pipeline(home: Path, cloudflare: Cloudflare) -> Iterator[tuple[Pipeline, dict[str, Any]]]:
+    os.environ.update(cloudflare.environ)
+    (home / "dagster").mkdir()
+    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+        pipeline = Pipeline(home, instance)
+        database = Counting(cloudflare.url, cloudflare.token)
+        migrate(database)
+        pipeline.database = database  # type: ignore[assignment]
+        yield pipeline, {"database": dg.ResourceDefinition.hardcoded_resource(database)}
+        database.close()
+
+
+def _poll(pipeline: Pipeline, resources: dict[str, Any], what: str, feeds: int) -> None:
+    Counting.counts.clear()
+    pipeline.clock.turn(hours=25)
+    rounds = pipeline.poll(all_feeds=True, resources=resources)
+    counts = Counting.counts
+    print(
+        f"{what}: {counts['requests']} requests in {len(rounds)} run(s),"
+        f" {counts['rows_written']:,} rows written ({counts['rows_written'] / feeds:.2f} a feed),"
+        f" {counts['rows_read']:,} rows read, {counts['milliseconds']:,} ms in the database"
+    )
+
+
+if __name__ == "__main__":
+    main()
