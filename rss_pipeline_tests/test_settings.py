@@ -1,12 +1,14 @@
 """The environment: every variable arrives, every mistake is told at once, no secret is shown."""
 
+import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import D1Settings, R2Settings, Settings
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"
@@ -110,3 +112,70 @@ def test_the_example_file_lists_every_variable_with_its_default() -> None:
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown
     assert len(misspelt) == len(listed) == 10
+
+
+D1 = {"D1_PROXY_URL": "https://proxy.example.workers.dev", "D1_PROXY_TOKEN": "hunter2-token"}
+R2 = {
+    "R2_ENDPOINT_URL": "https://account.r2.cloudflarestorage.com",
+    "R2_BUCKET": "feeds",
+    "R2_ACCESS_KEY_ID": "key-id",
+    "R2_SECRET_ACCESS_KEY": "hunter2-secret",
+}
+
+
+def test_each_store_is_chosen_on_its_own() -> None:
+    assert (settings().d1, settings().r2) == (None, None)
+    d1 = D1Settings(url=D1["D1_PROXY_URL"], token="hunter2-token")
+    r2 = R2Settings(
+        endpoint_url=R2["R2_ENDPOINT_URL"],
+        bucket="feeds",
+        access_key_id="key-id",
+        secret_access_key="hunter2-secret",
+    )
+    assert (settings(**D1).d1, settings(**D1).r2) == (d1, None)
+    assert (settings(**R2).d1, settings(**R2).r2) == (None, r2)
+    assert (settings(**D1, **R2).d1, settings(**D1, **R2).r2) == (d1, r2)
+    public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").r2
+    assert public == replace(r2, public_url="https://images.example.org")
+
+
+@pytest.mark.parametrize("whole", [D1, R2], ids=["D1", "R2"])
+def test_half_a_configuration_names_all_that_is_missing_and_shows_no_secret(whole: dict[str, str]) -> None:
+    for size in range(1, len(whole)):
+        for given in itertools.combinations(whole, size):
+            text = refusal(**{name: whole[name] for name in given})
+            missing = ", ".join(name for name in whole if name not in given)
+            there = ", ".join(given)
+            assert text == f"{missing}: not set, but {there} is; set all of them, or none"
+            blank = {name: whole[name] if name in given else "  " for name in whole}
+            assert refusal(**blank) == text
+
+
+def test_both_halves_are_told_at_once() -> None:
+    text = refusal(D1_PROXY_TOKEN="hunter2-token", R2_SECRET_ACCESS_KEY="hunter2-secret")
+    assert [line.partition(":")[0] for line in text.splitlines()] == [
+        "D1_PROXY_URL",
+        "R2_ENDPOINT_URL, R2_BUCKET, R2_ACCESS_KEY_ID",
+    ]
+    assert "hunter2" not in text
+
+
+def test_a_public_url_alone_is_a_mistake() -> None:
+    text = refusal(R2_PUBLIC_URL="https://images.example.org", **D1)
+    assert text == f"R2_PUBLIC_URL: set, but not {', '.join(R2)}; set them too, or none"
+
+
+@pytest.mark.parametrize("name", ["D1_PROXY_URL", "R2_ENDPOINT_URL", "R2_PUBLIC_URL"])
+@pytest.mark.parametrize(
+    "url",
+    ["proxy.example", "ftp://p.example", "https://u:hunter2@p.example", "https://[::1", "https://", "x:0"],
+)
+def test_an_address_that_is_none_is_refused_unseen(name: str, url: str) -> None:
+    text = refusal(**{**D1, **R2, name: url})
+    assert text == f"{name}: not a URL; write https://..., without user and password"
+
+
+def test_secrets_show_in_no_repr() -> None:
+    found = settings(**D1, **R2)
+    for shown in (repr(found), str(found), repr(found.d1), repr(found.r2), f"{found}"):
+        assert "hunter2" not in shown

@@ -4,6 +4,8 @@ No SQL of ours stands here (see feeds.py, items.py, image_tasks.py, leases.py), 
 (sqlite.py).
 """
 
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,6 +18,8 @@ MAX_VALUE_BYTES = 2_000_000
 """Of one bound value and of one row (Cloudflare D1, "Limits")."""
 MAX_PARAMETER_BYTES = 1_000_000
 """What one JSON parameter of ours may have, so that a request stays small."""
+MAX_REQUEST_BYTES = 4_000_000
+"""Of a whole batch as JSON: what the proxy Worker takes."""
 MAX_INTEGER = 2**53
 """D1 binds every number as a double."""
 
@@ -61,8 +65,33 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-def check_limits(statement: Statement) -> None:
+def check_batch(statements: Sequence[Statement]) -> None:
     """Refuse what D1 would refuse, before anything is sent, so that nothing works at home only."""
+    if not statements:
+        raise ValueError("an empty batch")
+    for statement in statements:
+        check_limits(statement)
+    # A character takes six bytes at most (\u001f): most batches need not be written out to tell.
+    texts = [len(text) for one in statements for text in (one.sql, *one.params) if isinstance(text, str)]
+    if 6 * sum(texts) + 32 * sum(len(one.params) + 1 for one in statements) > MAX_REQUEST_BYTES:
+        size = len(as_json([as_request(statement) for statement in statements]))
+        if size > MAX_REQUEST_BYTES:
+            raise StorageRejected(f"a batch of {size:,} bytes; at most {MAX_REQUEST_BYTES:,} can be sent")
+
+
+def as_request(statement: Statement) -> dict[str, object]:
+    """A statement as the proxy Worker takes it. It knows no truth values; SQLite keeps numbers."""
+    params = [int(value) if isinstance(value, bool) else value for value in statement.params]
+    return {"sql": statement.sql, "params": params}
+
+
+def as_json(value: object) -> bytes:
+    """JSON in UTF-8, without escapes that would double Chinese and Japanese text."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def check_limits(statement: Statement) -> None:
+    """One statement's own limits."""
     if len(statement.sql.encode()) > MAX_SQL_BYTES:
         raise StorageRejected(f"a statement has more than {MAX_SQL_BYTES:,} bytes of SQL")
     if len(statement.params) > MAX_PARAMETERS:
@@ -72,6 +101,8 @@ def check_limits(statement: Statement) -> None:
             _check_text(value, position)
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
             raise StorageRejected(f"parameter {position}: integers above 2^53 lose digits in D1")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise StorageRejected(f"parameter {position}: {value} is no number that JSON can carry")
 
 
 def _check_text(value: str, position: int) -> None:

@@ -3,6 +3,7 @@
 No keys of ours stand here (see backups.py), no implementation either (folder.py).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +15,11 @@ from rss_pipeline.errors import StorageRejected
 MAX_KEY_BYTES = 1024
 MAX_METADATA_BYTES = 4096
 """All names and values together; R2 takes 8 KB, half of it is ours."""
+
+_METADATA_NAME = re.compile("[a-z0-9]+(?:-[a-z0-9]+)*")
+"""S3 folds names to lower case."""
+_UNSENDABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+"""S3 lists and deletes by XML, which has no place for most of these; routers trip over the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +87,38 @@ class ObjectStore(Protocol):
 def check_object(key: str, content_type: str, metadata: Mapping[str, str]) -> None:
     """Refuse what S3 or R2 would refuse, or what would climb out of a folder."""
     check_key(key)
-    size = 0
-    for text in (content_type, *metadata.keys(), *metadata.values()):
+    if not content_type:
+        raise StorageRejected(f"{key}: an object has a content type")
+    for name in metadata:
+        if not _METADATA_NAME.fullmatch(name):
+            raise StorageRejected(f"{key}: a metadata name is of a-z, 0-9 and -, not {name[:80]!r}")
+    size = sum(map(len, metadata))
+    for text in (content_type, *metadata.values()):
         if not text.isascii() or not text.isprintable():
             raise StorageRejected(f"{key}: object metadata is printable ASCII only, not {text[:80]!r}")
+        if text != text.strip():
+            raise StorageRejected(f"{key}: object metadata loses the blanks around {text[:80]!r}")
         size += len(text)
     if size > MAX_METADATA_BYTES:
         raise StorageRejected(f"{key}: {size:,} bytes of metadata; at most {MAX_METADATA_BYTES:,} fit")
 
 
 def check_key(key: str) -> None:
-    """A key is 1 to 1,024 bytes of UTF-8 in non-empty segments, none of them `.` or `..`."""
+    """A key is 1 to 1,024 bytes of UTF-8 without control characters, in segments not empty, `.` or `..`."""
     try:
         size = len(key.encode())
     except UnicodeEncodeError as error:
         raise StorageRejected(f"object key {key!r}: a lone surrogate cannot be stored") from error
     if not 0 < size <= MAX_KEY_BYTES:
         raise StorageRejected(f"object key of {size:,} bytes; 1 to {MAX_KEY_BYTES:,} fit")
-    if any(segment in {"", ".", ".."} for segment in key.split("/")) or "\0" in key:
-        raise StorageRejected(f"object key {key!r}: no empty segment, `.`, `..` or U+0000")
+    if any(segment in {"", ".", ".."} for segment in key.split("/")) or _UNSENDABLE.search(key):
+        raise StorageRejected(f"object key {key!r}: no empty segment, `.`, `..` or control character")
+
+
+def may_begin_a_key(prefix: str) -> bool:
+    """Whether any key can begin so; a store need not be asked for the others."""
+    try:
+        prefix.encode()
+    except UnicodeEncodeError:
+        return False
+    return not _UNSENDABLE.search(prefix)

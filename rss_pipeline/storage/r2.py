@@ -14,11 +14,11 @@ from urllib.parse import quote
 import boto3
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from botocore.handlers import add_expect_header
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object
+from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object, may_begin_a_key
 
 DELETED_AT_ONCE = 1000
 CONNECTIONS = 16
@@ -30,11 +30,29 @@ _EXISTS = frozenset({"412", "PreconditionFailed", "409", "ConditionalRequestConf
 _REFUSED = frozenset(
     {"EntityTooLarge", "InvalidArgument", "InvalidRequest", "KeyTooLongError", "MetadataTooLarge", "400"}
 )
+_ADVICE = {
+    "NoSuchBucket": "check R2_BUCKET",
+    "InvalidAccessKeyId": "check R2_ACCESS_KEY_ID",
+    "SignatureDoesNotMatch": "check R2_SECRET_ACCESS_KEY",
+    "AccessDenied": "the key may not do this; give it object read and write on the bucket",
+    "Unauthorized": "check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY",
+    # An answer to HEAD has no more than its status.
+    "401": "check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY",
+    "403": "check R2_SECRET_ACCESS_KEY, and that the key has object read and write on the bucket",
+    "TooManyRequests": "R2 takes one write a second of one key; the poll is tried again later",
+}
 _PROBE_KEY = "probe/writable"
 
 
 class R2Store:
-    """An `ObjectStore` in an R2 bucket. One client, safe to share between threads."""
+    """An `ObjectStore` in an R2 bucket. One client, safe to share between threads.
+
+    `head` finds nothing in a bucket that is not there, for its answer has no body to tell them apart: `probe`
+    does.
+
+    Raises:
+        ObjectStoreUnavailable: the endpoint or the key id are of no use to anybody.
+    """
 
     def __init__(
         self,
@@ -50,10 +68,15 @@ class R2Store:
         self._endpoint = endpoint_url.rstrip("/")
         self._public_url = public_url.rstrip("/") if public_url else None
         self._probe_lock = threading.Lock()
-        session = boto3.session.Session(
-            aws_access_key_id=access_key_id, aws_secret_access_key=secret_access_key
-        )
-        self.client = session.client("s3", endpoint_url=endpoint_url, config=_config(read_seconds))
+        if not access_key_id.isascii() or not access_key_id.isprintable():
+            raise ObjectStoreUnavailable("R2_ACCESS_KEY_ID: a key id is of printable ASCII")
+        try:
+            session = boto3.session.Session(
+                aws_access_key_id=access_key_id, aws_secret_access_key=secret_access_key
+            )
+            self.client = session.client("s3", endpoint_url=endpoint_url, config=_config(read_seconds))
+        except (BotoCoreError, ValueError) as error:
+            raise ObjectStoreUnavailable(f"{endpoint_url}: {error} (check R2_ENDPOINT_URL)") from error
         events = self.client.meta.events
         # Each PUT would wait up to a second for a 100 Continue that R2 does not document.
         events.unregister("before-call.s3", add_expect_header)
@@ -72,10 +95,14 @@ class R2Store:
         check_object(key, content_type, metadata or {})
         condition = {"IfNoneMatch": "*"} if only_if_absent else {}
         try:
-            self._call(
+            content = body.read_bytes() if isinstance(body, Path) else body
+        except OSError as error:
+            raise ObjectStoreUnavailable(f"PUT {key}: {error}; check the spool folder") from error
+        try:
+            stored = self._call(
                 "put_object",
                 Key=key,
-                Body=body.read_bytes() if isinstance(body, Path) else body,
+                Body=content,
                 ContentType=content_type,
                 Metadata=dict(metadata or {}),
                 **condition,
@@ -84,6 +111,9 @@ class R2Store:
             if only_if_absent and answer.code in _EXISTS:
                 return False
             raise self._trouble(answer, f"PUT {key}") from answer
+        if "ETag" not in stored:
+            # A page of a proxy or of a portal, most likely: 200, and nothing is stored.
+            raise self._unavailable(ValueError("200 without an ETag"), f"PUT {key}")
         return True
 
     def get(self, key: str) -> tuple[bytes, ObjectInfo] | None:
@@ -97,16 +127,17 @@ class R2Store:
             raise self._trouble(answer, f"GET {key}") from answer
         except (BotoCoreError, OSError) as error:
             raise self._unavailable(error, f"GET {key}") from error
-        return body, _info(key, found)
+        return body, self._info(key, found, f"GET {key}")
 
     def head(self, key: str) -> ObjectInfo | None:
         check_key(key)
         try:
-            return _info(key, self._call("head_object", Key=key))
+            found = self._call("head_object", Key=key)
         except _Answered as answer:
             if answer.code in _ABSENT:
                 return None
             raise self._trouble(answer, f"HEAD {key}") from answer
+        return self._info(key, found, f"HEAD {key}")
 
     def copy(self, source: str, target: str) -> None:
         found = self.head(source)
@@ -115,7 +146,7 @@ class R2Store:
         check_key(target)
         try:
             # REPLACE with what was there: S3 refuses a copy onto itself that changes nothing.
-            self._call(
+            copied = self._call(
                 "copy_object",
                 Key=target,
                 CopySource={"Bucket": self._bucket, "Key": source},
@@ -127,17 +158,24 @@ class R2Store:
             if answer.code in _ABSENT:
                 raise KeyError(source) from answer
             raise self._trouble(answer, f"COPY {source}") from answer
+        if "CopyObjectResult" not in copied:
+            raise self._unavailable(ValueError("200 without a result"), f"COPY {source}")
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        if not may_begin_a_key(prefix):
+            return
         after: dict[str, str] = {}
         while True:
             try:
                 page = self._call("list_objects_v2", Prefix=prefix, **after)
             except _Answered as answer:
                 raise self._trouble(answer, f"LIST {prefix}") from answer
+            if "IsTruncated" not in page:
+                # An answer cut off in its head reads as 200 without a body; it is not an empty list.
+                raise self._unavailable(ValueError("200 without a list"), f"LIST {prefix}")
             for found in page.get("Contents", ()):
                 yield ObjectInfo(key=found["Key"], size=found["Size"], modified=found["LastModified"])
-            if not page.get("IsTruncated"):
+            if not page["IsTruncated"]:
                 return
             after = {"ContinuationToken": page["NextContinuationToken"]}
 
@@ -158,13 +196,14 @@ class R2Store:
 
     def _delete(self, keys: Sequence[str]) -> dict[str, str]:
         try:
-            answer = self._call(
-                "delete_objects", Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True}
-            )
+            answer = self._call("delete_objects", Delete={"Objects": [{"Key": key} for key in keys]})
         except _Answered as error:
             raise self._trouble(error, f"DELETE of {len(keys)} objects") from error
+        if not answer.get("Deleted") and not answer.get("Errors"):
+            # Not Quiet, so that silence is no success.
+            raise self._unavailable(ValueError("200 without a result"), f"DELETE of {len(keys)} objects")
         return {
-            error["Key"]: f"{error.get('Code', '')}: {error.get('Message', '')}"
+            error.get("Key", ""): f"{error.get('Code', '')}: {error.get('Message', '')}"
             for error in answer.get("Errors", ())
         }
 
@@ -188,20 +227,28 @@ class R2Store:
     def _trouble(self, answer: "_Answered", what: str) -> ObjectStoreUnavailable | StorageRejected:
         if answer.code in _REFUSED:
             return StorageRejected(f"the object store refused {what}: {answer}")
-        advice = {
-            "NoSuchBucket": "check R2_BUCKET",
-            "InvalidAccessKeyId": "check R2_ACCESS_KEY_ID",
-            "SignatureDoesNotMatch": "check R2_SECRET_ACCESS_KEY",
-            "AccessDenied": "the key may not do this; give it object read and write on the bucket",
-            "Unauthorized": "check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY",
-        }.get(answer.code, "the poll is tried again later")
+        advice = _ADVICE.get(answer.code, "the poll is tried again later")
         return ObjectStoreUnavailable(f"{what} at {self._endpoint}/{self._bucket} -> {answer} ({advice})")
 
     def _unavailable(self, error: Exception, what: str) -> ObjectStoreUnavailable:
+        # The only parameter that is not checked before botocore does.
+        bucket = isinstance(error, ParamValidationError)
+        advice = "check R2_BUCKET" if bucket else "check R2_ENDPOINT_URL and the network"
         return ObjectStoreUnavailable(
-            f"{what} at {self._endpoint}/{self._bucket} -> {type(error).__name__}: {error}"
-            " (check R2_ENDPOINT_URL and the network)"
+            f"{what} at {self._endpoint}/{self._bucket} -> {type(error).__name__}: {error} ({advice})"
         )
+
+    def _info(self, key: str, found: Mapping[str, Any], what: str) -> ObjectInfo:
+        try:
+            return ObjectInfo(
+                key=key,
+                size=found["ContentLength"],
+                modified=found["LastModified"],
+                content_type=found.get("ContentType"),
+                metadata=found.get("Metadata", {}),
+            )
+        except KeyError as error:
+            raise self._unavailable(ValueError(f"200 without {error}"), what) from error
 
 
 class _Answered(Exception):
@@ -239,13 +286,3 @@ def _md5_instead_of_crc32(request: AWSRequest, **_: object) -> None:
     body = request.body or b""
     digest = hashlib.md5(body if isinstance(body, bytes) else str(body).encode(), usedforsecurity=False)
     request.headers["Content-MD5"] = base64.b64encode(digest.digest()).decode()
-
-
-def _info(key: str, found: Mapping[str, Any]) -> ObjectInfo:
-    return ObjectInfo(
-        key=key,
-        size=found["ContentLength"],
-        modified=found["LastModified"],
-        content_type=found.get("ContentType"),
-        metadata=found.get("Metadata", {}),
-    )

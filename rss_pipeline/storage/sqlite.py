@@ -4,6 +4,7 @@ Only the connection, the binding and the mapping of errors; limits are in databa
 """
 
 import contextlib
+import re
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from rss_pipeline.storage.database import (
     Result,
     Statement,
     Value,
-    check_limits,
+    check_batch,
 )
 
 BUSY_TIMEOUT_SECONDS = 20.0
@@ -37,6 +38,10 @@ _D1_LIMITS = {
 """What no look at a statement shows, a row that is too long above all (Cloudflare D1, "Limits")."""
 
 DATA_ERRORS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
+_LIMIT_ERRORS = re.compile(
+    "too many (?:columns|terms|arguments)|pattern too complex|expression tree is too large", re.IGNORECASE
+)
+"""Limits that SQLite tells apart by its words alone; the Worker knows the same ones."""
 
 
 class SqliteDatabase:
@@ -73,10 +78,7 @@ class SqliteDatabase:
         return self.batch([Statement(sql, params)])[0]
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
-        if not statements:
-            raise ValueError("an empty batch")
-        for statement in statements:
-            check_limits(statement)
+        check_batch(statements)
         if len(statements) == 1 and _only_reads(statements[0].sql):
             with self._lock:
                 return [self._execute(statements[0])]
@@ -112,7 +114,8 @@ class SqliteDatabase:
             names = [column[0] for column in cursor.description or ()]
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in DATA_ERRORS:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in DATA_ERRORS or _LIMIT_ERRORS.search(str(error)):
                 raise StorageRejected(f"the database refused a value: {error}") from error
             raise self._unavailable(error, statement.sql) from error
         return Result(rows, self._connection.total_changes - before)

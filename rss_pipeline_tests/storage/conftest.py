@@ -1,48 +1,127 @@
 """The stores under test.
 
-The two contract suites run over every implementation: a new one is a new name in `params` and a branch. The
-statements by table are tried on a real SQLite file with the real schema.
+The two contract suites run over every implementation, and so do the statements by table, on the real schema:
+a new one is a new name in `params` and a branch. The embedded ones lie in the test's own folder; the process
+of `cloudflare.py` is one for all tests, so its stores are emptied before each.
 """
 
+import contextlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.d1 import D1Database
+from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.folder import FolderStore
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.r2 import R2Store
 from rss_pipeline.storage.sqlite import SqliteDatabase
+from rss_pipeline_tests.cloudflare import Cloudflare
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "d1"])
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database without tables, of every kind there is."""
-    assert request.param == "sqlite"
-    database = SqliteDatabase(tmp_path / "empty.sqlite")
-    yield database
-    database.close()
+    if request.param == "d1":
+        yield request.getfixturevalue("empty_d1")
+    else:
+        database = SqliteDatabase(tmp_path / "empty.sqlite")
+        yield database
+        database.close()
 
 
-@pytest.fixture(params=["folder"])
+@pytest.fixture(params=["folder", "r2"])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     """An empty object store, of every kind there is."""
-    assert request.param == "folder"
-    return FolderStore(tmp_path / "objects")
+    found: ObjectStore = (
+        request.getfixturevalue("r2") if request.param == "r2" else FolderStore(tmp_path / "objects")
+    )
+    return found
+
+
+@pytest.fixture(params=["sqlite", "d1"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """A database with the schema and no rows, of every kind there is."""
+    found: Database = request.getfixturevalue("migrated_d1" if request.param == "d1" else "sqlite")
+    return found
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[SqliteDatabase]:
+def sqlite(tmp_path: Path) -> Iterator[SqliteDatabase]:
     """A SQLite file with the schema in it."""
     database = SqliteDatabase(tmp_path / "rss.sqlite")
     schema.migrate(database)
     yield database
     database.close()
+
+
+@pytest.fixture(scope="session")
+def shared_d1(shared_cloudflare: Cloudflare) -> Iterator[D1Database]:
+    database = D1Database(shared_cloudflare.url, shared_cloudflare.token)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def empty_d1(shared_d1: D1Database) -> D1Database:
+    """D1 without tables."""
+    if names := _tables(shared_d1):
+        # A table may go before those that refer to it.
+        drops = [Statement(f'DROP TABLE "{name}"') for name in names]
+        shared_d1.batch([Statement("PRAGMA defer_foreign_keys = ON"), *drops])
+    return shared_d1
+
+
+@pytest.fixture
+def migrated_d1(request: pytest.FixtureRequest, shared_d1: D1Database) -> D1Database:
+    """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
+    emptied = ("image_tasks", "items", "feeds", "hosts", "leases")
+    if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
+        future = Statement("DELETE FROM schema_migrations WHERE version > ?", [len(schema.migrations())])
+        shared_d1.batch([*(Statement(f"DELETE FROM {name}") for name in emptied), future])
+    else:
+        schema.migrate(request.getfixturevalue("empty_d1"))
+    return shared_d1
+
+
+@pytest.fixture(scope="session")
+def shared_r2(shared_cloudflare: Cloudflare) -> Iterator[tuple[R2Store, Any]]:
+    """The store, and a client that is not its own."""
+    with contextlib.closing(shared_cloudflare.s3()) as s3:
+        store = R2Store(
+            endpoint_url=shared_cloudflare.s3_endpoint,
+            bucket=shared_cloudflare.bucket,
+            access_key_id=shared_cloudflare.access_key,
+            secret_access_key=shared_cloudflare.secret_key,
+        )
+        yield store, s3
+        store.client.close()
+
+
+@pytest.fixture
+def r2(shared_cloudflare: Cloudflare, shared_r2: tuple[R2Store, Any]) -> R2Store:
+    """R2 without objects."""
+    store, s3 = shared_r2
+    while found := s3.list_objects_v2(Bucket=shared_cloudflare.bucket).get("Contents"):
+        keys = [{"Key": entry["Key"]} for entry in found]
+        s3.delete_objects(Bucket=shared_cloudflare.bucket, Delete={"Objects": keys, "Quiet": True})
+    return store
+
+
+def _tables(database: Database) -> list[str]:
+    """Names of the tables that are not the database's own."""
+    rows = database.query(
+        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        " AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'"
+    ).rows
+    return [row["name"] for row in rows]
 
 
 @pytest.fixture

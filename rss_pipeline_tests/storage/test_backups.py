@@ -73,8 +73,8 @@ def test_where_a_second_is_taken_the_next_one_serves(objects: ObjectStore, spool
 
 
 def test_a_standing_clock_is_told_after_sixty_backups(objects: ObjectStore, spooled: Path) -> None:
-    for _ in range(60):
-        backups.put_backup(objects, FEED, document(spooled))
+    for n in range(60):
+        objects.put(backups.backup_key("a", NOW + timedelta(seconds=n)), b"", content_type="text/xml")
     with pytest.raises(StorageRejected, match="is a clock standing"):
         backups.put_backup(objects, FEED, document(spooled))
 

@@ -10,7 +10,7 @@ import pytest
 from rss_pipeline.collector.models import Failure, Feed, HostHold, NotModified, instant
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage import closings, feeds, leases
-from rss_pipeline.storage.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -34,7 +34,7 @@ from rss_pipeline_tests.storage.values import (
 
 
 @pytest.fixture
-def known(database: SqliteDatabase) -> SqliteDatabase:
+def known(database: Database) -> Database:
     """A feed `a` whose first document was stored and reported an hour ago."""
     register(database, spec("a"))
     answer = response(at=NOW - HOUR, etag='"1"', last_modified="Tue, 17 Feb 2026 10:00:00 GMT")
@@ -43,20 +43,20 @@ def known(database: SqliteDatabase) -> SqliteDatabase:
     return database
 
 
-def report(database: SqliteDatabase, *, now: Any = NOW) -> list[feeds.Change]:
+def report(database: Database, *, now: Any = NOW) -> list[feeds.Change]:
     changes = feeds.unreported(database)
     feeds.mark_reported(database, [(change.feed_id, change.count) for change in changes], now=now)
     return changes
 
 
-def validators(database: SqliteDatabase) -> tuple[str | None, str | None, str | None]:
+def validators(database: Database) -> tuple[str | None, str | None, str | None]:
     row = feed_row(database)
     return row["last_etag"], row["last_modified"], row["validators_url"]
 
 
 ASKED = "https://a.example/a"
 
-ENDINGS: dict[str, Callable[[SqliteDatabase, Feed, str], Any]] = {
+ENDINGS: dict[str, Callable[[Database, Feed, str], Any]] = {
     "not modified": lambda database, feed, token: unchanged(database, feed, token, etag='"new"'),
     "same bytes": lambda database, feed, token: unchanged(database, feed, token, body_bytes=9),
     "failed": lambda database, feed, token: failed(database, feed, token, answered=True, document_hash="x"),
@@ -65,7 +65,7 @@ ENDINGS: dict[str, Callable[[SqliteDatabase, Feed, str], Any]] = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: SqliteDatabase, ending: str) -> None:
+def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: Database, ending: str) -> None:
     change(known, "UPDATE feeds SET next_fetch_at = ?", instant(NOW))
     [feed], token = (found := claim(known, lease_now=NOW)).feeds, found.token
     [_], other = (found := claim(known, suspects=True, lease_now=NOW + HOUR)).feeds, found.token
@@ -77,7 +77,7 @@ def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: SqliteDatabas
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_to_close_twice_is_to_close_once(known: SqliteDatabase, ending: str) -> None:
+def test_to_close_twice_is_to_close_once(known: Database, ending: str) -> None:
     feed, token = claim_one(known)
     assert ENDINGS[ending](known, feed, token)
     before = feed_row(known)
@@ -86,9 +86,7 @@ def test_to_close_twice_is_to_close_once(known: SqliteDatabase, ending: str) -> 
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_every_ending_releases_the_claim_and_says_when_next_and_why(
-    known: SqliteDatabase, ending: str
-) -> None:
+def test_every_ending_releases_the_claim_and_says_when_next_and_why(known: Database, ending: str) -> None:
     feed, token = claim_one(known)
     assert ENDINGS[ending](known, feed, token)
     row = feed_row(known)
@@ -97,7 +95,7 @@ def test_every_ending_releases_the_claim_and_says_when_next_and_why(
     assert row["last_visited_at"] == instant(NOW)
 
 
-def test_many_visits_close_at_once_each_with_its_own_values(database: SqliteDatabase) -> None:
+def test_many_visits_close_at_once_each_with_its_own_values(database: Database) -> None:
     register(database, *(spec(f"f{n:03}") for n in range(400)))
     found = claim(database)
     visits = [
@@ -116,7 +114,7 @@ def test_many_visits_close_at_once_each_with_its_own_values(database: SqliteData
     assert all((row["lease_token"] is None) == (row["id"] in ours) for row in rows)
 
 
-def test_nothing_to_close_is_no_batch(database: SqliteDatabase) -> None:
+def test_nothing_to_close_is_no_batch(database: Database) -> None:
     assert closings.close_unchanged(database, [], now=NOW) == set()
     assert closings.close_failed(database, [], now=NOW) == set()
 
@@ -124,7 +122,7 @@ def test_nothing_to_close_is_no_batch(database: SqliteDatabase) -> None:
 @pytest.mark.parametrize(
     "etag", ['"a"', 'W/"a-gzip"', "unquoted", "1", "true", "null", "0x10", '"\\u0041"', "1e5"]
 )
-def test_an_etag_is_kept_byte_for_byte(known: SqliteDatabase, etag: str) -> None:
+def test_an_etag_is_kept_byte_for_byte(known: Database, etag: str) -> None:
     visit(known, [item("2")], answer=response(etag=etag))
     assert validators(known) == (etag, None, ASKED)
     feed, token = claim_one(known)
@@ -133,14 +131,14 @@ def test_an_etag_is_kept_byte_for_byte(known: SqliteDatabase, etag: str) -> None
     assert validators(known) == (etag + "x", "007", ASKED)
 
 
-def test_a_document_overwrites_both_validators_also_with_nothing(known: SqliteDatabase) -> None:
+def test_a_document_overwrites_both_validators_also_with_nothing(known: Database) -> None:
     visit(known, [item("2")], answer=response(etag='"2"', url="https://cdn.example/a"))
     assert validators(known) == ('"2"', None, "https://cdn.example/a")
     visit(known, [item("3")], answer=response())
     assert validators(known) == (None, None, None)
 
 
-def test_a_304_updates_the_validators_it_carries_and_keeps_the_others(known: SqliteDatabase) -> None:
+def test_a_304_updates_the_validators_it_carries_and_keeps_the_others(known: Database) -> None:
     unchanged(known, *claim_one(known), etag='"2"')
     assert validators(known) == ('"2"', "Tue, 17 Feb 2026 10:00:00 GMT", ASKED)
     unchanged(known, *claim_one(known), last_modified="Wed, 18 Feb 2026 10:00:00 GMT")
@@ -149,7 +147,7 @@ def test_a_304_updates_the_validators_it_carries_and_keeps_the_others(known: Sql
     assert validators(known) == ('"2"', "Wed, 18 Feb 2026 10:00:00 GMT", ASKED)
 
 
-def test_same_bytes_overwrite_both_validators_also_with_nothing(known: SqliteDatabase) -> None:
+def test_same_bytes_overwrite_both_validators_also_with_nothing(known: Database) -> None:
     unchanged(known, *claim_one(known), body_bytes=9, etag='"2"')
     assert validators(known) == ('"2"', None, ASKED)
     unchanged(known, *claim_one(known), body_bytes=9)
@@ -157,7 +155,7 @@ def test_same_bytes_overwrite_both_validators_also_with_nothing(known: SqliteDat
     assert feed_row(known)["content_hash"] == "first"
 
 
-def test_a_failure_never_touches_validators_nor_the_hash_of_what_is_stored(known: SqliteDatabase) -> None:
+def test_a_failure_never_touches_validators_nor_the_hash_of_what_is_stored(known: Database) -> None:
     before = validators(known)
     for n in range(3):
         failed(
@@ -168,7 +166,7 @@ def test_a_failure_never_touches_validators_nor_the_hash_of_what_is_stored(known
     assert (row["content_hash"], row["last_success_at"]) == ("first", instant(NOW - HOUR))
 
 
-def test_a_stored_document_leaves_what_it_said_of_the_feed(known: SqliteDatabase) -> None:
+def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> None:
     visit(
         known,
         [item("2")],
@@ -193,13 +191,13 @@ def test_a_stored_document_leaves_what_it_said_of_the_feed(known: SqliteDatabase
     assert (feed.title, feed.link, feed.language) == ("Title", None, None)
 
 
-def test_a_title_that_looks_like_a_number_stays_text(known: SqliteDatabase) -> None:
+def test_a_title_that_looks_like_a_number_stays_text(known: Database) -> None:
     visit(known, [item("2")], title="1984", link="007", charset="1e3")
     row = feed_row(known)
     assert (row["title"], row["link"], row["charset"]) == ("1984", "007", "1e3")
 
 
-def test_the_registry_s_title_stands_before_the_document_s(database: SqliteDatabase) -> None:
+def test_the_registry_s_title_stands_before_the_document_s(database: Database) -> None:
     register(database, spec("a", title="Mine"))
     visit(database, title="Theirs")
     assert feed_row(database)["title"] == "Mine"
@@ -208,7 +206,7 @@ def test_the_registry_s_title_stands_before_the_document_s(database: SqliteDatab
     assert feed_row(database)["title"] == "Theirs"
 
 
-def test_only_an_answer_counts_as_fetched(known: SqliteDatabase) -> None:
+def test_only_an_answer_counts_as_fetched(known: Database) -> None:
     failed(known, *claim_one(known), now=NOW, answered=False)
     row = feed_row(known)
     assert (row["last_fetched_at"], row["last_visited_at"]) == (instant(NOW - HOUR), instant(NOW))
@@ -218,7 +216,7 @@ def test_only_an_answer_counts_as_fetched(known: SqliteDatabase) -> None:
 
 
 @pytest.mark.parametrize("ending", ["not modified", "same bytes", "stored"])
-def test_failures_are_counted_and_a_success_forgives_them(known: SqliteDatabase, ending: str) -> None:
+def test_failures_are_counted_and_a_success_forgives_them(known: Database, ending: str) -> None:
     for n in range(1, 4):
         failed(known, *claim_one(known), message=f"failure {n}", document_hash="x")
         assert feed_row(known)["consecutive_failures"] == n
@@ -230,7 +228,7 @@ def test_failures_are_counted_and_a_success_forgives_them(known: SqliteDatabase,
     assert (row["failed_hash"], row["host_answered"], row["last_success_at"]) == (None, 1, instant(NOW))
 
 
-def test_the_hash_of_a_failed_document_stays_through_other_failures(known: SqliteDatabase) -> None:
+def test_the_hash_of_a_failed_document_stays_through_other_failures(known: Database) -> None:
     failed(known, *claim_one(known), kind="not_a_feed", document_hash="broken", answered=True)
     failed(known, *claim_one(known))
     assert feed_row(known)["failed_hash"] == "broken"
@@ -239,7 +237,7 @@ def test_the_hash_of_a_failed_document_stays_through_other_failures(known: Sqlit
 
 
 @pytest.mark.parametrize("message", ["a\0b", "x\ud83dy", "語" * 5000, '{"json": "\\u0000"}', ""])
-def test_whatever_a_failure_quotes_it_can_be_recorded(known: SqliteDatabase, message: str) -> None:
+def test_whatever_a_failure_quotes_it_can_be_recorded(known: Database, message: str) -> None:
     feed, token = claim_one(known)
     outcome = Failure(kind="http_status", message=message)
     ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later())
@@ -248,7 +246,7 @@ def test_whatever_a_failure_quotes_it_can_be_recorded(known: SqliteDatabase, mes
     assert len(feed_row(known)["last_error"]) <= 2000
 
 
-def test_a_value_no_store_takes_is_refused_and_closes_nothing(known: SqliteDatabase) -> None:
+def test_a_value_no_store_takes_is_refused_and_closes_nothing(known: Database) -> None:
     feed, token = claim_one(known)
     for etag in ("\ud800", "a\0b", "x" * 2_000_001):
         with pytest.raises(StorageRejected):
@@ -256,7 +254,7 @@ def test_a_value_no_store_takes_is_refused_and_closes_nothing(known: SqliteDatab
     assert feed_row(known)["lease_token"] == token
 
 
-def test_the_first_success_is_a_change_although_no_item_is_new(database: SqliteDatabase) -> None:
+def test_the_first_success_is_a_change_although_no_item_is_new(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     assert feeds.unreported(database) == []
     assert visit(database, []) == 0
@@ -266,7 +264,7 @@ def test_the_first_success_is_a_change_although_no_item_is_new(database: SqliteD
     assert report(database) == []
 
 
-def test_a_visit_that_brings_nothing_new_is_no_change(known: SqliteDatabase) -> None:
+def test_a_visit_that_brings_nothing_new_is_no_change(known: Database) -> None:
     assert visit(known, [item("1")], at=NOW) == 0
     unchanged(known, *claim_one(known))
     failed(known, *claim_one(known))
@@ -274,7 +272,7 @@ def test_a_visit_that_brings_nothing_new_is_no_change(known: SqliteDatabase) -> 
 
 
 @pytest.mark.parametrize("ending", ["not modified", "same bytes", "stored"])
-def test_the_first_success_after_a_failure_is_a_change(known: SqliteDatabase, ending: str) -> None:
+def test_the_first_success_after_a_failure_is_a_change(known: Database, ending: str) -> None:
     failed(known, *claim_one(known))
     assert report(known) == []
     ENDINGS[ending](known, *claim_one(known))
@@ -284,7 +282,7 @@ def test_the_first_success_after_a_failure_is_a_change(known: SqliteDatabase, en
 
 
 @pytest.mark.parametrize("documents", [False, True])
-def test_every_seven_days_a_living_feed_is_a_change(known: SqliteDatabase, documents: bool) -> None:
+def test_every_seven_days_a_living_feed_is_a_change(known: Database, documents: bool) -> None:
     def again(at: Any) -> None:
         if documents:
             visit(known, [item("1")], at=at)
@@ -301,7 +299,7 @@ def test_every_seven_days_a_living_feed_is_a_change(known: SqliteDatabase, docum
     assert report(known) == []
 
 
-def test_new_items_are_a_change_with_its_facts(known: SqliteDatabase) -> None:
+def test_new_items_are_a_change_with_its_facts(known: Database) -> None:
     assert visit(known, [item("1"), item("2"), item("3")], at=NOW, facts={"charset": "utf-8 (bom)"}) == 2
     [found] = feeds.unreported(known)
     assert found.facts == {"charset": "utf-8 (bom)", "items_new": 2}
@@ -309,7 +307,7 @@ def test_new_items_are_a_change_with_its_facts(known: SqliteDatabase) -> None:
     assert feed_row(known)["changed_at"] == instant(NOW)
 
 
-def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: SqliteDatabase) -> None:
+def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Database) -> None:
     visit(known, [item("1"), item("2"), item("3")], at=NOW)
     visit(known, [item("4")], at=NOW + HOUR)
     visit(known, [item("4")], at=NOW + 2 * HOUR)
@@ -322,7 +320,7 @@ def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Sqli
     assert report(known)[0].facts["items_new"] == 1
 
 
-def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: SqliteDatabase) -> None:
+def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: Database) -> None:
     visit(known, [item("2")], at=NOW)
     [first] = feeds.unreported(known)
     visit(known, [item("3")], at=NOW)
@@ -333,7 +331,7 @@ def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: S
     assert feeds.unreported(known) == []
 
 
-def test_the_last_change_can_be_asked_for_reported_or_not(known: SqliteDatabase) -> None:
+def test_the_last_change_can_be_asked_for_reported_or_not(known: Database) -> None:
     found = feeds.last_changes(known, ["a", "unknown"])
     assert list(found) == ["a"]
     assert (found["a"].is_reported, found["a"].facts["items_new"]) == (True, 1)
@@ -341,7 +339,7 @@ def test_the_last_change_can_be_asked_for_reported_or_not(known: SqliteDatabase)
     assert not feeds.last_changes(known, ["a"])["a"].is_reported
 
 
-def test_the_version_of_the_items_changes_with_new_items_only(known: SqliteDatabase) -> None:
+def test_the_version_of_the_items_changes_with_new_items_only(known: Database) -> None:
     version = feed_row(known)["items_version"]
     assert version is not None
     failed(known, *claim_one(known))
@@ -356,7 +354,7 @@ def test_the_version_of_the_items_changes_with_new_items_only(known: SqliteDatab
 
 
 def test_a_visit_without_new_items_says_none_were_new_whatever_the_last_change_was(
-    known: SqliteDatabase,
+    known: Database,
 ) -> None:
     assert visit(known, [item("2"), item("3")], at=NOW) == 2
     report(known)
@@ -364,7 +362,7 @@ def test_a_visit_without_new_items_says_none_were_new_whatever_the_last_change_w
     assert feeds.last_changes(known, ["a"])["a"].facts["items_new"] == 2
 
 
-def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: SqliteDatabase) -> None:
+def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: Database) -> None:
     feed, token = claim_one(known)
     known.batch(inserts(feed, token, [item("2"), item("3")], at=NOW))
     leases.end(known, token, forgive=True)
@@ -374,7 +372,7 @@ def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: S
     assert report(known)[0].facts["items_new"] == 3
 
 
-def test_they_are_new_also_where_the_document_has_changed_meanwhile(known: SqliteDatabase) -> None:
+def test_they_are_new_also_where_the_document_has_changed_meanwhile(known: Database) -> None:
     feed, token = claim_one(known)
     known.batch(inserts(feed, token, [item("1"), item("2"), item("3")], at=NOW))
     leases.end(known, token, forgive=True)
@@ -384,7 +382,7 @@ def test_they_are_new_also_where_the_document_has_changed_meanwhile(known: Sqlit
     assert visit(known, [item("1"), item("2"), item("3")], at=NOW + 2 * HOUR) == 0
 
 
-def test_items_left_by_a_document_that_was_refused_half_way_are_not_forgotten(known: SqliteDatabase) -> None:
+def test_items_left_by_a_document_that_was_refused_half_way_are_not_forgotten(known: Database) -> None:
     change(known, "UPDATE feeds SET images_pending = 0")
     feed, token = claim_one(known)
     known.batch(inserts(feed, token, [item("2")], at=NOW))
@@ -393,7 +391,7 @@ def test_items_left_by_a_document_that_was_refused_half_way_are_not_forgotten(kn
     assert visit(known, [item("1"), item("2")], at=NOW + HOUR) == 1
 
 
-def test_new_items_have_their_images_pending(known: SqliteDatabase) -> None:
+def test_new_items_have_their_images_pending(known: Database) -> None:
     change(known, "UPDATE feeds SET images_pending = 0")
     visit(known, [item("1")])
     assert feed_row(known)["images_pending"] == 0
@@ -403,7 +401,7 @@ def test_new_items_have_their_images_pending(known: SqliteDatabase) -> None:
     assert feed_row(known)["images_pending"] == 1
 
 
-def test_a_feed_without_images_has_none_pending_until_it_wants_them(database: SqliteDatabase) -> None:
+def test_a_feed_without_images_has_none_pending_until_it_wants_them(database: Database) -> None:
     register(database, spec("a", images=False))
     visit(database, [item("1")])
     assert feed_row(database)["images_pending"] == 0
@@ -414,7 +412,7 @@ def test_a_feed_without_images_has_none_pending_until_it_wants_them(database: Sq
 @pytest.mark.parametrize("ending", ["not modified", "same bytes", "failed"])
 @pytest.mark.parametrize("forgive", [True, False])
 def test_an_interrupted_visit_leaves_images_pending_whatever_the_next_one_ends_with(
-    known: SqliteDatabase, ending: str, forgive: bool
+    known: Database, ending: str, forgive: bool
 ) -> None:
     change(known, "UPDATE feeds SET images_pending = 0")
     ENDINGS[ending](known, *claim_one(known))
@@ -426,7 +424,7 @@ def test_an_interrupted_visit_leaves_images_pending_whatever_the_next_one_ends_w
     assert feed_row(known)["images_pending"] == 1
 
 
-def test_a_warning_goes_with_the_next_stored_document(known: SqliteDatabase) -> None:
+def test_a_warning_goes_with_the_next_stored_document(known: Database) -> None:
     change(known, "UPDATE feeds SET warning = 'unstable guids'")
     unchanged(known, *claim_one(known))
     failed(known, *claim_one(known))
@@ -435,7 +433,7 @@ def test_a_warning_goes_with_the_next_stored_document(known: SqliteDatabase) -> 
     assert feed_row(known)["warning"] is None
 
 
-def test_the_close_is_one_statement_below_a_megabyte_for_five_thousand_items(known: SqliteDatabase) -> None:
+def test_the_close_is_one_statement_below_a_megabyte_for_five_thousand_items(known: Database) -> None:
     feed, token = claim_one(known)
     statement = closing(feed, token, [item(f"{n}") for n in range(5_000)])
     assert sum(len(str(value).encode()) for value in statement.params) < 500_000

@@ -4,6 +4,7 @@ Nothing here knows which implementation it talks to.
 """
 
 import json
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -125,6 +126,16 @@ def test_whole_numbers_that_a_double_cannot_hold_are_refused(empty_database: Dat
             empty_database.query("SELECT ?", [beyond])
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_json_has_no_number_for_is_refused(notes: Database, number: float) -> None:
+    with pytest.raises(StorageRejected, match=r"parameter 1: .* no number"):
+        put(notes, number)
+
+
+def test_columns_of_one_name_collapse_to_the_last(empty_database: Database) -> None:
+    assert empty_database.query("SELECT 1 AS a, 2 AS a").rows == [{"a": 2}]
+
+
 def test_three_hundred_ids_go_in_as_one_list(notes: Database) -> None:
     wanted = [f"id-{n}" for n in range(300)]
     notes.query(
@@ -150,6 +161,47 @@ def test_sql_above_a_hundred_kilobytes_is_refused(empty_database: Database) -> N
     assert empty_database.query(head + "x" * (MAX_SQL_BYTES - len(head))).rows == [{"n": 1}]
     with pytest.raises(StorageRejected, match="100,000 bytes of SQL"):
         empty_database.query(head + "x" * (MAX_SQL_BYTES - len(head) + 1))
+
+
+@pytest.mark.parametrize("text", ["x" * 1_999_900, '"' * 999_900, "\x01" * 333_300], ids=["x", "2", "6"])
+def test_a_batch_is_measured_as_it_is_sent(notes: Database, text: str) -> None:
+    """Escapes count: a quotation mark is two bytes on the way, a control character six."""
+    size = Statement("SELECT length(?) AS n", [text])
+    results = notes.batch([size, size])
+    assert [result.rows for result in results] == [[{"n": len(text)}]] * 2
+    insert = Statement("INSERT INTO notes (id) VALUES ('1')")
+    with pytest.raises(StorageRejected, match="at most 4,000,000 can be sent"):
+        notes.batch([insert, size, size, Statement("SELECT ?", ["x" * 1_000])])
+    assert count(notes) == 0
+
+
+def test_a_row_larger_than_the_limit_is_refused_although_each_value_fits(notes: Database) -> None:
+    with pytest.raises(StorageRejected, match="too big"):
+        notes.query("INSERT INTO notes (id, text) VALUES (?, ?)", ["x" * 1_100_000, "y" * 1_100_000])
+    assert count(notes) == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "params"),
+    [
+        (" UNION ALL ".join(["SELECT 1"] * 6), []),
+        ("SELECT " + "+".join(["1"] * 102), []),
+        ("SELECT " + ", ".join(f"1 AS c{n}" for n in range(101)), []),
+        ("SELECT 'a' LIKE ?", ["x" * 51]),
+    ],
+    ids=["compound", "depth", "columns", "like"],
+)
+def test_a_statement_beyond_a_limit_is_refused(
+    empty_database: Database, sql: str, params: list[Value]
+) -> None:
+    with pytest.raises(StorageRejected, match="refused a value"):
+        empty_database.query(sql, params)
+
+
+@pytest.mark.parametrize("sql", ["SELEKT 1", "SELECT json('{')", "SELECT ?", "CREATE TABLE notes (id TEXT)"])
+def test_a_statement_that_cannot_be_is_our_trouble(notes: Database, sql: str) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        notes.query(sql)
 
 
 def test_a_statement_refused_before_sending_leaves_the_batch_unsent(notes: Database) -> None:

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models import Access, instant
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage import feeds
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import RegistryChanges, chunked, registry_changes, registry_rows
 from rss_pipeline.storage.overview import feed_health, find_feeds, overview
 from rss_pipeline.storage.rows import compact
-from rss_pipeline.storage.sqlite import SqliteDatabase
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -36,7 +35,7 @@ from rss_pipeline_tests.storage.values import (
 LATER = NOW + HOUR
 
 
-def test_a_new_feed_is_due_at_once(database: SqliteDatabase) -> None:
+def test_a_new_feed_is_due_at_once(database: Database) -> None:
     changes = register(
         database,
         spec("a", title="Mine", interval=timedelta(minutes=30), key="link", images=False, allow_private=True),
@@ -55,7 +54,7 @@ def test_a_new_feed_is_due_at_once(database: SqliteDatabase) -> None:
     assert (feed.needs_access, feed.last_visited_at, feed.rhythm) == (False, None, ())
 
 
-def test_the_same_registry_again_changes_nothing(database: SqliteDatabase) -> None:
+def test_the_same_registry_again_changes_nothing(database: Database) -> None:
     some = [spec("a", title="1984", interval=HOUR), spec("b", enabled=False), spec("c", key="title+date")]
     register(database, *some)
     before = database.query("SELECT * FROM feeds").rows
@@ -63,7 +62,7 @@ def test_the_same_registry_again_changes_nothing(database: SqliteDatabase) -> No
     assert database.query("SELECT * FROM feeds").rows == before
 
 
-def test_headers_and_passwords_leave_a_mark_and_no_trace(database: SqliteDatabase) -> None:
+def test_headers_and_passwords_leave_a_mark_and_no_trace(database: Database) -> None:
     access = Access(username="ada", password="hunter2", headers={"X-Key": "hunter3"})
     register(database, spec("a", access=access))
     assert feed_row(database)["needs_access"] == 1
@@ -83,7 +82,7 @@ def test_headers_and_passwords_leave_a_mark_and_no_trace(database: SqliteDatabas
     ],
 )
 def test_what_the_registry_changes_is_updated(
-    database: SqliteDatabase, fields: dict[str, object], column: str, value: object
+    database: Database, fields: dict[str, object], column: str, value: object
 ) -> None:
     register(database, spec("a"), spec("b"))
     changes = register(database, spec("a", **fields), spec("b"))
@@ -91,7 +90,7 @@ def test_what_the_registry_changes_is_updated(
     assert feed_row(database)[column] == value
 
 
-def test_what_is_gone_keeps_its_history_and_is_not_asked(database: SqliteDatabase) -> None:
+def test_what_is_gone_keeps_its_history_and_is_not_asked(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     visit(database, [item("1")])
     changes = register(database, spec("b"), now=LATER)
@@ -103,7 +102,7 @@ def test_what_is_gone_keeps_its_history_and_is_not_asked(database: SqliteDatabas
 
 
 @pytest.mark.parametrize("away", ["gone", "disabled"])
-def test_what_comes_back_is_due_at_once_with_its_history(database: SqliteDatabase, away: str) -> None:
+def test_what_comes_back_is_due_at_once_with_its_history(database: Database, away: str) -> None:
     register(database, spec("a"))
     visit(database, [item("1")])
     register(database, *([] if away == "gone" else [spec("a", enabled=False)]))
@@ -118,7 +117,7 @@ def test_what_comes_back_is_due_at_once_with_its_history(database: SqliteDatabas
     )
 
 
-def test_a_shorter_interval_counts_from_now(database: SqliteDatabase) -> None:
+def test_a_shorter_interval_counts_from_now(database: Database) -> None:
     register(database, spec("a", interval=12 * HOUR))
     unchanged(database, *claim_one(database), next=later(NOW + 12 * HOUR))
     register(database, spec("a", interval=2 * HOUR), now=LATER)
@@ -129,14 +128,14 @@ def test_a_shorter_interval_counts_from_now(database: SqliteDatabase) -> None:
     assert feed_row(database)["next_fetch_at"] == instant(LATER + 2 * HOUR)
 
 
-def test_a_shorter_interval_ends_no_backoff(database: SqliteDatabase) -> None:
+def test_a_shorter_interval_ends_no_backoff(database: Database) -> None:
     register(database, spec("a", interval=12 * HOUR))
     failed(database, *claim_one(database), next=later(NOW + 20 * HOUR))
     register(database, spec("a", interval=HOUR), now=LATER)
     assert feed_row(database)["next_fetch_at"] == instant(NOW + 20 * HOUR)
 
 
-def test_a_password_that_was_missing_makes_it_due(database: SqliteDatabase) -> None:
+def test_a_password_that_was_missing_makes_it_due(database: Database) -> None:
     register(database, spec("a"))
     failed(database, *claim_one(database), next=later(NOW + DAY))
     register(database, spec("a", access=Access(password="x")), now=LATER)
@@ -144,7 +143,7 @@ def test_a_password_that_was_missing_makes_it_due(database: SqliteDatabase) -> N
 
 
 def test_a_url_that_changes_under_its_id_is_asked_at_once_and_keeps_the_history(
-    database: SqliteDatabase,
+    database: Database,
 ) -> None:
     register(database, spec("a"))
     visit(database, [item("1")])
@@ -157,14 +156,14 @@ def test_a_url_that_changes_under_its_id_is_asked_at_once_and_keeps_the_history(
     assert (row["next_fetch_at"], row["content_hash"]) == (instant(LATER), "hash")
 
 
-def test_another_change_keeps_where_a_redirect_led(database: SqliteDatabase) -> None:
+def test_another_change_keeps_where_a_redirect_led(database: Database) -> None:
     register(database, spec("a"))
     change(database, "UPDATE feeds SET fetch_url = 'https://moved.example/a'")
     register(database, spec("a", title="New"))
     assert feed_row(database)["fetch_url"] == "https://moved.example/a"
 
 
-def test_a_url_stored_under_another_id_is_refused_with_both_ways_out(database: SqliteDatabase) -> None:
+def test_a_url_stored_under_another_id_is_refused_with_both_ways_out(database: Database) -> None:
     register(database, spec("old"), spec("b"))
     clash = spec("new", url="https://old.example/old")
     with pytest.raises(RegistryError) as caught:
@@ -175,7 +174,7 @@ def test_a_url_stored_under_another_id_is_refused_with_both_ways_out(database: S
     assert "`rss-pipeline forget old`" in text
 
 
-def test_two_feeds_that_swap_their_urls_are_refused(database: SqliteDatabase) -> None:
+def test_two_feeds_that_swap_their_urls_are_refused(database: Database) -> None:
     one, other = spec("a"), spec("b")
     register(database, one, other)
     swapped = [spec("a", url=other.url), spec("b", url=one.url)]
@@ -194,14 +193,14 @@ def test_to_lose_more_than_half_of_over_ten_feeds_is_suspicious(
     assert RegistryChanges(unregistered=unregistered, registered_before=before).is_suspicious is suspicious
 
 
-def test_feeds_that_were_gone_before_are_not_lost_again(database: SqliteDatabase) -> None:
+def test_feeds_that_were_gone_before_are_not_lost_again(database: Database) -> None:
     register(database, *(spec(f"f{n}") for n in range(30)))
     register(database, *(spec(f"f{n}") for n in range(12)))
     changes = registry_changes([spec(f"f{n}") for n in range(6)], registry_rows(database), path="")
     assert (changes.registered_before, len(changes.unregistered), changes.is_suspicious) == (12, 6, False)
 
 
-def test_a_large_registry_goes_in_and_out(database: SqliteDatabase) -> None:
+def test_a_large_registry_goes_in_and_out(database: Database) -> None:
     many = [spec(f"f{n:05}", title="語" * 100) for n in range(6_000)]
     register(database, *many)
     assert overview(database, now=NOW).registered == 6_000
@@ -210,7 +209,7 @@ def test_a_large_registry_goes_in_and_out(database: SqliteDatabase) -> None:
     assert overview(database, now=NOW).unregistered == 6_000
 
 
-def test_a_value_that_no_store_takes_is_refused(database: SqliteDatabase) -> None:
+def test_a_value_that_no_store_takes_is_refused(database: Database) -> None:
     for title in ("\ud800", "a\0b"):
         with pytest.raises(StorageRejected):
             register(database, spec("a", title=title))
@@ -230,7 +229,7 @@ registries = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=registries, second=registries)
 def test_whatever_stood_there_the_table_says_what_the_registry_says(
-    database: SqliteDatabase, first: list[feeds.FeedSpec], second: list[feeds.FeedSpec]
+    database: Database, first: list[feeds.FeedSpec], second: list[feeds.FeedSpec]
 ) -> None:
     database.query("DELETE FROM feeds")
     register(database, *first)
@@ -258,7 +257,7 @@ def test_chunks_hold_everything_in_its_order(elements: list[str], most: int) -> 
 
 
 def test_forgetting_takes_the_feed_its_items_and_their_tasks_and_nothing_else(
-    database: SqliteDatabase,
+    database: Database,
 ) -> None:
     register(database, spec("a"), spec("b"))
     for id in "ab":
@@ -273,7 +272,7 @@ def test_forgetting_takes_the_feed_its_items_and_their_tasks_and_nothing_else(
     assert overview(database, now=NOW).image_tasks == {"pending": 2}
 
 
-def test_an_overview_counts_each_kind(database: SqliteDatabase) -> None:
+def test_an_overview_counts_each_kind(database: Database) -> None:
     assert overview(database, now=NOW).registered == 0
     register(database, spec("gone"))
     register(database, spec("a"), spec("b"), spec("off", enabled=False))
@@ -293,7 +292,7 @@ def test_an_overview_counts_each_kind(database: SqliteDatabase) -> None:
     assert found.image_tasks == {"pending": 1, "success": 3, "failed": 2}
 
 
-def test_the_health_of_feeds_begins_with_trouble(database: SqliteDatabase) -> None:
+def test_the_health_of_feeds_begins_with_trouble(database: Database) -> None:
     register(database, spec("gone"))
     register(database, spec("a"), spec("b"), spec("c"))
     visit(database, [item("1"), item("2")], id="c")
@@ -305,7 +304,7 @@ def test_the_health_of_feeds_begins_with_trouble(database: SqliteDatabase) -> No
     assert [row["id"] for row in feed_health(database, limit=2)] == ["b", "c"]
 
 
-def test_a_feed_is_found_by_id_url_or_a_part_of_either_or_its_title(database: SqliteDatabase) -> None:
+def test_a_feed_is_found_by_id_url_or_a_part_of_either_or_its_title(database: Database) -> None:
     register(database, spec("a"), spec("aa"), spec("b", title="The Daily 100%"))
     for text, found in (
         ("a", ["a"]),

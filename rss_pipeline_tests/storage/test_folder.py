@@ -14,6 +14,7 @@ import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
 from rss_pipeline.storage.folder import FolderStore
+from rss_pipeline.storage.objects import MAX_METADATA_BYTES
 from rss_pipeline_tests.storage.conftest import nobody
 
 
@@ -195,6 +196,13 @@ def test_a_copy_onto_itself_renews_an_old_object(store: FolderStore, root: Path)
     info = store.head("a/b.xml") or pytest.fail("gone")
     assert datetime.now(UTC) - info.modified < timedelta(minutes=1)
     assert info.metadata == {"n": "1"}
+
+
+def test_four_kilobytes_of_metadata_fit(store: FolderStore) -> None:
+    room = MAX_METADATA_BYTES - len("text/plain") - len("name")
+    store.put("a", b"", content_type="text/plain", metadata={"name": "x" * room})
+    info = store.head("a") or pytest.fail("gone")
+    assert len(info.metadata["name"]) == room
 
 
 def test_a_folder_copied_without_its_metadata_still_gives_its_bodies(store: FolderStore, root: Path) -> None:

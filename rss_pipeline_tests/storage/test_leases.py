@@ -3,6 +3,7 @@
 `lease_now` stands in for the database's clock where a lease has to lapse.
 """
 
+import contextlib
 import itertools
 import multiprocessing
 import statistics
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models import Failure, HostHold, instant
 from rss_pipeline.storage import closings, leases
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.leases import Due, Named, NotVisitedSince
 from rss_pipeline.storage.sqlite import SqliteDatabase
 from rss_pipeline_tests.storage.values import (
@@ -39,15 +41,15 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
 
-def due_at(database: SqliteDatabase, id: str, at: datetime) -> None:
+def due_at(database: Database, id: str, at: datetime) -> None:
     change(database, "UPDATE feeds SET next_fetch_at = ? WHERE id = ?", instant(at), id)
 
 
-def hold(database: SqliteDatabase, host: str, until: datetime) -> None:
+def hold(database: Database, host: str, until: datetime) -> None:
     change(database, "INSERT INTO hosts VALUES (?, ?, '429')", host, instant(until))
 
 
-def fill(database: SqliteDatabase, feeds: int, *, due: int, per_host: int = 4) -> None:
+def fill(database: Database, feeds: int, *, due: int, per_host: int = 4) -> None:
     """So many registered feeds, the first `due` of them due, in one statement."""
     database.query(
         """WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)
@@ -60,7 +62,7 @@ def fill(database: SqliteDatabase, feeds: int, *, due: int, per_host: int = 4) -
     )
 
 
-def test_what_is_due_is_claimed_oldest_first(database: SqliteDatabase) -> None:
+def test_what_is_due_is_claimed_oldest_first(database: Database) -> None:
     register(database, *(spec(id) for id in "abcd"))
     for id, minutes in (("a", -1), ("b", -3), ("c", 0), ("d", 1)):
         due_at(database, id, NOW + minutes * MINUTE)
@@ -68,7 +70,7 @@ def test_what_is_due_is_claimed_oldest_first(database: SqliteDatabase) -> None:
     assert feed_row(database, "d")["lease_token"] is None
 
 
-def test_a_claim_counts_until_it_is_closed(database: SqliteDatabase) -> None:
+def test_a_claim_counts_until_it_is_closed(database: Database) -> None:
     register(database, spec("a"))
     found = claim(database, run_id="a-run")
     row = feed_row(database)
@@ -79,13 +81,13 @@ def test_a_claim_counts_until_it_is_closed(database: SqliteDatabase) -> None:
     assert (feed_row(database)["lease_token"], feed_row(database)["unclosed_claims"]) == (None, 0)
 
 
-def test_what_is_not_registered_or_not_enabled_is_not_claimed(database: SqliteDatabase) -> None:
+def test_what_is_not_registered_or_not_enabled_is_not_claimed(database: Database) -> None:
     register(database, spec("gone"))
     register(database, spec("a"), spec("off", enabled=False))
     assert ids(claim(database, Named(ids=["gone", "off", "a", "unknown"], now=NOW))) == ["a"]
 
 
-def test_a_claim_of_nothing_leaves_no_lease(database: SqliteDatabase) -> None:
+def test_a_claim_of_nothing_leaves_no_lease(database: Database) -> None:
     register(database, spec("a"))
     for nothing in (
         claim(database, now=NOW - HOUR),
@@ -97,23 +99,23 @@ def test_a_claim_of_nothing_leaves_no_lease(database: SqliteDatabase) -> None:
     assert database.query("SELECT * FROM leases").rows == []
 
 
-def test_no_more_than_the_limit_is_claimed(database: SqliteDatabase) -> None:
+def test_no_more_than_the_limit_is_claimed(database: Database) -> None:
     register(database, *(spec(f"f{n}") for n in range(7)))
     assert [len(claim(database, limit=3).feeds) for _ in range(4)] == [3, 3, 1, 0]
 
 
-def test_of_one_host_at_most_sixty_are_claimed(database: SqliteDatabase) -> None:
+def test_of_one_host_at_most_sixty_are_claimed(database: Database) -> None:
     register(database, *(spec(f"f{n:03}", host="big.example") for n in range(70)))
     assert ids(claim(database)) == [f"f{n:03}" for n in range(60)]
 
 
-def test_named_feeds_are_claimed_all_however_many_of_a_host(database: SqliteDatabase) -> None:
+def test_named_feeds_are_claimed_all_however_many_of_a_host(database: Database) -> None:
     names = [f"f{n:03}" for n in range(100)]
     register(database, *(spec(id, host="big.example") for id in names), now=NOW + HOUR)
     assert ids(claim(database, Named(ids=names, now=NOW), limit=100)) == names
 
 
-def test_ten_thousand_older_feeds_of_one_host_do_not_starve_the_others(database: SqliteDatabase) -> None:
+def test_ten_thousand_older_feeds_of_one_host_do_not_starve_the_others(database: Database) -> None:
     fill(database, 10_000, due=10_000, per_host=10_000)
     small = [spec(f"small-{n}") for n in range(20)]
     for one in small:
@@ -127,7 +129,7 @@ def test_ten_thousand_older_feeds_of_one_host_do_not_starve_the_others(database:
     assert {one.host for one in small} <= set(hosts)
 
 
-def test_two_runs_never_share_a_feed_nor_a_host(database: SqliteDatabase) -> None:
+def test_two_runs_never_share_a_feed_nor_a_host(database: Database) -> None:
     register(database, spec("a1", host="a"), spec("a2", host="a"), spec("b1", host="b"), spec("b2", host="b"))
     assert ids(claim(database, limit=1)) == ["a1"]
     assert ids(claim(database, limit=1)) == ["b1"]
@@ -135,7 +137,7 @@ def test_two_runs_never_share_a_feed_nor_a_host(database: SqliteDatabase) -> Non
     assert not leases.claimable(database, Due(now=NOW))
 
 
-def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database: SqliteDatabase) -> None:
+def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database: Database) -> None:
     register(database, spec("a1", host="a"), spec("a2", host="a"))
     first = claim(database, limit=1)
     leases.release_hosts(database, [first.token])
@@ -143,7 +145,7 @@ def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database:
     assert feed_row(database, "a1")["lease_token"] == first.token
 
 
-def test_a_lapsed_lease_holds_nothing(database: SqliteDatabase) -> None:
+def test_a_lapsed_lease_holds_nothing(database: Database) -> None:
     register(database, spec("a1", host="a"), spec("a2", host="a"))
     first = claim(database, limit=1, lease_seconds=180, lease_now=NOW)
     early = NOW + 179 * SECOND
@@ -154,7 +156,7 @@ def test_a_lapsed_lease_holds_nothing(database: SqliteDatabase) -> None:
     assert leases.renew(database, [first.token], lease_seconds=180, lease_now=late) == 0
 
 
-def test_a_renewed_lease_lives_on_and_a_lapsed_one_stays_lapsed(database: SqliteDatabase) -> None:
+def test_a_renewed_lease_lives_on_and_a_lapsed_one_stays_lapsed(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     first = claim(database, Named(ids=["a"], now=NOW), lease_now=NOW)
     second = claim(database, Named(ids=["b"], now=NOW), lease_now=NOW)
@@ -168,7 +170,7 @@ def test_a_renewed_lease_lives_on_and_a_lapsed_one_stays_lapsed(database: Sqlite
     assert leases.renew(database, [], lease_seconds=180) == 0
 
 
-def test_a_held_host_is_left_alone_until_its_pause_is_over(database: SqliteDatabase) -> None:
+def test_a_held_host_is_left_alone_until_its_pause_is_over(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     hold(database, "a.example", NOW + HOUR)
     assert not leases.claimable(database, Named(ids=["a"], now=NOW))
@@ -178,7 +180,7 @@ def test_a_held_host_is_left_alone_until_its_pause_is_over(database: SqliteDatab
     assert ids(claim(database, now=NOW + HOUR)) == ["a"]
 
 
-def test_a_pause_is_prolonged_and_never_shortened(database: SqliteDatabase) -> None:
+def test_a_pause_is_prolonged_and_never_shortened(database: Database) -> None:
     register(database, spec("a"))
     for until, reason in ((HOUR, "429"), (2 * HOUR, "Retry-After"), (HOUR, "429")):
         feed, token = claim_one(database, now=NOW + 3 * HOUR)
@@ -194,7 +196,7 @@ def test_a_pause_is_prolonged_and_never_shortened(database: SqliteDatabase) -> N
     assert (row["hold_until"], row["hold_reason"]) == (instant(NOW + 2 * HOUR), "Retry-After")
 
 
-def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: SqliteDatabase) -> None:
+def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: Database) -> None:
     register(database, *(spec(id) for id in "abc"))
     lost = claim(database, Named(ids=["a"], now=NOW), lease_now=NOW)
     leases.end(database, lost.token, forgive=False)
@@ -205,7 +207,7 @@ def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: SqliteDa
     assert alone.feeds[0].was_interrupted
 
 
-def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(database: SqliteDatabase) -> None:
+def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(database: Database) -> None:
     register(database, spec("a"))
     assert failed(database, *claim_one(database), kind="crashed", message="2 runs died")
     assert ids(claim(database, now=NOW + HOUR)) == []
@@ -215,7 +217,7 @@ def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(databas
     assert ids(claim(database, now=NOW + 2 * HOUR)) == ["a"]
 
 
-def test_what_is_given_back_is_due_as_if_never_claimed(database: SqliteDatabase) -> None:
+def test_what_is_given_back_is_due_as_if_never_claimed(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     before = feed_row(database)
     found = claim(database)
@@ -226,7 +228,7 @@ def test_what_is_given_back_is_due_as_if_never_claimed(database: SqliteDatabase)
     assert feed_row(database, "b")["lease_token"] == found.token
 
 
-def test_what_is_postponed_is_due_later_and_not_blamed(database: SqliteDatabase) -> None:
+def test_what_is_postponed_is_due_later_and_not_blamed(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     found = claim(database)
     leases.postpone(database, found.token, ["a"], until=NOW + 5 * MINUTE, reason="our network")
@@ -240,7 +242,7 @@ def test_what_is_postponed_is_due_later_and_not_blamed(database: SqliteDatabase)
 
 @pytest.mark.parametrize(("forgive", "unclosed"), [(True, 0), (False, 1)])
 def test_a_lease_that_ends_releases_what_it_still_holds(
-    database: SqliteDatabase, forgive: bool, unclosed: int
+    database: Database, forgive: bool, unclosed: int
 ) -> None:
     register(database, spec("a"), spec("b"))
     found = claim(database)
@@ -256,7 +258,7 @@ def test_a_lease_that_ends_releases_what_it_still_holds(
     assert again.was_interrupted
 
 
-def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: SqliteDatabase) -> None:
+def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: Database) -> None:
     register(database, spec("a"))
     first = claim(database, lease_now=NOW)
     second = claim(database, suspects=True, lease_now=NOW + HOUR)
@@ -271,7 +273,7 @@ def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: 
     assert before["lease_token"] == second.token
 
 
-def test_a_wrong_clock_heals(database: SqliteDatabase) -> None:
+def test_a_wrong_clock_heals(database: Database) -> None:
     """A machine that woke up in 2040 visited, held a host, died; then its clock was set right."""
     register(database, spec("a"), spec("soon"), spec("held"), spec("tomorrow"))
     wrong = NOW + 5000 * DAY
@@ -287,7 +289,7 @@ def test_a_wrong_clock_heals(database: SqliteDatabase) -> None:
 
 
 def test_a_claim_finds_what_a_wrong_clock_put_far_away_and_so_does_its_question(
-    database: SqliteDatabase,
+    database: Database,
 ) -> None:
     register(database, spec("a"))
     due_at(database, "a", NOW + 25 * HOUR)
@@ -298,7 +300,7 @@ def test_a_claim_finds_what_a_wrong_clock_put_far_away_and_so_does_its_question(
 
 
 def test_all_that_was_not_visited_since_is_claimed_due_or_not_in_backoff_or_not(
-    database: SqliteDatabase,
+    database: Database,
 ) -> None:
     register(database, *(spec(id) for id in "abc"))
     assert unchanged(database, *claim_one(database, "a"), now=NOW - SECOND)
@@ -307,7 +309,7 @@ def test_all_that_was_not_visited_since_is_claimed_due_or_not_in_backoff_or_not(
     assert ids(claim(database, NotVisitedSince(since=NOW, now=NOW))) == ["a", "c"]
 
 
-def test_of_named_feeds_those_not_visited_since_are_claimed(database: SqliteDatabase) -> None:
+def test_of_named_feeds_those_not_visited_since_are_claimed(database: Database) -> None:
     register(database, *(spec(id) for id in "abc"), now=NOW + HOUR)
     wanted = NotVisitedSince(since=NOW, now=NOW, ids=["a", "b"])
     found = claim(database, wanted)
@@ -319,7 +321,7 @@ def test_of_named_feeds_those_not_visited_since_are_claimed(database: SqliteData
     assert ids(claim(database, NotVisitedSince(since=NOW, now=NOW, ids=[]))) == []
 
 
-def test_why_a_feed_cannot_be_had_is_told(database: SqliteDatabase) -> None:
+def test_why_a_feed_cannot_be_had_is_told(database: Database) -> None:
     register(database, spec("gone"))
     register(
         database, spec("a", host="x"), spec("b", host="x"), spec("off", enabled=False), spec("c", host="y")
@@ -334,7 +336,7 @@ def test_why_a_feed_cannot_be_had_is_told(database: SqliteDatabase) -> None:
     assert (rows["off"]["enabled"], rows["gone"]["registered"]) == (0, 0)
 
 
-def test_the_sensor_hears_what_is_due_how_long_and_who_is_at_it(database: SqliteDatabase) -> None:
+def test_the_sensor_hears_what_is_due_how_long_and_who_is_at_it(database: Database) -> None:
     register(database, *(spec(f"f{n:03}") for n in range(150)))
     assert failed(database, *claim_one(database, "f001"), now=NOW - 2 * HOUR)
     due_at(database, "f000", NOW - 10 * MINUTE)
@@ -353,17 +355,21 @@ def test_the_sensor_hears_what_is_due_how_long_and_who_is_at_it(database: Sqlite
     assert (last.due, last.never_fetched, last.oldest_due_at) == (0, 0, None)
 
 
-def claim_some(path: Path) -> list[tuple[str, str]]:
-    """Claim until nothing is left; feeds and hosts, as another process does it."""
-    database = SqliteDatabase(path)
+def claim_some(database: Database) -> list[tuple[str, str]]:
+    """Claim until nothing is left; feeds and hosts."""
     taken = []
     while found := claim(database, limit=7).feeds:
         taken += [(feed.id, feed.host) for feed in found]
-    database.close()
     return taken
 
 
-def check_shared_nothing(database: SqliteDatabase, taken: list[list[tuple[str, str]]]) -> None:
+def claim_some_there(path: Path) -> list[tuple[str, str]]:
+    """The same over a connection of one's own, as another process does it."""
+    with contextlib.closing(SqliteDatabase(path)) as database:
+        return claim_some(database)
+
+
+def check_shared_nothing(database: Database, taken: list[list[tuple[str, str]]]) -> None:
     everything = list(itertools.chain.from_iterable(taken))
     assert len({id for id, _ in everything}) == len(everything)
     rows = database.query(
@@ -373,19 +379,19 @@ def check_shared_nothing(database: SqliteDatabase, taken: list[list[tuple[str, s
     assert rows == [{"n": 1}]
 
 
-def test_processes_that_claim_at_once_share_neither_feed_nor_host(database: SqliteDatabase) -> None:
-    fill(database, 300, due=300)
+def test_processes_that_claim_at_once_share_neither_feed_nor_host(sqlite: SqliteDatabase) -> None:
+    fill(sqlite, 300, due=300)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as processes:
-        taken = list(processes.map(claim_some, [database.path] * 2))
-    check_shared_nothing(database, taken)
+        taken = list(processes.map(claim_some_there, [sqlite.path] * 2))
+    check_shared_nothing(sqlite, taken)
     assert len(taken[0]) + len(taken[1]) > 200
 
 
-def test_threads_that_claim_at_once_share_neither_feed_nor_host(database: SqliteDatabase) -> None:
+def test_threads_that_claim_at_once_share_neither_feed_nor_host(database: Database) -> None:
     fill(database, 300, due=300)
     with ThreadPoolExecutor(8) as threads:
-        taken = list(threads.map(claim_some, [database.path] * 8))
+        taken = list(threads.map(claim_some, [database] * 8))
     check_shared_nothing(database, taken)
 
 
@@ -409,23 +415,30 @@ feeds_of_a_table = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(feeds=feeds_of_a_table, held=st.sets(st.sampled_from("xyz")), kept=st.sets(st.sampled_from("xyz")))
 def test_claim_summary_and_question_agree(
-    database: SqliteDatabase, feeds: list[dict[str, int | str | None]], held: set[str], kept: set[str]
+    database: Database, feeds: list[dict[str, int | str | None]], held: set[str], kept: set[str]
 ) -> None:
     """The same predicate three times, and once more in Python."""
-    database.batch([leases.Statement(f"DELETE FROM {table}") for table in ("feeds", "hosts", "leases")])
+    rows = []
     for n, feed in enumerate(feeds):
         visited = None if feed["visited"] is None else instant(NOW + int(feed["visited"]) * SECOND)
-        database.query(
-            "INSERT INTO feeds (id, url, host, registered, enabled, next_fetch_at, created_at, lease_token,"
-            " unclosed_claims, last_error_kind, last_visited_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                *(f"f{n:02}", f"https://{n}", feed["host"], feed["registered"], feed["enabled"]),
-                *(instant(NOW + int(feed["due"] or 0) * SECOND), instant(NOW), feed["token"]),
-                *(feed["unclosed"], feed["kind"], visited),
-            ],
+        rows.append(
+            leases.Statement(
+                "INSERT INTO feeds (id, url, host, registered, enabled, next_fetch_at, created_at,"
+                " lease_token, unclosed_claims, last_error_kind, last_visited_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    *(f"f{n:02}", f"https://{n}", feed["host"], feed["registered"], feed["enabled"]),
+                    *(instant(NOW + int(feed["due"] or 0) * SECOND), instant(NOW), feed["token"]),
+                    *(feed["unclosed"], feed["kind"], visited),
+                ],
+            )
         )
-    for host in held:
-        database.query("INSERT INTO hosts VALUES (?, ?, '429')", [host, instant(NOW + HOUR)])
+    emptied = [leases.Statement(f"DELETE FROM {table}") for table in ("feeds", "hosts", "leases")]
+    pauses = [
+        leases.Statement("INSERT INTO hosts VALUES (?, ?, '429')", [host, instant(NOW + HOUR)])
+        for host in held
+    ]
+    database.batch([*emptied, *rows, *pauses])
     clock = leases_clock(database)
     database.query(
         "INSERT INTO leases VALUES ('live', 'r', ?, '[]', ?), ('lapsed', 'r', ?, '[]', '[\"x\",\"y\"]')",
@@ -456,7 +469,7 @@ def test_claim_summary_and_question_agree(
     assert not leases.claimable(database, Due(now=NOW))
 
 
-def leases_clock(database: SqliteDatabase) -> datetime:
+def leases_clock(database: Database) -> datetime:
     row = database.query("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 'now') AS now").rows[0]
     return datetime.fromisoformat(row["now"])
 
@@ -467,16 +480,16 @@ def leases_clock(database: SqliteDatabase) -> datetime:
     [(500, 4, 500, 50), (100_000, 4, 500, 250), (100_000, 20_000, 300, 250)],
 )
 def test_a_claim_among_a_hundred_thousand_feeds_is_quick(
-    database: SqliteDatabase, due: int, per_host: int, claimed: int, most_ms: int
+    sqlite: SqliteDatabase, due: int, per_host: int, claimed: int, most_ms: int
 ) -> None:
     """Four times the milliseconds it should take: machines that test are slow and busy."""
-    fill(database, 100_000, due=due, per_host=per_host)
+    fill(sqlite, 100_000, due=due, per_host=per_host)
     took = []
     for _ in range(5):
         began = time.perf_counter()
-        found = claim(database, limit=500)
+        found = claim(sqlite, limit=500)
         took.append((time.perf_counter() - began) * 1000)
         assert len(found.feeds) == claimed
-        leases.end(database, found.token, forgive=True)
+        leases.end(sqlite, found.token, forgive=True)
     print(f"{due:,} due of 100,000, {per_host:,} a host: {statistics.median(took):.0f} ms")  # noqa: T201
     assert statistics.median(took) < 4 * most_ms

@@ -49,10 +49,10 @@ def test_an_empty_database_has_version_zero(fresh: Path) -> None:
     database.close()
 
 
-def test_a_database_ahead_of_the_code_is_left_alone(database: SqliteDatabase) -> None:
-    database.query("INSERT INTO schema_migrations VALUES (999, '0999_future.sql', '2030-01-01T00:00:00Z')")
+def test_a_database_ahead_of_the_code_is_left_alone(sqlite: SqliteDatabase) -> None:
+    sqlite.query("INSERT INTO schema_migrations VALUES (999, '0999_future.sql', '2030-01-01T00:00:00Z')")
     with pytest.raises(DatabaseUnavailable, match=r"has schema 999, this code knows .* update rss_pipeline"):
-        schema.migrate(database)
+        schema.migrate(sqlite)
 
 
 def test_a_database_of_another_program_is_left_alone(fresh: Path) -> None:

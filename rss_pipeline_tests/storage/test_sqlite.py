@@ -181,22 +181,7 @@ def test_no_bound_value_shows_in_an_error(notes: SqliteDatabase) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_row_larger_than_d1_takes_is_refused_although_each_value_fits(notes: SqliteDatabase) -> None:
-    with pytest.raises(StorageRejected, match="too big"):
-        notes.query("INSERT INTO notes (id, text) VALUES (?, ?)", ["x" * 1_100_000, "y" * 1_100_000])
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        " UNION ALL ".join(["SELECT 1"] * 6),
-        "SELECT " + "+".join(["1"] * 102),
-        "SELECT " + ", ".join(f"1 AS c{n}" for n in range(101)),
-        "SELECT 'a' LIKE '" + "x" * 51 + "'",
-        "SELECT max(" + ", ".join("1" * 33) + ")",
-    ],
-    ids=["compound", "depth", "columns", "like", "arguments"],
-)
-def test_what_d1_would_not_run_does_not_run_at_home(notes: SqliteDatabase, sql: str) -> None:
-    with pytest.raises(DatabaseUnavailable):
-        notes.query(sql)
+def test_a_function_has_at_most_the_arguments_that_d1_takes(notes: SqliteDatabase) -> None:
+    """D1's documentation says 32; workerd on a desk takes more."""
+    with pytest.raises(StorageRejected, match="too many arguments"):
+        notes.query("SELECT max(" + ", ".join("1" * 33) + ")")
