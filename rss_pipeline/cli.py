@@ -11,7 +11,7 @@ import socket
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from dotenv import load_dotenv
@@ -21,9 +21,13 @@ from rss_pipeline.collector.models import utc_now
 from rss_pipeline.errors import RegistryError, RssPipelineError
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
+from rss_pipeline.storage.copying import SIDES, SideName, copy, open_side
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.opening import connect, open_database
 from rss_pipeline.storage.schema import migrate as apply_migrations
+
+if TYPE_CHECKING:
+    from rss_pipeline.orchestration.syncing import Synced
 
 
 class _Command(click.Group):
@@ -43,6 +47,8 @@ class _Command(click.Group):
 def main(ctx: click.Context) -> None:
     """Collect RSS and Atom feeds, and lose none of what was collected."""
     load_dotenv(Path.cwd() / ".env")
+    if ctx.invoked_subcommand == "doctor":
+        return  # It reads the settings itself, for their mistakes are findings beside others.
     ctx.obj = Settings.from_environ(os.environ, cwd=Path.cwd())
     for sentence in ctx.obj.unknown:
         console.complain(sentence)
@@ -84,17 +90,17 @@ def _check_port(port: int) -> None:
             ) from error
 
 
-def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> bool:
-    """Sync the registry; False, and said so, where the file is refused."""
+def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> "Synced | None":
+    """Sync the registry; None, and said so, where the file is refused."""
     from rss_pipeline.orchestration.syncing import sync_registry
 
     try:
         synced = sync_registry(database, instance, settings, now=utc_now(), yes=yes)
     except RegistryError as error:
         console.complain(str(error))
-        return False
+        return None
     click.echo(f"{settings.feeds_file}: {synced}", err=True)
-    return True
+    return synced
 
 
 @main.command()
@@ -108,26 +114,34 @@ def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, 
 
     Exit code 1 where a feed failed, a store failed or feeds.yaml has mistakes.
     """
+    import dagster as dg
+
     from rss_pipeline.definitions import build_definitions
     from rss_pipeline.orchestration.here import not_visited, poll_here
     from rss_pipeline.orchestration.instance import open_instance
 
     started = utc_now()
     with open_database(settings) as database, open_instance(settings) as instance:
-        registry_is_fine = _sync(settings, database, instance, yes=yes)
+        synced = _sync(settings, database, instance, yes=yes)
         ids = [_one_feed(database, text)["id"] for text in feed]
-        with console.PollProgress() as progress:
-            definitions = build_definitions(settings, progress=progress)
+        with console.Bars() as progress:
+            # The runs use what is open and read already: on D1 each would cost them a request more.
+            definitions = build_definitions(
+                settings,
+                progress=progress,
+                synced=synced,
+                resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
+            )
             rounds = list(
                 poll_here(definitions, instance, database, clock=utc_now, feeds=ids, all_feeds=all_feeds)
             )
         result = console.PollResult.of(rounds)
-        explain = registry_is_fine and not result.errors
+        explain = synced is not None and not result.errors
         left = not_visited(database, ids, since=started, now=utc_now()) if explain else []
     click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
     for sentence in left:
         console.complain(sentence)
-    if left or not (registry_is_fine and result.is_fine):
+    if left or synced is None or not result.is_fine:
         sys.exit(1)
 
 
@@ -225,6 +239,50 @@ def migrate(settings: Settings) -> None:
         database.close()
     where = settings.database_path if settings.d1 is None else settings.d1.url
     click.echo(f"{where}: {', '.join(applied) or 'already up to date'}")
+
+
+@main.command()
+@as_json
+def doctor(as_json: bool) -> None:
+    """Check everything this deployment needs, and say how to mend what is wrong.
+
+    Reads only, but for a small object it writes and deletes. Exit code 1 where a check fails.
+    """
+    from rss_pipeline.doctor import examine
+
+    checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now)
+    if as_json:
+        click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
+    else:
+        console.show_checks(checks)
+    if any(check.state == "failure" for check in checks):
+        sys.exit(1)
+
+
+@main.command(name="copy")
+@click.option("--from", "source", type=click.Choice(SIDES), required=True, help="Where everything is.")
+@click.option("--to", "target", type=click.Choice(SIDES), required=True, help="Where it is to go.")
+@as_json
+@click.pass_obj
+def copy_(settings: Settings, source: SideName, target: SideName, as_json: bool) -> None:
+    """Move house: copy all rows and objects, and check them by counts and hashes.
+
+    `embedded` is RSS_PIPELINE_HOME, `cloudflare` what the six D1_ and R2_ variables name. The target is
+    empty, or an earlier copy of the same source that nobody has used; nothing is deleted on either side.
+    Ended half-way, the same command goes on.
+    """
+    if source == target:
+        raise click.ClickException(f"from {source} to {target} there is nothing to copy; name two sides")
+    with (
+        open_side(settings, source, as_source=True) as ours,
+        open_side(settings, target) as theirs,
+        console.Bars() as progress,
+    ):
+        copied = copy(ours, theirs, progress=progress)
+    if as_json:
+        click.echo(json.dumps(console.copied_as_json(copied)))
+    else:
+        console.show_copied(copied)
 
 
 def _one_feed(database: Database, text: str) -> Row:

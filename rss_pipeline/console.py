@@ -6,6 +6,7 @@ Nothing is read from the stores here, but for the size of files.
 import os
 import time
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from rss_pipeline.storage.copying import Copied
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.overview import Overview
 
 if TYPE_CHECKING:
+    from rss_pipeline.doctor import Check
     from rss_pipeline.orchestration.here import Round
 
 _DISK_SECONDS = 0.3
@@ -42,8 +45,11 @@ def complain(sentence: str) -> None:
     _console(stderr=True).print(Text(_plain(sentence), style="red"), soft_wrap=True)
 
 
-class PollProgress:
-    """A bar a step on a terminal, nothing elsewhere. Implements `orchestration.visiting.Progress`."""
+class Bars:
+    """A bar a step on a terminal, nothing elsewhere.
+
+    Implements `orchestration.visiting.Progress` and `storage.copying.CopyProgress`.
+    """
 
     def __init__(self) -> None:
         console = Console(stderr=True)
@@ -72,8 +78,8 @@ class PollProgress:
         task = self._bars.tasks[self._bars.task_ids.index(self._tasks[step])]
         self._bars.update(self._tasks[step], total=(task.total or 0) + total)
 
-    def advance(self, step: str) -> None:
-        self._bars.advance(self._tasks[step])
+    def advance(self, step: str, by: int = 1) -> None:
+        self._bars.advance(self._tasks[step], by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +233,48 @@ def show_fields(row: Row) -> None:
         if value is not None:
             shown = int(value) if isinstance(value, float) and value.is_integer() else value
             console.print(Text.assemble((f"{name:<22}", "bold"), _plain(shown)), soft_wrap=True)
+
+
+_STATE_STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "failure": "bold red"}
+
+
+def show_checks(checks: "Sequence[Check]") -> None:
+    """A line a check, its mending below it, and how many of each there are."""
+    console = _console()
+    for check in checks:
+        style = _STATE_STYLES[check.state]
+        text = Text.assemble((f"{check.state:<8}", style), (f"{check.name:<16}", "bold"), _plain(check.found))
+        console.print(text, soft_wrap=True)
+        for line in check.mend.splitlines():
+            console.print(Text(f"{'':<24}{_plain(line)}", style=style), soft_wrap=True)
+    counts = Counter(check.state for check in checks)
+    console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")
+
+
+def copied_as_json(copied: Copied) -> dict[str, Any]:
+    """What a copy came to, for programs."""
+    made = {**copied.tables, "objects": copied.objects}
+    return {
+        **{name: {"count": each.count, "sha256": each.sha256} for name, each in made.items()},
+        "object_bytes": copied.object_bytes,
+        "rows_written": copied.rows_written,
+        "objects_written": copied.objects_written,
+    }
+
+
+def show_copied(copied: Copied) -> None:
+    """What lies on both sides now, with its hashes."""
+    console = _console()
+    table = _table("what", "items", "SHA-256")
+    for name, each in {**copied.tables, "objects": copied.objects}.items():
+        table.add_row(name, f"{each.count:,}", each.sha256[:32])
+    console.print(table)
+    console.print(
+        f"Both sides hold the same; written now: {copied.rows_written:,} rows and"
+        f" {copied.objects_written:,} of {copied.objects.count:,} objects"
+        f" ({copied.object_bytes / 1e6:,.1f} MB in all).",
+        soft_wrap=True,
+    )
 
 
 def _table(*columns: str) -> Table:

@@ -6,6 +6,7 @@ RssPipelineError
  ├ SettingsError            the environment says something that cannot be
  ├ RegistryError            feeds.yaml has mistakes; carries all of them
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
+ ├ CopyRefused              moving house would lose or mix something
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
@@ -44,6 +45,10 @@ class NotAFeed(RssPipelineError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class CopyRefused(RssPipelineError):
+    """A copy from one pair of stores to another cannot begin, or did not end alike; nothing was deleted."""
 
 
 class StorageRejected(RssPipelineError):

@@ -1,0 +1,387 @@
+"""What a deployment needs, checked: each check's state, what was found, and how to mend it.
+
+Facts come from storage/condition.py and the rooms; how it is printed is console.py's. No Dagster: on the
+embedded default all of it takes a moment. One check's failure stops no other.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+from rss_pipeline.collector.models import Clock, FeedSpec
+from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.settings import R2Settings, Settings
+from rss_pipeline.storage import condition
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.opening import connect, open_objects
+from rss_pipeline.storage.overview import PROMINENT_FAILURES
+from rss_pipeline.storage.r2 import R2Store
+from rss_pipeline.storage.schema import migrations, schema_version
+
+State = Literal["ok", "warning", "failure"]
+
+D1_LIMIT_BYTES = 10_000_000_000
+D1_FREE_LIMIT_BYTES = 500_000_000
+FULL = 0.8
+DISK_WARNING_BYTES = 1_000_000_000
+DISK_FAILURE_BYTES = 100_000_000
+SKEW_WARNING = timedelta(seconds=60)
+SKEW_FAILURE = timedelta(minutes=15)
+"""S3 refuses requests signed by a clock that is further off."""
+UNREPORTED_AFTER = timedelta(hours=1)
+BACKUPS_LOOKED_AT = 50
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `mend` says what to do, nothing where all is well; it may have several lines."""
+
+    name: str
+    state: State
+    found: str
+    mend: str = ""
+
+
+def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Check]:
+    """Every check of the deployment that `environ` describes. No secret stands in what is returned."""
+    settings, checks, unusable = _settings(environ, cwd)
+    registry, specs = check_registry(settings, environ)
+    checks.append(registry)
+    database: Database | None = None
+    store: ObjectStore | None = None
+    with ExitStack() as stack:
+        if "D1" not in unusable:
+            with _noting(checks, "database"):
+                database = _database(settings, clock, checks, stack)
+        if "R2" not in unusable:
+            with _noting(checks, "objects"):
+                store = _objects(settings, clock, checks)
+        if database is not None:
+            with _noting(checks, "feeds"):
+                checks += _feeds(database, specs, clock())
+            if store is not None:
+                with _noting(checks, "restore"):
+                    loss = condition.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
+                    checks.append(check_backups(loss))
+    with _noting(checks, "dagster"):
+        checks.append(check_dagster_home(settings))
+    return [_without_secrets(check, environ) for check in checks]
+
+
+@contextmanager
+def _noting(checks: list[Check], name: str) -> Iterator[None]:
+    """What ends one check is its finding; those after it go on."""
+    try:
+        yield
+    except (RssPipelineError, OSError) as error:
+        checks.append(Check(name, "failure", str(error), "See the message; what else could be checked, was."))
+
+
+def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Check], set[str]]:
+    """Settings, with what is wrong in them left out, and which stores are therefore not known."""
+    try:
+        settings = Settings.from_environ(environ, cwd=cwd)
+    except SettingsError as error:
+        mistakes = str(error).splitlines()
+        wrong = {name for mistake in mistakes for name in mistake.split(":")[0].split(", ")}
+        unusable = {kind for kind in ("D1", "R2") for name in wrong if name.startswith(f"{kind}_")}
+        usable = {
+            name: text
+            for name, text in environ.items()
+            if name not in wrong and not name.startswith(tuple(f"{kind}_" for kind in unusable))
+        }
+        checks = [
+            Check("settings", "failure", mistake, "Set it in the environment or in .env (see .env.example).")
+            for mistake in mistakes
+        ]
+        return Settings.from_environ(usable, cwd=cwd), checks, unusable
+    where = f"{'D1' if settings.d1 else 'SQLite'} and {'R2' if settings.r2 else 'a folder'}"
+    checks = [Check("settings", "ok", f"complete; state is kept in {where}")]
+    checks += [
+        Check("settings", "warning", sentence, "Correct the name or take it out.")
+        for sentence in settings.unknown
+    ]
+    return settings, checks, set()
+
+
+def check_registry(settings: Settings, environ: Mapping[str, str]) -> tuple[Check, list[FeedSpec] | None]:
+    """feeds.yaml with all its mistakes, and its feeds where there are none."""
+    from rss_pipeline.collector.registry import load_registry
+
+    try:
+        specs = load_registry(settings.feeds_file, environ=environ)
+    except RegistryError as error:
+        found = f"{error.path}: {len(error.mistakes)} mistake(s); the feeds stay as they were"
+        return Check("feeds.yaml", "failure", found, "\n".join(error.mistakes)), None
+    secret = sum(not spec.access.is_open for spec in specs)
+    found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
+    return Check("feeds.yaml", "ok", found), specs
+
+
+def _database(settings: Settings, clock: Clock, checks: list[Check], stack: ExitStack) -> Database | None:
+    """The database where it can be asked and its schema is this code's."""
+    if settings.d1 is not None:
+        d1 = settings.d1
+        before = clock()
+        try:
+            answer = condition.ask_proxy(d1)
+        except RssPipelineError as error:
+            checks.append(
+                Check(
+                    "database",
+                    "failure",
+                    str(error),
+                    "Check D1_PROXY_URL and the network; D1_PROXY_TOKEN must be what `npx wrangler secret put"
+                    " D1_PROXY_TOKEN` was given in proxy-worker/.",
+                )
+            )
+            return None
+        checks.append(Check("database", "ok", f"{d1.url}: the proxy answers and accepts the token"))
+        checks.append(check_clock("database clock", answer.clock, before=before, after=clock()))
+        checks.append(check_d1_size(answer.size_bytes))
+    elif not settings.database_path.exists():
+        checks.append(
+            Check("database", "ok", f"{settings.database_path}: not there yet; the first poll makes it")
+        )
+        checks.append(check_disk(settings.home))
+        return None
+    try:
+        database = connect(settings)
+        stack.callback(database.close)
+        current = schema_version(database)
+    except RssPipelineError as error:
+        checks.append(Check("database", "failure", str(error), "See the message."))
+        return None
+    if settings.d1 is None:
+        checks.append(Check("database", "ok", f"{settings.database_path} can be read"))
+        checks.append(check_disk(settings.home))
+    checks.append(check_schema(current, embedded=settings.d1 is None))
+    return database if checks[-1].state == "ok" else None
+
+
+def check_schema(current: int, *, embedded: bool) -> Check:
+    """The database's schema beside this code's."""
+    newest = migrations()[-1].version
+    found = f"the database has schema {current}, this code {newest}"
+    if current > newest:
+        return Check("schema", "failure", found, "Update rss_pipeline: another machine runs newer code.")
+    if current < newest:
+        mend = "Run `rss-pipeline migrate`"
+        if embedded:
+            return Check("schema", "warning", found, f"{mend}; `up` and `poll` do so by themselves.")
+        return Check("schema", "failure", found, f"{mend}.")
+    return Check("schema", "ok", found)
+
+
+def check_d1_size(size: int | None) -> Check:
+    """Against the paid plan's limit, and the free plan's, for which of them holds nobody tells."""
+    name = "database size"
+    if size is None:
+        return Check(name, "warning", "the proxy did not say", "Look it up with `npx wrangler d1 info`.")
+    found = f"{size / 1e6:,.1f} MB"
+    if size >= FULL * D1_LIMIT_BYTES:
+        mend = "Remove feeds you no longer need (`rss-pipeline forget`), or move to several databases."
+        full = size >= 0.98 * D1_LIMIT_BYTES
+        return Check(name, "failure" if full else "warning", f"{found} of 10 GB, D1's limit", mend)
+    if FULL * D1_FREE_LIMIT_BYTES <= size <= D1_FREE_LIMIT_BYTES:
+        mend = "On the free plan, move to the paid one before writes fail; on the paid one all is well."
+        return Check(name, "warning", f"{found} of the 500 MB that D1's free plan has", mend)
+    return Check(name, "ok", f"{found} of 10 GB (500 MB on the free plan)")
+
+
+def check_disk(home: Path) -> Check:
+    """Room where the embedded stores grow."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    return judge_disk(there, shutil.disk_usage(there).free)
+
+
+def judge_disk(path: Path, free: int) -> Check:
+    found = f"{free / 1e9:,.1f} GB free on the disk of {path}"
+    mend = "Make room, or move RSS_PIPELINE_HOME to a larger disk."
+    if free < DISK_FAILURE_BYTES:
+        return Check("database size", "failure", found, mend)
+    if free < DISK_WARNING_BYTES:
+        return Check("database size", "warning", found, mend)
+    return Check("database size", "ok", found)
+
+
+def check_clock(name: str, theirs: datetime | None, *, before: datetime, after: datetime) -> Check:
+    """Our clock beside one in the cloud, which tells whole seconds."""
+    if theirs is None:
+        return Check(name, "ok", "not compared: the answer tells no time")
+    skew = max(theirs - after, before - theirs - timedelta(seconds=1), timedelta())
+    if skew <= SKEW_WARNING:
+        return Check(name, "ok", "agrees with this machine's")
+    found = f"this machine's clock is {skew.total_seconds():,.0f} s {'behind' if theirs > after else 'ahead'}"
+    mend = "Set the clock: `timedatectl set-ntp true`. Schedules and leases go by it, and S3 refuses 15 min."
+    return Check(name, "failure" if skew > SKEW_FAILURE else "warning", found, mend)
+
+
+def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectStore | None:
+    """The object store where it can be written."""
+    r2 = settings.r2
+    if r2 is None and not settings.home.exists():
+        there = next(path for path in settings.home.parents if path.exists())
+        checks.append(_check_writable("objects", there))
+        return None
+    try:
+        store = open_objects(settings)
+    except RssPipelineError as error:
+        checks.append(Check("objects", "failure", str(error), _mend_objects(r2)))
+        return None
+    if r2 is not None and isinstance(store, R2Store):
+        before = clock()
+        theirs = condition.objects_clock(store, r2.bucket)
+        checks.append(check_clock("objects clock", theirs, before=before, after=clock()))
+    where = settings.objects_path if r2 is None else f"{r2.endpoint_url}/{r2.bucket}"
+    try:
+        store.probe()
+        key = condition.read_one(store)
+    except RssPipelineError as error:
+        checks.append(Check("objects", "failure", str(error), _mend_objects(r2)))
+        return None
+    read = "nothing in it yet" if key is None else f"read {key}"
+    checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
+    if r2 is not None and isinstance(store, R2Store):
+        checks.append(check_lifecycle(condition.lifecycle(store, r2.bucket), r2.bucket))
+    return store
+
+
+def _mend_objects(r2: R2Settings | None) -> str:
+    if r2 is None:
+        return "Make RSS_PIPELINE_HOME a folder that this user may write, on a disk with room."
+    return (
+        "Check the four R2_ variables; the token needs `Object Read & Write` on this bucket"
+        " (Cloudflare dashboard, R2, Manage API tokens)."
+    )
+
+
+def check_lifecycle(rule: condition.Lifecycle, bucket: str) -> Check:
+    """Whether old backups go by themselves."""
+    if rule.days is not None:
+        return Check("lifecycle", "ok", f"backups/ expires after {rule.days} days")
+    if rule.unread is not None:
+        return Check(
+            "lifecycle",
+            "warning",
+            f"the bucket's rules could not be read ({rule.unread}); an object token may not",
+            f"Check it once with `npx wrangler r2 bucket lifecycle list {bucket}`: there should be one for"
+            " backups/ (30 days).",
+        )
+    return Check(
+        "lifecycle",
+        "warning",
+        "no rule for backups/: they are kept for ever",
+        f"`npx wrangler r2 bucket lifecycle add {bucket} backups backups/ --expire-days 30`",
+    )
+
+
+def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
+    found = condition.trouble(database, unreported_before=now - UNREPORTED_AFTER)
+    if specs is not None:
+        with_access = {spec.id for spec in specs if not spec.access.is_open}
+        listed = {spec.id for spec in specs}
+        yield _listing(
+            "secrets",
+            [id for id in found.need_access if id in listed and id not in with_access],
+            "{} were polled with headers or a password that feeds.yaml no longer names",
+            "every feed that needs headers or a password has them",
+            "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync takes them as open.",
+        )
+    yield _listing(
+        "failing feeds",
+        found.failing,
+        f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
+        f"none failed {PROMINENT_FAILURES} times in a row",
+        "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
+    )
+    yield _listing(
+        "feed warnings",
+        found.warned,
+        "{} have a warning",
+        "none",
+        "`rss-pipeline status FEED` shows it.",
+    )
+    yield _listing(
+        "unreported",
+        found.unreported,
+        "{} have a change older than an hour that Dagster was not told of",
+        "every change was reported",
+        "Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
+    )
+    yield _listing(
+        "dead leases",
+        found.held_by_the_dead,
+        "{} are claimed by a run that ended without giving them back",
+        "none",
+        "The next poll takes them when they are due; if this comes again, look for killed runs in the UI.",
+    )
+
+
+def _listing(name: str, ids: Sequence[str], wrong: str, right: str, mend: str) -> Check:
+    if not ids:
+        return Check(name, "ok", right)
+    return Check(name, "warning", wrong.format(f"{len(ids)} feeds ({_some(ids)})"), mend)
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"{', '.join(ids[:_NAMED])}{more}"
+
+
+def check_backups(loss: condition.BackupLoss) -> Check:
+    """What a restore would lose. A backup that is gone is a failure: the newest one never expires."""
+    looked = f"{loss.looked_at} of {loss.feeds} feeds with items looked at"
+    if not (loss.never or loss.gone):
+        return Check("restore", "ok", f"{looked}: each has its newest backup")
+    parts = [
+        *([f"{len(loss.gone)} lack their newest backup ({_some(loss.gone)})"] if loss.gone else []),
+        *([f"{len(loss.never)} have no backup at all ({_some(loss.never)})"] if loss.never else []),
+    ]
+    found = f"{looked}: {' and '.join(parts)}; a restore could lose {loss.items:,} items"
+    mend = (
+        "Their next new document is backed up again. Until then only the database holds them: keep a copy of"
+        " it (D1: Time Travel). Look for who deletes objects: a lifecycle rule that is too short?"
+    )
+    return Check("restore", "failure" if loss.gone else "warning", found, mend)
+
+
+def check_dagster_home(settings: Settings) -> Check:
+    """The folder of Dagster's history and configuration."""
+    home = settings.dagster_home
+    if not home.exists():
+        there = next(path for path in home.parents if path.exists())
+        check = _check_writable("dagster", there)
+        return check if check.state != "ok" else replace(check, found=f"{home}: not there yet; `up` makes it")
+    check = _check_writable("dagster", home)
+    if check.state == "ok" and not (home / "dagster.yaml").is_file():
+        mend = (
+            "Run `rss-pipeline up` or `poll`: they write ours. Without it Dagster keeps its history for ever."
+        )
+        return Check("dagster", "warning", f"{home} has no dagster.yaml", mend)
+    return check
+
+
+def _check_writable(name: str, folder: Path) -> Check:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Check(name, "ok", f"{folder} can be written")
+    except OSError as error:
+        mend = "Give this user the right to write there, or set RSS_PIPELINE_HOME to another folder."
+        return Check(name, "failure", f"{folder}: {error.strerror or error}", mend)
+
+
+def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
+    """A last guard: no message of ours or of a library shows a secret, whatever it quotes."""
+    names = ("D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID", "RSS_PROXY")
+    found, mend = check.found, check.mend
+    for secret in filter(None, (environ.get(name, "").strip() for name in names)):
+        found, mend = found.replace(secret, "***"), mend.replace(secret, "***")
+    return replace(check, found=found, mend=mend)
