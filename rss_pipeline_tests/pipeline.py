@@ -1,5 +1,7 @@
 """A whole pipeline in a folder of its own: settings, registry, stores, instance, and a clock one can turn.
 
+With `d1` and `r2` among the settings its state is in Cloudflare, and the folder holds the rest.
+
 Real parts throughout: the job runs in this process as `rss-pipeline poll` runs it, against loopback servers.
 """
 
@@ -18,11 +20,11 @@ from rss_pipeline.orchestration.here import Round, poll_here
 from rss_pipeline.orchestration.reporting import FEED_ITEMS
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Progress
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import D1Settings, R2Settings, Settings
 from rss_pipeline.storage import leases
-from rss_pipeline.storage.folder import FolderStore
+from rss_pipeline.storage.opening import connect, open_objects
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.sqlite import SqliteDatabase
+from rss_pipeline_tests.cloudflare import Cloudflare
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
 
@@ -52,9 +54,9 @@ class Pipeline:
             user_agent="rss_pipeline/test",
             **{"host_delay_seconds": 0.0, "parse_workers": 1, **settings},
         )
-        self.database = SqliteDatabase(self.settings.database_path)
+        self.database = connect(self.settings)
         migrate(self.database)
-        self.objects = FolderStore(self.settings.objects_path)
+        self.objects = open_objects(self.settings)
         self.feeds: list[dict[str, Any]] = []
 
     def register(self, url: str, id: str, **options: Any) -> str:
@@ -183,6 +185,19 @@ class Pipeline:
 
     def close(self) -> None:
         self.database.close()
+
+
+def on_cloudflare(cloudflare: Cloudflare) -> dict[str, Any]:
+    """The settings of a Pipeline that keeps its state there. Runs read the secrets from the environment."""
+    return {
+        "d1": D1Settings(url=cloudflare.url, token=cloudflare.token),
+        "r2": R2Settings(
+            endpoint_url=cloudflare.s3_endpoint,
+            bucket=cloudflare.bucket,
+            access_key_id=cloudflare.access_key,
+            secret_access_key=cloudflare.secret_key,
+        ),
+    }
 
 
 def rss(*guids: str, title: str = "A feed", image: str | None = None) -> bytes:

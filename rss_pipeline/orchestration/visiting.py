@@ -131,6 +131,10 @@ class Visiting:
 
     def claim(self, wanted: leases.Wanted, *, limit: int, suspects: bool = False) -> leases.Claim:
         """Claim feeds and keep the claim alive until `end_lease` or the end of the run."""
+        token = leases.new_token()
+        # Known before it is asked for: where only the answer gets lost, the run's end gives the claim back.
+        with self._lock:
+            self._tokens.add(token)
         claim = leases.claim(
             self.database,
             wanted,
@@ -138,10 +142,12 @@ class Visiting:
             lease_seconds=self.settings.lease_seconds,
             limit=limit,
             suspects=suspects,
+            token=token,
         )
-        if claim.feeds:
+        if not claim.feeds:
             with self._lock:
-                self._tokens.add(claim.token)
+                self._tokens.discard(token)
+        else:
             if self._renewal is None:
                 self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
                 self._renewal.start()

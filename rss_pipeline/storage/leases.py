@@ -68,6 +68,11 @@ class Claim:
     feeds: tuple[Feed, ...]
 
 
+def new_token() -> str:
+    """A lease's name."""
+    return secrets.token_hex(16)
+
+
 def claim(
     database: Database,
     wanted: Wanted,
@@ -76,6 +81,7 @@ def claim(
     lease_seconds: int,
     limit: int,
     suspects: bool = False,
+    token: str | None = None,
     lease_now: datetime | None = None,
 ) -> Claim:
     """Take feeds for one run, in one transaction.
@@ -83,9 +89,10 @@ def claim(
     Taken are feeds that are registered and enabled, held by no live lease, whose host is held by no live
     lease and asked for no pause, oldest due first, at most `limit`, and at most `PER_HOST` of a host unless
     they are named. With `suspects` those only whose last claim never ended in a close (or whose last
-    document crashed us), else those only where it did.
+    document crashed us), else those only where it did. `token` is the lease's, by default a new one: who
+    knows it can `end` a claim whose answer got lost.
     """
-    token = secrets.token_hex(16)
+    token = token or new_token()
     clock = None if lease_now is None else instant(lease_now)
     wanting, wanting_params = _wanting(wanted)
     per_host = limit if isinstance(wanted, Named) else PER_HOST

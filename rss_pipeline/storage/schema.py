@@ -97,7 +97,9 @@ def recorded_version(database: Database) -> int | None:
     """The newest migration by the ledger, in one query; None where there is none to ask."""
     try:
         rows = database.query("SELECT coalesce(max(version), 0) AS version FROM schema_migrations").rows
-    except DatabaseUnavailable:
+    except DatabaseUnavailable as error:
+        if "no such table" not in str(error):
+            raise
         return None
     return int(rows[0]["version"])
 
