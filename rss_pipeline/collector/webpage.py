@@ -27,18 +27,14 @@ def web_page_sentence(text: str, url: str | None) -> str:
     title = page.find("title")
     named = " ".join(title.get_text().split())[:80] if title else ""
     start = f'The server sent a web page ("{named}")' if named else "The server sent a web page"
-    feeds = _feed_links(page, url)
+    feeds = feed_links(page, url)
     if feeds:
         return f"{start}, not a feed. The page names these feeds, register one of them: {', '.join(feeds)}"
     return f"{start}, not a feed, and the page names no feed. Open its address in a browser to see why."
 
 
-def feed_links(page: str, url: str | None) -> list[str]:
+def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
     """The absolute URLs of the feeds a page offers by `<link rel="alternate">`, at most five."""
-    return _feed_links(BeautifulSoup(page[:_LOOKED_AT], "lxml", parse_only=_PARTS), url)
-
-
-def _feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
     base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
     bases = (absolute(base, (url,)), url)
     found: dict[str, None] = {}
