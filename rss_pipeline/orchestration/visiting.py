@@ -147,10 +147,9 @@ class Visiting:
         if not claim.feeds:
             with self._lock:
                 self._tokens.discard(token)
-        else:
-            if self._renewal is None:
-                self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
-                self._renewal.start()
+        elif self._renewal is None:
+            self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
+            self._renewal.start()
         return claim
 
     def end_leases(self, tokens: set[str]) -> None:
