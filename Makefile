@@ -47,7 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-soak: $(VENV)/.dev
+soak: worker
 	$(BIN)/pytest -m soak
 
 bench: $(VENV)/.bench
