@@ -10,11 +10,14 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
+from rss_pipeline.collector.models import FOREVER_DAYS
 from rss_pipeline.errors import SettingsError
 
 PARSE_TIMEOUT_SECONDS = 20.0
@@ -29,6 +32,13 @@ _VARIABLES = (
     "RSS_HOST_DELAY_SECONDS",
     "RSS_BATCH_SIZE",
     "RSS_PARSE_WORKERS",
+    "RSS_IMAGE_CONCURRENCY",
+    "RSS_IMAGES_PER_HOST",
+    "RSS_IMAGE_HOST_DELAY_SECONDS",
+    "RSS_KEEP_DAYS",
+    "RSS_BACKUP_DAYS",
+    "RSS_CLEAN_AT",
+    "RSS_TIMEZONE",
     "RSS_PROXY",
     "RSS_PORT",
 )
@@ -72,6 +82,18 @@ class Settings:
     """Feeds one poll claims at most."""
     parse_workers: int = 1
     parse_timeout_seconds: float = PARSE_TIMEOUT_SECONDS
+    image_concurrency: int = 16
+    """Images downloaded at once, over all hosts."""
+    images_per_host: int = 2
+    image_host_delay_seconds: float = 0.2
+    """Between two images of one host, on each connection to it."""
+    keep_days: int = 180
+    """Items are retired at this age, unless feeds.yaml says otherwise of their feed."""
+    backup_days: int = 30
+    """Backups are swept at this age, but for each feed's newest."""
+    clean_at: time = time(4, 0)
+    timezone: str = "UTC"
+    """Of `clean_at`: a name of the tz database."""
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
     port: int = 3000
@@ -114,6 +136,13 @@ class Settings:
             host_delay_seconds=reader.decimal("RSS_HOST_DELAY_SECONDS", 1.0, 0.0, 60.0),
             batch_size=reader.whole("RSS_BATCH_SIZE", 500, 1, 5_000),
             parse_workers=reader.whole("RSS_PARSE_WORKERS", _default_workers(), 1, 64),
+            image_concurrency=reader.whole("RSS_IMAGE_CONCURRENCY", 16, 1, 100),
+            images_per_host=reader.whole("RSS_IMAGES_PER_HOST", 2, 1, 10),
+            image_host_delay_seconds=reader.decimal("RSS_IMAGE_HOST_DELAY_SECONDS", 0.2, 0.0, 60.0),
+            keep_days=reader.whole("RSS_KEEP_DAYS", 180, 1, FOREVER_DAYS),
+            backup_days=reader.whole("RSS_BACKUP_DAYS", 30, 7, FOREVER_DAYS),
+            clean_at=reader.time("RSS_CLEAN_AT", time(4, 0)),
+            timezone=reader.timezone("RSS_TIMEZONE", "UTC"),
             proxy=reader.proxy("RSS_PROXY"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
             d1=reader.d1(),
@@ -147,6 +176,25 @@ class _Reader:
 
     def decimal(self, name: str, default: float, least: float, most: float) -> float:
         return self._number(name, default, float, f"a number from {least:g} to {most:g}", least, most)
+
+    def time(self, name: str, default: time) -> time:
+        text = self._text(name)
+        if text is None:
+            return default
+        match = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", text)
+        if match is None or int(match[1]) > 23 or int(match[2]) > 59:
+            self._wrong(name, text, f"write a time of day as 04:00; unset, it is {default:%H:%M}")
+            return default
+        return time(int(match[1]), int(match[2]))
+
+    def timezone(self, name: str, default: str) -> str:
+        text = self._text(name)
+        if text is None:
+            return default
+        if text not in available_timezones():
+            self._wrong(name, text, f"write a name like Europe/Berlin; unset, it is {default}")
+            return default
+        return text
 
     def user_agent(self, name: str) -> str:
         product = f"rss_pipeline/{version('rss_pipeline')}"

@@ -111,7 +111,7 @@ def test_the_example_file_lists_every_variable_with_its_default() -> None:
     assert settings(**listed).unknown == ()
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown
-    assert len(misspelt) == len(listed) == 10
+    assert len(misspelt) == len(listed) == 17
 
 
 D1 = {"D1_PROXY_URL": "https://proxy.example.workers.dev", "D1_PROXY_TOKEN": "hunter2-token"}
@@ -179,3 +179,13 @@ def test_secrets_show_in_no_repr() -> None:
     found = settings(**D1, **R2)
     for shown in (repr(found), str(found), repr(found.d1), repr(found.r2), f"{found}"):
         assert "hunter2" not in shown
+
+
+def test_the_hour_of_cleaning_is_a_time_of_a_zone(tmp_path: Path) -> None:
+    settings = Settings.from_environ({"RSS_CLEAN_AT": "3:30", "RSS_TIMEZONE": "Asia/Tokyo"}, cwd=tmp_path)
+    assert (settings.clean_at.hour, settings.clean_at.minute) == (3, 30)
+    assert settings.timezone == "Asia/Tokyo"
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_environ({"RSS_CLEAN_AT": "24:00", "RSS_TIMEZONE": "Tokio"}, cwd=tmp_path)
+    assert "write a time of day as 04:00" in str(caught.value)
+    assert "write a name like Europe/Berlin" in str(caught.value)

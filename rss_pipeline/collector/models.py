@@ -47,6 +47,10 @@ NETWORK_KINDS: frozenset[str] = frozenset({"timeout", "dns", "connect"})
 """Kinds that our own broken network would cause as well as the publisher's."""
 
 
+FOREVER_DAYS = 36_500
+"""What `keep: forever` means: a hundred years."""
+
+
 def utc_now() -> datetime:
     """The machine's clock, in UTC."""
     return datetime.now(UTC)
@@ -100,6 +104,8 @@ class FeedSpec:
     """None is `auto`."""
     key: ItemKey = "guid"
     images: bool = True
+    keep_days: int | None = None
+    """Age at which items are retired; None is the setting's."""
     enabled: bool = True
     allow_private: bool = False
     access: Access = field(default_factory=Access)

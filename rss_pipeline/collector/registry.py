@@ -121,7 +121,9 @@ def _registered(
 def _spec(entry: Entry, defaults: Mapping[str, Any]) -> FeedSpec:
     common = {name: getattr(entry, name) for name in Defaults.model_fields}
     common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
+    keep_days = common.pop("keep")
     return FeedSpec(
+        keep_days=keep_days,
         url=entry.url.url,
         id=entry.id or feed_id(entry.url.url, entry.url.host),
         host=entry.url.host,

@@ -12,7 +12,7 @@ from typing import Annotated, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from rss_pipeline.collector.models import ItemKey
+from rss_pipeline.collector.models import FOREVER_DAYS, ItemKey
 from rss_pipeline.collector.registry_file import Array, Scalar, Table
 from rss_pipeline.collector.registry_text import expand, shown
 from rss_pipeline.collector.registry_url import RegisteredUrl, read_url
@@ -130,6 +130,19 @@ def _interval(value: object, info: ValidationInfo) -> timedelta | None:
     return interval
 
 
+def _keep(value: object, info: ValidationInfo) -> int:
+    text = _text(value, info)
+    if text == "forever":
+        return FOREVER_DAYS
+    match = re.fullmatch(r"([0-9]{1,5})d", text)
+    if match is None or not 1 <= int(match[1]) <= FOREVER_DAYS:
+        raise _says(
+            f"{shown(_written(value))} is no age; write 90d for ninety days, from 1d to {FOREVER_DAYS}d,"
+            " or forever"
+        )
+    return int(match[1])
+
+
 def _key(value: object, info: ValidationInfo) -> str:
     text = _text(value, info)
     if text not in get_args(ItemKey):
@@ -185,6 +198,7 @@ def _distinct(headers: dict[str, str]) -> dict[str, str]:
 
 _Interval = Annotated[timedelta | None, BeforeValidator(_interval)]
 _Key = Annotated[ItemKey, BeforeValidator(_key)]
+_Keep = Annotated[int | None, BeforeValidator(_keep)]
 _Flag = Annotated[bool, BeforeValidator(_flag)]
 _HeaderName = Annotated[str, BeforeValidator(_header_name)]
 _HeaderValue = Annotated[str, BeforeValidator(_header_value)]
@@ -202,6 +216,7 @@ class Defaults(BaseModel):
     interval: _Interval = None
     key: _Key = "guid"
     images: _Flag = True
+    keep: _Keep = None
 
 
 class Entry(BaseModel):
@@ -215,6 +230,7 @@ class Entry(BaseModel):
     interval: _Interval = None
     key: _Key = "guid"
     images: _Flag = True
+    keep: _Keep = None
     enabled: _Flag = True
     allow_private: _Flag = False
     headers: _Headers = {}

@@ -18,8 +18,8 @@ _MANY = 10
 """Registries of more feeds than this are protected against losing more than half at once."""
 
 _REGISTRY_COLUMNS = (
-    "id, url, host, registered, enabled, registered_title, interval, item_key, images, allow_private,"
-    " needs_access"
+    "id, url, host, registered, enabled, registered_title, interval, item_key, images, keep_days,"
+    " allow_private, needs_access"
 )
 
 
@@ -103,7 +103,8 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     url = excluded.url, host = excluded.host, registered = 1, enabled = excluded.enabled,
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
-    allow_private = excluded.allow_private, needs_access = excluded.needs_access,
+    keep_days = excluded.keep_days, allow_private = excluded.allow_private,
+    needs_access = excluded.needs_access,
     fetch_url = CASE WHEN url = excluded.url THEN fetch_url END,
     images_pending = CASE WHEN images < excluded.images THEN 1 ELSE images_pending END,
     next_fetch_at = CASE
@@ -126,6 +127,7 @@ def _wanted_row(spec: FeedSpec) -> Row:
         "interval": seconds(spec.interval),
         "item_key": spec.key,
         "images": int(spec.images),
+        "keep_days": spec.keep_days,
         "allow_private": int(spec.allow_private),
         "needs_access": int(not spec.access.is_open),
     }
@@ -228,14 +230,15 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
 
 
 def forget(database: Database, feed_id: str) -> dict[str, int]:
-    """Delete a feed with its items and image tasks; how many rows of each went. Objects stay."""
+    """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
+    of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
     results = database.batch(
         [
-            Statement(
-                "DELETE FROM image_tasks WHERE item_id IN (SELECT id FROM items WHERE feed_id = ?)", [feed_id]
-            ),
+            Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id]),
+            Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id]),
+            Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id]),
             Statement("DELETE FROM items WHERE feed_id = ?", [feed_id]),
             Statement("DELETE FROM feeds WHERE id = ?", [feed_id]),
         ]
     )
-    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results), strict=True))
+    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[2:]), strict=True))

@@ -449,7 +449,7 @@ feed: []
         "line 13: feeds[4]: is empty; write `- url: https://example.org/feed.xml`, or remove the line",
         'line 15: feeds[5].interval: "1m" is too often for a publisher; write 5m or more, or auto',
         "line 16: feeds[5].tags: unknown key; remove it "
-        "(known here: url, id, title, interval, key, images, enabled, allow_private, headers)",
+        "(known here: url, id, title, interval, key, images, keep, enabled, allow_private, headers)",
         'line 17: feeds[6].interval: "2d" is too long; '
         "every feed is visited at least once a day: write 24h or less",
         "line 18: feeds[7].url: is a list; write a single value",
@@ -599,3 +599,16 @@ def test_any_url_is_accepted_without_userinfo_or_refused_with_a_sentence(text: s
         assert all(mistake.startswith("line ") for mistake in found)
     else:
         assert "@" not in one(registry).url.removeprefix("https://").partition("/")[0].partition("?")[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "days"), [("90d", 90), ("1d", 1), ("forever", 36_500), ("0d", None), ("3 weeks", None)]
+)
+def test_keep_is_an_age_in_days_or_for_ever(tmp_path: Path, written: str, days: int | None) -> None:
+    path = tmp_path / "feeds.yaml"
+    path.write_text(f"feeds:\n  - url: https://example.org/feed\n    keep: {written}\n")
+    if days is None:
+        with pytest.raises(RegistryError, match="is no age; write 90d"):
+            load_registry(path, environ={})
+    else:
+        assert load_registry(path, environ={})[0].keep_days == days

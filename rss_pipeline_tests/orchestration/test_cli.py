@@ -414,7 +414,7 @@ def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: Pip
 
 
 def test_migrate_says_what_it_applied(invoke: Any, tmp_path: Path) -> None:
-    assert "0001_initial.sql" in invoke("migrate").stdout
+    assert "0001_initial.sql, 0002_images_retention_replay.sql" in invoke("migrate").stdout
     assert "already up to date" in invoke("migrate").stdout
     with sqlite3.connect(tmp_path / "rss.sqlite") as database:
         database.execute("INSERT INTO schema_migrations VALUES (9999, 'x', 'x')")

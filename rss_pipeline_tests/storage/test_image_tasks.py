@@ -59,6 +59,7 @@ def test_each_image_of_an_item_is_a_task(known: Database) -> None:
         "position": 0,
         "next_attempt_at": None,
         "lease_token": None,
+        "bytes": None,
     }
     assert (second["host"], second["position"]) == ("::1", 1)
 

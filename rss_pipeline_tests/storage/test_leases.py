@@ -441,7 +441,8 @@ def test_claim_summary_and_question_agree(
     database.batch([*emptied, *rows, *pauses])
     clock = leases_clock(database)
     database.query(
-        "INSERT INTO leases VALUES ('live', 'r', ?, '[]', ?), ('lapsed', 'r', ?, '[]', '[\"x\",\"y\"]')",
+        "INSERT INTO leases (token, run_id, expires_at, feeds, hosts)"
+        """ VALUES ('live', 'r', ?, '[]', ?), ('lapsed', 'r', ?, '[]', '["x","y"]')""",
         [instant(clock + HOUR), leases.compact(sorted(kept)), instant(clock - HOUR)],
     )
     expected = sorted(
