@@ -36,6 +36,7 @@ FailureKind = Literal[
     "truncated",
     "bad_compression",
     "not_a_feed",
+    "not_an_image",
     "parse_timeout",
     "crashed",
     "storage_rejected",
