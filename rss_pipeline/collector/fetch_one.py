@@ -3,15 +3,15 @@
 Not here: the round over many feeds (`fetch.py`), and whether a document is a feed (`parse.py`).
 """
 
-import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from rss_pipeline.collector.asking import Asking
 from rss_pipeline.collector.body import save_body
 from rss_pipeline.collector.headers import fresh_seconds, parse_retry_after
-from rss_pipeline.collector.hops import Hop, hop, redirected
+from rss_pipeline.collector.hops import REDIRECTS, Hop, Trail, hop
 from rss_pipeline.collector.http import Answer, Client, FetchPolicy, access_headers
 from rss_pipeline.collector.models import (
     Access,
@@ -25,13 +25,11 @@ from rss_pipeline.collector.models import (
     Response,
 )
 from rss_pipeline.collector.pacing import NotNow, Turns
-from rss_pipeline.collector.statuses import status_trouble
+from rss_pipeline.collector.statuses import FEED, FEED_WITH_ACCESS, status_trouble
 from rss_pipeline.collector.trouble import Trouble
 
 STUCK_AFTER = timedelta(days=30)
 """Nothing but 304 for so long, and one request goes without validators: stuck caches exist."""
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
     {"html", "not_a_feed", "parse_timeout", "crashed", "storage_rejected"}
@@ -60,12 +58,11 @@ class FeedVisit:
     policy: FetchPolicy
     spool: Path
     clock: Clock
-    _spent: float = field(default=0.0, init=False)
-    _begun: bool = field(default=False, init=False)
-    _answered: bool = field(default=False, init=False)
-    _status: int | None = field(default=None, init=False)
+    _asking: Asking = field(init=False)
     _with_access: bool = field(default=False, init=False)
-    _host: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._asking = Asking(client=self.client, turns=self.turns, policy=self.policy, clock=self.clock)
 
     async def run(self) -> NotModified | Document | Failure | GivenBack:
         """The outcome. Raises `InfrastructureError` only, where the spool cannot be written."""
@@ -74,37 +71,21 @@ class FeedVisit:
         except NotNow as refusal:
             return GivenBack(reason=str(refusal))
         except Trouble as trouble:
-            return Failure(
-                kind=trouble.kind,
-                message=trouble.message,
-                status=self._status if trouble.status is None else trouble.status,
-                retry_after=trouble.retry_after,
-                fetched_at=self.clock(),
-                fetch_ms=self._milliseconds(),
-                answered=self._answered,
-                host=self._host,
-                document_hash=trouble.document_hash,
-                body_bytes=trouble.body_bytes,
-            )
+            return self._asking.failure(trouble, trouble.advised)
 
     async def _follow(self) -> NotModified | Document:
         here = hop(self.feed.fetch_url or self.feed.url)
         registered = hop(self.feed.url).origin
         validators_url = here.url if self.feed.validators_url is None else self.feed.validators_url
         may_be_conditional = not self._is_stuck()
-        seen = {here.url}
+        trail = Trail(here, most=self.policy.max_redirects)
         while True:
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
             validators = self._validators() if may_be_conditional and here.url == validators_url else []
             match await self._ask(here, [*extra, *validators], conditional=bool(validators)):
                 case _Redirect(location):
-                    here = redirected(here, location)
-                    if here.url in seen:
-                        raise Trouble("redirect", f"{here.host} redirects in a circle.")
-                    if len(seen) > self.policy.max_redirects:
-                        raise Trouble("redirect", f"More than {self.policy.max_redirects} redirects.")
-                    seen.add(here.url)
+                    here = trail.follow(here, location)
                 case _AskAgain():
                     may_be_conditional = False
                 case outcome:
@@ -113,32 +94,15 @@ class FeedVisit:
     async def _ask(
         self, here: Hop, headers: list[tuple[bytes, bytes]], *, conditional: bool
     ) -> NotModified | Document | _Redirect | _AskAgain:
-        """One request in its turn, within what is left of the visit's time."""
-        async with self.turns.turn(here.host, begun=self._begun):
-            self._begun = True
-            self._answered, self._status = False, None
-            self._host = here.host
-            time = asyncio.get_running_loop().time
-            started = time()
-            try:
-                async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
-                    async with self.client.get(here, headers) as answer:
-                        self._answered, self._status = True, answer.status
-                        return await self._read(here, answer, started, conditional=conditional)
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                raise Trouble(
-                    "timeout", f"{here.host} gave no complete answer within {self.policy.deadline:g} s."
-                ) from None
-            finally:
-                self._spent += time() - started
+        """One request in its turn."""
+        async with self._asking.turn(here), self._asking.answer(here, headers) as answer:
+            return await self._read(here, answer, conditional=conditional)
 
     async def _read(
-        self, here: Hop, answer: Answer, started: float, *, conditional: bool
+        self, here: Hop, answer: Answer, *, conditional: bool
     ) -> NotModified | Document | _Redirect | _AskAgain:
         now = self.clock()
-        if answer.status in _REDIRECTS:
+        if answer.status in REDIRECTS:
             return _Redirect(answer.head.first("location"))
         if answer.status == 304 and conditional and self.feed.failed_hash is not None:
             # The last document we saw was unreadable; whether it still stands, only its bytes tell.
@@ -153,15 +117,14 @@ class FeedVisit:
             retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
             if answer.status == 429:
                 self.turns.hold(here.host, f"{here.host} answered 429 Too Many Requests in this round")
-            raise status_trouble(
-                answer.status, answer.head, retry_after=retry_after, with_access=self._with_access
-            )
+            wording = FEED_WITH_ACCESS if self._with_access else FEED
+            raise status_trouble(answer.status, answer.head, retry_after=retry_after, wording=wording)
         response = Response(
             status=answer.status,
             requested_url=hop(self.feed.fetch_url or self.feed.url).url,
             url=here.url,
             fetched_at=now,
-            fetch_ms=self._milliseconds(since=started),
+            fetch_ms=self._asking.milliseconds(),
             content_type=answer.head.first("content-type"),
             etag=answer.head.first("etag"),
             last_modified=answer.head.first("last-modified"),
@@ -170,9 +133,9 @@ class FeedVisit:
         )
         if answer.status == 304:
             return NotModified(response=response)
-        return await self._receive(answer, response, started)
+        return await self._receive(answer, response)
 
-    async def _receive(self, answer: Answer, response: Response, started: float) -> NotModified | Document:
+    async def _receive(self, answer: Answer, response: Response) -> NotModified | Document:
         """The body of a 200: new, the stored one, or the one that could not be read last time."""
         path = self.spool / self.feed.id
         keep = False
@@ -184,7 +147,7 @@ class FeedVisit:
                 raise self._still_unreadable(body.content_hash, body.size)
             keep = True
             return Document(
-                response=replace(response, fetch_ms=self._milliseconds(since=started)),
+                response=replace(response, fetch_ms=self._asking.milliseconds()),
                 path=path,
                 body_bytes=body.size,
                 content_hash=body.content_hash,
@@ -214,8 +177,3 @@ class FeedVisit:
     def _is_stuck(self) -> bool:
         last = self.feed.last_body_at
         return last is not None and self.clock() - last >= STUCK_AFTER
-
-    def _milliseconds(self, *, since: float | None = None) -> int:
-        """Time spent on requests so far; waiting for a turn is not counted."""
-        running = 0.0 if since is None else asyncio.get_running_loop().time() - since
-        return round((self._spent + running) * 1000)

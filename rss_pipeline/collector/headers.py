@@ -13,8 +13,9 @@ DAY_SECONDS = 86_400
 _MAX_DELTA_SECONDS = 2**31
 """RFC 9111 1.2.2: what a larger number counts as; it also keeps within a column's 64 bits."""
 
-_IDENTITY = frozenset({"", "identity", "none", "utf-8", "utf8"})
-"""Not codings, but met in the wild where a charset was meant; browsers ignore them as well."""
+_IDENTITY = frozenset({"", "identity", "none", "utf-8", "utf8", "aws-chunked"})
+"""Not codings, but met in the wild where a charset was meant, or left over from an upload to S3; browsers
+ignore them as well."""
 
 
 class Head:

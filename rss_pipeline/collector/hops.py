@@ -35,6 +35,11 @@ class Hop:
     def origin(self) -> tuple[str, str, int]:
         return (self.scheme, self.host, self.port)
 
+    @property
+    def site(self) -> bytes:
+        """Scheme and authority, as a Referer names them."""
+        return self.scheme.encode() + b"://" + self.address.netloc
+
 
 def hop(url: str) -> Hop:
     """Take a URL apart. Raises `Trouble` of kind bad_url, whose text repeats no more than the host."""
@@ -42,7 +47,9 @@ def hop(url: str) -> Hop:
         r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#\\]*)((?:[/?][^#]*)?)(?:#.*)?)?", url, re.DOTALL
     )
     if match is None:
-        raise Trouble("bad_url", "This is no absolute URL; write http://... or https://... in feeds.yaml.")
+        raise Trouble(
+            "bad_url", "This is no absolute URL.", advice="Write http://... or https://... in feeds.yaml."
+        )
     scheme, authority, target = match[1].lower(), match[2] or "", match[3] or ""
     if scheme not in _PORTS:
         raise Trouble("bad_url", f"{scheme}: is not asked for; only http:// and https:// are.")
@@ -90,6 +97,27 @@ def redirected(here: Hop, location: str | None) -> Hop:
         if scheme in _PORTS:
             raise Trouble("redirect", f"{here.host} redirects to something that is no URL.") from None
         raise Trouble("bad_url", f"{here.host} redirects elsewhere: {trouble.message}") from None
+
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class Trail:
+    """The URLs that one visit was redirected along, from its first hop on."""
+
+    def __init__(self, start: Hop, *, most: int) -> None:
+        self._seen = {start.url}
+        self._most = most
+
+    def follow(self, here: Hop, location: str | None) -> Hop:
+        """The next hop. Raises `Trouble`, also for a circle and for more than `most` redirects."""
+        there = redirected(here, location)
+        if there.url in self._seen:
+            raise Trouble("redirect", f"{here.host} redirects in a circle.")
+        if len(self._seen) > self._most:
+            raise Trouble("redirect", f"More than {self._most} redirects.")
+        self._seen.add(there.url)
+        return there
 
 
 def _encoded(target: bytes) -> bytes:

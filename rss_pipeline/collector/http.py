@@ -1,31 +1,42 @@
-"""The polite client: one GET, its head, its body in pieces, on a connection of its own.
+"""The polite client: one GET, its head, its body in pieces, on a connection of its own or on a kept one.
 
-Not here: whose turn it is (`pacing.py`), what a status means and where a redirect leads (`fetch_one.py`).
+Not here: whose turn it is (`pacing.py`), what a status means and where a redirect leads (`statuses.py`,
+`hops.py`), how policies differ for images (`image_fetch.py`).
 It speaks to httpx's transport and not to its client, so there are no cookies, no netrc, no redirects
 followed unasked and no proxy from the environment.
 """
 
+import asyncio
 import base64
 import logging
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
 from rss_pipeline.collector.headers import Head, own_headers
 from rss_pipeline.collector.hops import Hop
 from rss_pipeline.collector.models import Access
-from rss_pipeline.collector.trouble import body_trouble, request_trouble
+from rss_pipeline.collector.trouble import Trouble, body_trouble, request_trouble
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, application/rdf+xml;q=0.8, "
     "application/xml;q=0.7, text/xml;q=0.7, */*;q=0.1"
 )
+MOST_KEPT = 100
+"""Origins with idle connections, at most: files are limited, usually to 1,024 a process."""
+KEPT_SECONDS = 5.0
+"""How long an idle connection is used again; many servers close theirs about then."""
+
+_DRAINED_BYTES = 16_384
+_DRAIN_SECONDS = 1.0
+
+_HUNG_UP = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +45,15 @@ class FetchPolicy:
 
     user_agent: str
     """Names the project and a contact."""
+    accept: str = ACCEPT
     concurrency: int = 5
-    """Hosts asked at once, one connection each."""
+    """Requests at once, to all hosts together."""
+    connections_per_host: int = 1
     host_delay: float = 1.0
-    """From the end of one request to a host to the start of the next."""
+    """From the end of one request to a host to the start of the next on that connection."""
+    keep_alive: bool = False
+    """Ask a host again on the same connection. Not for conditional requests: a 304 with a body, which some
+    servers send, spoils a kept connection for whoever comes next."""
     connect_timeout: float = 10.0
     deadline: float = 30.0
     """For all requests of one visit together; waiting for a host's turn does not count."""
@@ -74,6 +90,16 @@ class Answer:
                 raise body_trouble(self._host) from error
             yield piece
 
+    async def drain(self) -> None:
+        """Read a short body to its end, so that the connection can be used again. Raises nothing."""
+        length = self.head.first("content-length") or ""
+        if not length.isdecimal() or len(length) > 5 or int(length) > _DRAINED_BYTES:
+            return
+        with suppress(Trouble, TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                async for _ in self.chunks():
+                    pass
+
 
 class Client:
     """Asks one hop at a time. Made for one round, inside its event loop."""
@@ -85,12 +111,12 @@ class Client:
             if logger.level < logging.WARNING:
                 logger.setLevel(logging.WARNING)
         self._policy = policy
-        self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
+        self._trust: dict[str, ssl.SSLContext] = {}
+        self._lines: dict[object, _Line] = {}
         self._defaults = [
             (b"User-Agent", policy.user_agent.encode()),
-            (b"Accept", ACCEPT.encode()),
+            (b"Accept", policy.accept.encode()),
         ]
-        self._always = [(b"Accept-Encoding", b"gzip"), (b"Connection", b"close")]
         self._timeout = {"connect": policy.connect_timeout, "read": None, "write": None, "pool": None}
 
     async def __aenter__(self) -> Self:
@@ -99,43 +125,98 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for transport in self._transports.values():
-            await transport.aclose()
+        for line in self._lines.values():
+            await line.transport.aclose()
 
     @asynccontextmanager
-    async def get(self, hop: Hop, extra: list[tuple[bytes, bytes]]) -> AsyncIterator[Answer]:
-        """Ask `hop`; the connection is closed at the end of the block, read out or not.
+    async def get(
+        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool = False
+    ) -> AsyncIterator[Answer]:
+        """Ask `hop`; at the end of the block the connection is closed, read out or not.
 
-        Raises `Trouble` where no answer comes.
+        Where the policy keeps connections alive, one that was read out stays open if `stay` says so: for a
+        next request to the same origin that is known of. Raises `Trouble` where no answer comes.
         """
-        try:
-            response = await self._transport(hop.scheme).handle_async_request(self._request(hop, extra))
-        # As in `Answer.chunks`: h11, anyio and httpcore read what a stranger sends.
-        except Exception as error:
-            raise request_trouble(error, hop.host, connect_timeout=self._policy.connect_timeout) from error
+        stay = stay and self._policy.keep_alive
+        line, response = await self._send(hop, extra, stay=stay)
         try:
             yield Answer(response, hop.host)
         finally:
             # A connection that breaks while it is closed says nothing about what was read.
             with suppress(httpx.HTTPError, OSError):
                 await response.aclose()
+            await self._give_back(line, stay=stay)
 
-    def _request(self, hop: Hop, extra: list[tuple[bytes, bytes]]) -> httpx.Request:
+    async def _send(
+        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool
+    ) -> "tuple[_Line, httpx.Response]":
+        line = self._borrow(hop)
+        watch = _Watch()
+        try:
+            request = self._request(hop, extra, watch, stay=stay)
+            try:
+                return line, await line.transport.handle_async_request(request)
+            except _HUNG_UP:
+                if not self._policy.keep_alive or watch.connected:
+                    raise
+            # The server closed the kept connection while our request was on its way (RFC 9112 9.3.1).
+            await self._give_back(line, stay=False)
+            line = self._borrow(hop, anew=True)
+            return line, await line.transport.handle_async_request(request)
+        except BaseException as error:
+            await self._give_back(line, stay=False)
+            # As in `Answer.chunks`: h11, anyio and httpcore read what a stranger sends.
+            if isinstance(error, Exception):
+                raise request_trouble(
+                    error, hop.host, connect_timeout=self._policy.connect_timeout
+                ) from error
+            raise
+
+    def _request(
+        self, hop: Hop, extra: list[tuple[bytes, bytes]], watch: "_Watch", *, stay: bool
+    ) -> httpx.Request:
         given = {name.lower() for name, _ in extra}
-        defaults = [(name, value) for name, value in self._defaults if name.lower() not in given]
-        request = httpx.Request(
-            "GET",
-            hop.address,
-            headers=[*defaults, *self._always, *extra],
-            extensions={"timeout": self._timeout},
-        )
+        headers = [(name, value) for name, value in self._defaults if name.lower() not in given]
+        headers.append((b"Accept-Encoding", b"gzip"))
+        headers.append((b"Connection", b"keep-alive" if stay else b"close"))
+        extensions: dict[str, Any] = {"timeout": self._timeout}
+        if self._policy.keep_alive:
+            extensions["trace"] = watch
+        request = httpx.Request("GET", hop.address, headers=[*headers, *extra], extensions=extensions)
         request.url = _ExactURL(hop)
         return request
 
+    def _borrow(self, hop: Hop, *, anew: bool = False) -> "_Line":
+        """Kept connections are one origin's; those that close after each request may be anybody's."""
+        key = hop.origin if self._policy.keep_alive else hop.scheme
+        line = self._lines.pop(key, None)
+        if line is None or anew:
+            line = _Line(key, self._transport(hop.scheme))
+        # Behind the others: the first ones are those that have been idle longest.
+        self._lines[key] = line
+        line.users += 1
+        return line
+
+    async def _give_back(self, line: "_Line", *, stay: bool) -> None:
+        line.users -= 1
+        if not self._policy.keep_alive:
+            return
+        if not line.users and (not stay or self._lines.get(line.key) is not line):
+            await self._close(line)
+        if len(self._lines) > MOST_KEPT and (
+            idle := [line for line in self._lines.values() if not line.users]
+        ):
+            await self._close(idle[0])
+
+    async def _close(self, line: "_Line") -> None:
+        if self._lines.get(line.key) is line:
+            del self._lines[line.key]
+        await line.transport.aclose()
+
     def _transport(self, scheme: str) -> httpx.AsyncHTTPTransport:
-        """The one place where connections are made. Built when first needed: reading the authorities
-        costs some 20 ms, and a round of http feeds needs none."""
-        if scheme not in self._transports:
+        """The one place where connections are made. The authorities are read when first needed: it costs
+        some 20 ms, and a round of http feeds needs none."""
+        if scheme not in self._trust:
             if scheme == "https":
                 trust = httpx.create_ssl_context(trust_env=False)
                 if self._policy.ca_file is not None:
@@ -143,14 +224,36 @@ class Client:
             else:
                 # Trusts nobody, and is cheap: httpx wants a context even where no TLS will be spoken.
                 trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            self._transports[scheme] = httpx.AsyncHTTPTransport(
-                verify=trust,
-                trust_env=False,
-                # A 304 with a body spoils a kept connection for whoever comes next.
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
-                proxy=self._policy.proxy,
-            )
-        return self._transports[scheme]
+            self._trust[scheme] = trust
+        kept = self._policy.connections_per_host if self._policy.keep_alive else 0
+        return httpx.AsyncHTTPTransport(
+            verify=self._trust[scheme],
+            trust_env=False,
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=kept, keepalive_expiry=KEPT_SECONDS
+            ),
+            proxy=self._policy.proxy,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """A transport, and how many requests run over it."""
+
+    key: object
+    transport: httpx.AsyncHTTPTransport
+    users: int = 0
+
+
+class _Watch:
+    """Sees whether a request was given a new connection."""
+
+    def __init__(self) -> None:
+        self.connected = False
+
+    async def __call__(self, event: str, _: Mapping[str, object]) -> None:
+        if event == "connection.connect_tcp.started":
+            self.connected = True
 
 
 class _ExactURL(httpx.URL):

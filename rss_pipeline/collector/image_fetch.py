@@ -3,13 +3,22 @@
 Not here: what happens to one image (`image_fetch_one.py`), and where images are kept.
 """
 
+import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rss_pipeline.collector.http import FetchPolicy
-from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, Keep, T
+from rss_pipeline.collector.asking import Asking
+from rss_pipeline.collector.hops import hop
+from rss_pipeline.collector.http import Client, FetchPolicy
+from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, ImageVisit, Keep, T
 from rss_pipeline.collector.models import Clock, utc_now
-from rss_pipeline.collector.pacing import Pace
+from rss_pipeline.collector.pacing import Pace, Turns
+from rss_pipeline.collector.round import Tell, run_round
+from rss_pipeline.collector.trouble import Trouble
+
+ACCEPT_IMAGES = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
 
 
 def fetch_images(
@@ -34,7 +43,47 @@ def fetch_images(
     without an outcome are as if never asked. Whatever is raised in the caller's thread while it waits
     ends all requests and goes on up, after the images being kept have been.
     """
-    raise NotImplementedError
+    outcomes: dict[int, ImageOutcome[T]] = {}
+    queues = _by_host(requests)
+
+    async def ask(tell: Tell[tuple[int, ImageOutcome[T]]]) -> None:
+        turns = Turns(
+            pace or Pace(),
+            host_delay=policy.host_delay,
+            concurrency=policy.concurrency,
+            round_seconds=policy.round_seconds,
+            lanes=policy.connections_per_host,
+        )
+
+        async def serve(queue: deque[int], client: Client) -> None:
+            # One image after the other: those that wait cost no more than their number.
+            while queue:
+                index = queue.popleft()
+                visit = ImageVisit(
+                    request=requests[index],
+                    asking=Asking(client=client, turns=turns, policy=policy, clock=clock),
+                    spool=spool,
+                    keep=keep,
+                    keepers=keepers,
+                    is_last=lambda host: not (queues.get(host) or turns.is_awaited(host)),
+                )
+                tell((index, await visit.run()))
+
+        async with Client(policy) as client, asyncio.TaskGroup() as group:
+            for queue in queues.values():
+                for _ in range(min(len(queue), policy.connections_per_host)):
+                    group.create_task(serve(queue, client))
+
+    def told(done: tuple[int, ImageOutcome[T]]) -> None:
+        index, outcome = done
+        outcomes[index] = outcome
+        if on_done is not None:
+            on_done(requests[index], outcome)
+
+    # Leaving the block waits for images that are being kept, also where the round was broken off.
+    with ThreadPoolExecutor(policy.concurrency, thread_name_prefix="fetch-keep") as keepers:
+        run_round(ask, told)
+    return [outcomes[index] for index in range(len(requests))]
 
 
 def image_policy(
@@ -47,4 +96,28 @@ def image_policy(
     proxy: str | None = None,
 ) -> FetchPolicy:
     """How images are asked for: on kept connections, at most 15 MB and 20 s each."""
-    raise NotImplementedError
+    return FetchPolicy(
+        user_agent=user_agent,
+        accept=ACCEPT_IMAGES,
+        concurrency=concurrency,
+        connections_per_host=connections_per_host,
+        host_delay=host_delay,
+        keep_alive=True,
+        deadline=20.0,
+        round_seconds=round_seconds,
+        max_wire_bytes=15_000_000,
+        max_body_bytes=15_000_000,
+        proxy=proxy,
+    )
+
+
+def _by_host(requests: Sequence[ImageRequest]) -> dict[str, deque[int]]:
+    """Indexes of the requests, by the host that is asked first; "" for URLs without one."""
+    queues: dict[str, deque[int]] = {}
+    for index, request in enumerate(requests):
+        try:
+            host = hop(request.url).host
+        except Trouble:
+            host = ""
+        queues.setdefault(host, deque()).append(index)
+    return queues

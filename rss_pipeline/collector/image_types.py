@@ -1,8 +1,9 @@
 """Which kind of image bytes are, by the bytes alone: what a server calls them is often wrong.
 
-No I/O. What is sent on to a reader's browser as an image has been told by these rules and no others.
+No I/O. What is no image gets words for a person, so that a failure says what came instead.
 """
 
+import re
 from dataclasses import dataclass
 
 
@@ -20,11 +21,175 @@ GIF = ImageType("gif", "image/gif")
 WEBP = ImageType("webp", "image/webp")
 AVIF = ImageType("avif", "image/avif")
 HEIC = ImageType("heic", "image/heic")
+HEIF = ImageType("heic", "image/heif")
 BMP = ImageType("bmp", "image/bmp")
 ICO = ImageType("ico", "image/x-icon")
 SVG = ImageType("svg", "image/svg+xml")
 
+HEAD_BYTES = 512
+"""Enough of an image's beginning for every kind but SVG."""
+PROLOG_BYTES = 65_536
+"""How far `<svg` is looked for: editors put licences and entity tables before it."""
+
+_AVIF_BRANDS = frozenset({b"avif", b"avis"})
+_HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"})
+_HEIF_BRANDS = frozenset({b"mif1", b"msf1", b"miaf"})
+
+_BMP_HEADERS = frozenset({12, 16, 40, 52, 56, 64, 108, 124})
+"""BITMAPCOREHEADER to BITMAPV5HEADER; "BM" alone begins many a text."""
+
+_UTF_16 = (
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_DOCTYPE_SVG = re.compile(r"<!DOCTYPE\s+(?:[\w.-]+:)?svg(?=[\s>\[])")
+_ROOT_SVG = re.compile(r"<(?:[\w.-]+:)?svg(?=[\s/>])")
+_UNFINISHED = re.compile(r"(?:<(?:!-?|!D[A-Z]{0,6}|!DOCTYPE(?:\s+[\w.:-]{0,40})?|[\w.:-]{0,40}))?")
+_BLANKS = re.compile(r"\s+")
+
 
 def image_type(head: bytes) -> ImageType | None:
-    """The kind of image whose first bytes these are, or None."""
-    raise NotImplementedError
+    """The kind of image whose first bytes these are, or None.
+
+    `HEAD_BYTES` decide, but for SVG: see `may_become_an_image`.
+    """
+    if head.startswith(b"\xff\xd8\xff"):
+        return JPEG
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return PNG
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return GIF
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return WEBP
+    if head[4:8] == b"ftyp":
+        return _heif(head)
+    if _is_bmp(head):
+        return BMP
+    if _is_ico(head):
+        return ICO
+    return SVG if _is_svg(head) else None
+
+
+def may_become_an_image(head: bytes) -> bool:
+    """Whether `head`, which shows no image yet, ends within what XML allows before an `<svg`."""
+    return len(head) < PROLOG_BYTES and _is_svg(head) is None
+
+
+def not_an_image(host: str, head: bytes) -> str:
+    """The sentence for a 200 whose body is no image."""
+    return f"{host} answered 200 with {_what_came(head)} where an image should be."
+
+
+def _heif(head: bytes) -> ImageType | None:
+    """ISO/IEC 23008-12 10.2 and the AVIF specification 6: a major brand, or one among the compatible."""
+    size = int.from_bytes(head[:4], "big")
+    major, compatible = head[8:12], {head[at : at + 4] for at in range(16, min(size, len(head)), 4)}
+    if major in _AVIF_BRANDS:
+        return AVIF
+    if major in _HEIC_BRANDS:
+        return HEIC
+    if major not in _HEIF_BRANDS:
+        return None
+    if compatible & _AVIF_BRANDS:
+        return AVIF
+    return HEIC if compatible & _HEIC_BRANDS else HEIF
+
+
+def _is_bmp(head: bytes) -> bool:
+    if not head.startswith(b"BM") or len(head) < 26:
+        return False
+    pixels_at, header = int.from_bytes(head[10:14], "little"), int.from_bytes(head[14:18], "little")
+    return header in _BMP_HEADERS and pixels_at >= 14 + header
+
+
+def _is_ico(head: bytes) -> bool:
+    """A directory of at least one image that begins behind the directory. 2 instead of 1 is a cursor."""
+    if not head.startswith(b"\0\0\1\0") or len(head) < 22:
+        return False
+    count = int.from_bytes(head[4:6], "little")
+    size, offset = int.from_bytes(head[14:18], "little"), int.from_bytes(head[18:22], "little")
+    return count > 0 and size > 0 and offset >= 6 + 16 * count
+
+
+def _is_svg(head: bytes) -> bool | None:
+    """Whether the root is `<svg`; None where `head` ends before that can be told."""
+    text = _text(head)
+    at = 0
+    while True:
+        blanks = _BLANKS.match(text, at)
+        at = at if blanks is None else blanks.end()
+        if text.startswith("<?", at):
+            end = text.find("?>", at) + 2
+        elif text.startswith("<!--", at):
+            end = text.find("-->", at + 4) + 3
+        elif _DOCTYPE_SVG.match(text, at):
+            end = _end_of_doctype(text, at)
+        elif _ROOT_SVG.match(text, at):
+            return True
+        else:
+            return None if _UNFINISHED.fullmatch(text, at) else False
+        # `find` gave -1: what begins here does not end in what we have.
+        if end < at + 3:
+            return None
+        at = end
+
+
+def _end_of_doctype(text: str, at: int) -> int:
+    """Behind the `>` of a DOCTYPE, with its internal subset if it has one (Illustrator's holds entities);
+    0 where it does not end."""
+    subset, end = text.find("[", at), text.find(">", at)
+    if subset < 0 or -1 < end < subset:
+        return end + 1
+    closed = re.compile(r"\]\s*>").search(text, subset)
+    return closed.end() if closed else 0
+
+
+def _text(head: bytes) -> str:
+    """A beginning as text, whatever its charset: markup is ASCII in all that are met."""
+    head = head[:PROLOG_BYTES].removeprefix(b"\xef\xbb\xbf")
+    for start, codec in _UTF_16:
+        if head.startswith(start):
+            return head.decode(codec, "ignore").removeprefix("\ufeff")
+    return head.decode("latin-1")
+
+
+_SIGNATURES = (
+    (b"%PDF-", "a PDF"),
+    (b"\0\0\2\0", "a mouse cursor"),
+    (b"II*\0", "a TIFF, which browsers do not show,"),
+    (b"MM\0*", "a TIFF, which browsers do not show,"),
+    (b"8BPS", "a Photoshop file"),
+    (b"\0\0\0\x0cJXL \r\n\x87\n", "a JPEG XL, which few browsers show,"),
+    (b"\xff\x0a", "a JPEG XL, which few browsers show,"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"PK\x03\x04", "a zip file"),
+    (b"\x1aE\xdf\xa3", "a video"),
+    (b"RIFF", "a sound or a video"),
+    (b"ID3", "a sound"),
+)
+_WEB_PAGE = re.compile(
+    r"(?:<!--.*?-->|<\?.*?\?>|\s)*<(?:!doctype\s+html|(?:html|head|body|title|script|meta|div|h1|p|center)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _what_came(head: bytes) -> str:
+    for start, words in _SIGNATURES:
+        if head.startswith(start):
+            return words
+    if head[4:8] == b"ftyp":
+        return "a video"
+    text = _text(head).lstrip()
+    if not text:
+        return "nothing"
+    if _WEB_PAGE.match(text):
+        return "a web page"
+    if text.startswith("<"):
+        return "XML that is no SVG"
+    if re.match(r'\{\s*["}]|\[\s*[\[{"\]0-9]', text):
+        return "JSON"
+    if not re.search(r"[\x00-\x08\x0e-\x1a\x7f]", text[:HEAD_BYTES]):
+        return "plain text"
+    return "bytes of no kind that is known here"

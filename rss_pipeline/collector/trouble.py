@@ -1,4 +1,4 @@
-"""A feed's trouble on its way up inside a visit, and the network's exceptions read as such trouble.
+"""A publisher's trouble on its way up inside a visit, and the network's exceptions read as such trouble.
 
 Not the value that leaves the collector (`models.Failure`), and not our own infrastructure's errors.
 A sentence names hosts only: a path or a query may carry a secret.
@@ -15,13 +15,17 @@ from rss_pipeline.collector.models import FailureKind
 
 
 class Trouble(Exception):
-    """Ends a visit: the kind, the sentence, and what the failure should say beyond them."""
+    """Ends a visit: the kind, the sentence, and what the failure should say beyond them.
+
+    `advice` is a sentence more for whoever registered the URL; nobody registers an image's.
+    """
 
     def __init__(
         self,
         kind: FailureKind,
         message: str,
         *,
+        advice: str = "",
         status: int | None = None,
         retry_after: int | None = None,
         document_hash: str | None = None,
@@ -29,6 +33,7 @@ class Trouble(Exception):
     ) -> None:
         self.kind: FailureKind = kind
         self.message = message
+        self.advised = f"{message} {advice}" if advice else message
         self.status = status
         self.retry_after = retry_after
         self.document_hash = document_hash
@@ -44,15 +49,17 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
     """What kept a request to `host` from being answered, for any exception that asking raised."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return Trouble("tls", _certificate(cause, host))
+            return _certificate(cause, host)
         # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
             said = cause.reason.replace("_", " ").lower()
             return Trouble(
-                "tls", f"{host} and we cannot agree on TLS: {said}. Try http:// or ask the publisher."
+                "tls",
+                f"{host} and we cannot agree on TLS: {said}.",
+                advice="Try http:// or ask the publisher.",
             )
         if isinstance(cause, socket.gaierror):
-            return Trouble("dns", _name(cause, host))
+            return _name(cause, host)
     match error:
         case httpx.ConnectTimeout():
             return Trouble("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
@@ -62,8 +69,9 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
             # Its text quotes the header, and that may be a password.
             return Trouble(
                 "bad_url",
-                f"The request to {host} cannot be written: a header set for this feed in feeds.yaml "
-                "holds a line break or another character that HTTP does not allow.",
+                f"The request to {host} cannot be written in HTTP.",
+                advice="A header set for this feed in feeds.yaml holds a line break or another character "
+                "that HTTP does not allow.",
             )
         case httpx.RemoteProtocolError():
             return Trouble("connect", f"{host} closed the connection or did not answer in HTTP.")
@@ -80,12 +88,14 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
 def body_trouble(host: str) -> Trouble:
     """Whatever cut an answer's body short; the deadline is the visit's own."""
     return Trouble(
-        "truncated", f"{host} ended the connection before the document was complete; it is asked for again."
+        "truncated", f"{host} ended the connection before the answer was complete; it is asked for again."
     )
 
 
 def bad_host(host: str) -> Trouble:
-    return Trouble("bad_url", f"{host!r} is no host name that can be asked; check the URL in feeds.yaml.")
+    return Trouble(
+        "bad_url", f"{host!r} is no host name that can be asked.", advice="Check the URL in feeds.yaml."
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -112,10 +122,16 @@ def _system(error: Exception) -> str:
     return "the host closed it or cannot be reached"
 
 
-def _name(error: socket.gaierror, host: str) -> str:
+def _name(error: socket.gaierror, host: str) -> Trouble:
     if error.errno == socket.EAI_AGAIN:
-        return f"The name server gave no answer for {host}; if this lasts, check this machine's DNS."
-    return f"The name {host} does not resolve: check its spelling in feeds.yaml, or the site is gone."
+        return Trouble(
+            "dns", f"The name server gave no answer for {host}; if this lasts, check this machine's DNS."
+        )
+    return Trouble(
+        "dns",
+        f"The name {host} does not resolve: it is misspelt, or the site is gone.",
+        advice="Check its spelling in feeds.yaml.",
+    )
 
 
 # X509_V_ERR_* of OpenSSL's x509_vfy.h.
@@ -124,16 +140,18 @@ _WRONG_NAME = frozenset({62, 64})
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21, 27})
 
 
-def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+def _certificate(error: ssl.SSLCertVerificationError, host: str) -> Trouble:
+    advice = ""
     match error.verify_code:
         case code if code == _EXPIRED:
             why = "has expired; the publisher has to renew it"
         case code if code == _NOT_YET_VALID:
             why = "is not valid yet; check this machine's clock"
         case code if code in _WRONG_NAME:
-            why = "is for another name (wrong name); check the host in feeds.yaml"
+            why = "is for another name (wrong name)"
+            advice = "Check the host in feeds.yaml."
         case code if code in _UNKNOWN_AUTHORITY:
             why = "is signed by an unknown authority (self-signed, or its chain is incomplete)"
         case _:
             why = f"is not accepted: {error.verify_message}"
-    return f"The TLS certificate of {host} {why}."
+    return Trouble("tls", f"The TLS certificate of {host} {why}.", advice=advice)

@@ -223,7 +223,7 @@ class TestTime:
     def test_waiting_for_the_host_does_not_count(self, server: FeedServer, tmp_path: Path) -> None:
         url = server.route(HOST, "/feed", Answer(body=RSS))
         pace = InstantPace()
-        pace.ended[HOST] = pace.time
+        pace.ended[HOST, 0] = pace.time
         assert isinstance(fetch(feed(url), tmp_path, pace=pace, host_delay=60.0, deadline=5), Document)
         assert pace.slept == [60.0]
 

@@ -216,7 +216,7 @@ class TestTheRoundsEnd:
         target = server.route(B, "/feed", Answer(body=RSS))
         url = server.route(A, "/feed", Answer(status=302, headers={"Location": target}))
         pace = InstantPace()
-        pace.ended[B] = pace.time
+        pace.ended[B, 0] = pace.time
         outcomes = round_of([feed(url)], tmp_path, pace=pace, host_delay=60.0, round_seconds=50.0)
         assert [type(outcome) for outcome in outcomes] == [GivenBack]
 
