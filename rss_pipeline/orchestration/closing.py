@@ -15,6 +15,7 @@ from rss_pipeline.errors import StorageRejected
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Visit
 from rss_pipeline.storage.closings import Failed, Unchanged, close_failed, close_unchanged
+from rss_pipeline.storage.leases import release_hosts
 
 logger = logging.getLogger("rss_pipeline")
 
@@ -23,15 +24,21 @@ PROMINENT_FAILURES = 10
 Closing = TypeVar("Closing", Unchanged, Failed)
 
 
-def close(visiting: Visiting, visits: list[Visit]) -> list[Visit]:
+def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = ()) -> list[Visit]:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
-    A visit whose values the database refuses ends as `storage_rejected`, alone.
+    A visit whose values the database refuses ends as `storage_rejected`, alone. `release` are tokens of
+    claims whose requests are over: their hosts are free with the first statement written.
     """
     now = visiting.clock()
     open_ = [visit for visit in visits if visit.next is None and not visit.lost]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
-    closed, refused = _write(lambda some: close_unchanged(visiting.database, some, now=now), unchanged)
+    hosts = [release_hosts(release)] if release else []
+    if hosts and not unchanged:
+        visiting.database.batch(hosts)
+    closed, refused = _write(
+        lambda some: close_unchanged(visiting.database, some, now=now, others=hosts), unchanged
+    )
     open_ = [
         replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
         for visit in open_

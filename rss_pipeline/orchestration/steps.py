@@ -43,7 +43,10 @@ def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = N
         back = [v.feed.id for v in visits if v.token == token and isinstance(v.outcome, GivenBack)]
         if back:
             leases.give_back(visiting.database, token, back)
-    return close(visiting, visits)
+    if not any(isinstance(visit.outcome, Document) for visit in visits):
+        return close(visiting, visits)
+    # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
+    return close(visiting, visits, release=sorted({visit.token for visit in visits if visit.token}))
 
 
 def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = None) -> Visits:
@@ -61,9 +64,6 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
         pace=visiting.pace,
         on_done=lambda _feed, _outcome: visiting.progress.advance("fetch"),
     )
-    if any(isinstance(outcome, Document) for outcome in outcomes):
-        # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
-        leases.release_hosts(visiting.database, sorted({visit.token for visit in pending}))
     fetched = {
         visit.feed.id: replace(visit, outcome=outcome)
         for visit, outcome in zip(pending, outcomes, strict=True)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models import Failure, Feed, HostHold, NextVisit, NotModified, Response, instant
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import chunked
-from rss_pipeline.storage.rows import compact, seconds
+from rss_pipeline.storage.rows import compact, seconds, storable
 
 HEARTBEAT = timedelta(days=7)
 """Every living feed is reported at least this often, so that older run history may be purged."""
@@ -41,16 +41,21 @@ class Failed:
     next: NextVisit
 
 
-def close_unchanged(database: Database, visits: Sequence[Unchanged], *, now: datetime) -> set[str]:
-    """Close visits that brought nothing new; ids of those that were still ours to close."""
-    return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now)
+def close_unchanged(
+    database: Database, visits: Sequence[Unchanged], *, now: datetime, others: Sequence[Statement] = ()
+) -> set[str]:
+    """Close visits that brought nothing new; ids of those that were still ours to close.
+
+    `others` go into the same batch, and not at all where there are no visits.
+    """
+    return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now, others)
 
 
 def close_failed(
     database: Database, visits: Sequence[Failed], *, now: datetime, holds: Sequence[HostHold] = ()
 ) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
-    pauses = [compact([hold.host, instant(hold.until), _storable(hold.reason)]) for hold in holds]
+    pauses = [compact([hold.host, instant(hold.until), storable(hold.reason)]) for hold in holds]
     held = [Statement(_HOLD, [chunk]) for chunk in chunked(pauses)]
     return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now, held)
 
@@ -129,18 +134,13 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
 
 
-def _storable(text: str) -> str:
-    """A sentence may quote what a server sent; a failure that could not be recorded would end the run."""
-    return text.replace("\0", "").encode(errors="replace").decode()
-
-
 def _failed_row(visit: Failed) -> Row:
     failure = visit.outcome
     return {
         "id": visit.feed.id,
         "token": visit.token,
         "kind": failure.kind,
-        "message": _storable(failure.message[:2000]),
+        "message": storable(failure.message[:2000]),
         "answered": int(failure.answered),
         "failed_hash": failure.document_hash,
         "next": instant(visit.next.at),

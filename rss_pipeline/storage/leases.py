@@ -197,9 +197,9 @@ def renew(
     ).changes
 
 
-def release_hosts(database: Database, tokens: Sequence[str]) -> None:
+def release_hosts(tokens: Sequence[str]) -> Statement:
     """The claims' requests are over: others may ask these hosts while we parse and store."""
-    database.query(
+    return Statement(
         "UPDATE leases SET hosts = '[]' WHERE token IN (SELECT value FROM json_each(?)) AND hosts <> '[]'",
         [compact(list(tokens))],
     )

@@ -80,6 +80,11 @@ def compact(value: Any) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """A sentence may quote what a server sent; a failure that could not be recorded would end the run."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
 def seconds(value: timedelta | None) -> int | None:
     """Whole seconds of a duration."""
     return None if value is None else int(value.total_seconds())

@@ -5,7 +5,6 @@ Faults between us and them stand in test_cloudflare_faults.py, the stores' own c
 
 import json
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -373,20 +372,49 @@ def test_one_feed_s_bad_data_ends_its_own_visit_at_most_at_every_poll(
         assert [away.guids(f"neighbour-{number}") for number in range(3)] == [["n0"], ["n1"], ["n2"]]
 
 
-def test_a_poll_of_unchanged_feeds_costs_few_calls_and_rows(
-    away: Pipeline, cloudflare: Cloudflare, server: FeedServer
-) -> None:
+@pytest.fixture
+def counted(away: Pipeline, cloudflare: Cloudflare, server: FeedServer) -> Iterator[FaultProxy]:
+    """A proxy that counts what polls of a hundred feeds cost; all were polled once before."""
+    for number in range(100):
+        answer = Answer(body=rss(f"g{number}"), etag=f'"{number}"')
+        away.register(server.route(f"127.0.2.{number + 1}", "/feed", answer), f"feed-{number}")
+    away.set(fetch_concurrency=20)
+    away.poll()
     with FaultProxy(cloudflare.url) as proxy:
-        for number in range(40):
-            answer = Answer(body=rss(f"g{number}"), etag=f'"{number}"')
-            away.register(server.route(f"127.0.2.{number + 1}", "/feed", answer), f"feed-{number}")
-        away.set(fetch_concurrency=20)
-        away.poll()
+        proxy.keep_answers = True
         away.set(d1=D1Settings(url=proxy.url, token=cloudflare.token))
         away.clock.turn(hours=3)
-        proxy.keep_answers = True
-        rounds = away.poll()
-        assert len(ends(rounds, lambda visit: visit)) == 40
-        assert proxy.count("d1") <= 10
-        assert proxy.rows_written() <= 4 * 40 + 10
-    assert os.environ["D1_PROXY_TOKEN"] == cloudflare.token
+        yield proxy
+
+
+def cost(away: Pipeline, proxy: FaultProxy) -> tuple[int, int]:
+    """Proxy requests and rows written of a poll of all feeds."""
+    proxy.heal()
+    proxy.answers.clear()
+    rounds = away.poll(all_feeds=True)
+    assert len(ends(rounds, lambda visit: visit)) == 100
+    return proxy.count("d1"), proxy.rows_written()
+
+
+def test_a_poll_of_a_hundred_unchanged_feeds_costs_8_calls_and_4_rows_a_feed(
+    away: Pipeline, counted: FaultProxy
+) -> None:
+    calls, rows = cost(away, counted)
+    assert calls <= 8
+    assert rows <= 4 * 100
+
+
+def test_a_changed_feed_costs_at_most_2_calls_more_for_each_started_megabyte(
+    away: Pipeline, counted: FaultProxy, server: FeedServer
+) -> None:
+    listed = ["g0", *(f"known-{n}" for n in range(10))]
+    server.route("127.0.2.1", "/feed", Answer(body=rss(*listed), etag='"known"'))
+    away.poll(all_feeds=True)
+    for started, items in ((1, 10), (3, 250)):
+        listed += [f"{started}-{n}" for n in range(items)]
+        body = rss(*listed).replace(b"Text of", b"x" * 10_000)
+        assert (started - 1) * 1_000_000 < len(body) < started * 1_000_000
+        server.route("127.0.2.1", "/feed", Answer(body=body, etag=f'"{started}"'))
+        away.clock.turn(hours=3)
+        assert cost(away, counted)[0] <= 8 + 2 * started
+        assert away.guids("feed-0") == sorted(listed)

@@ -140,7 +140,7 @@ def test_two_runs_never_share_a_feed_nor_a_host(database: Database) -> None:
 def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database: Database) -> None:
     register(database, spec("a1", host="a"), spec("a2", host="a"))
     first = claim(database, limit=1)
-    leases.release_hosts(database, [first.token])
+    database.batch([leases.release_hosts([first.token])])
     assert ids(claim(database)) == ["a2"]
     assert feed_row(database, "a1")["lease_token"] == first.token
 

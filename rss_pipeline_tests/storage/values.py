@@ -65,7 +65,7 @@ def claim_one(database: Database, id: str = "a", *, now: datetime = NOW) -> tupl
     for suspects in (False, True):
         found = claim(database, leases.Named(ids=[id], now=now), limit=1, suspects=suspects)
         if found.feeds:
-            leases.release_hosts(database, [found.token])
+            database.batch([leases.release_hosts([found.token])])
             return found.feeds[0], found.token
     raise AssertionError(f"{id} cannot be claimed")
 
