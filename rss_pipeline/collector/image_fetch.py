@@ -92,10 +92,11 @@ def image_policy(
     concurrency: int = 16,
     connections_per_host: int = 2,
     host_delay: float = 0.2,
+    deadline: float = 20.0,
     round_seconds: float | None = 120.0,
     proxy: str | None = None,
 ) -> FetchPolicy:
-    """How images are asked for: on kept connections, at most 15 MB and 20 s each."""
+    """How images are asked for: on kept connections, at most 15 MB and `deadline` seconds each."""
     return FetchPolicy(
         user_agent=user_agent,
         accept=ACCEPT_IMAGES,
@@ -103,7 +104,7 @@ def image_policy(
         connections_per_host=connections_per_host,
         host_delay=host_delay,
         keep_alive=True,
-        deadline=20.0,
+        deadline=deadline,
         round_seconds=round_seconds,
         max_wire_bytes=15_000_000,
         max_body_bytes=15_000_000,

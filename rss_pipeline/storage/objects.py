@@ -115,6 +115,12 @@ def check_key(key: str) -> None:
         raise StorageRejected(f"object key {key!r}: no empty segment, `.`, `..` or control character")
 
 
+def disposition(content_type: str) -> str | None:
+    """`attachment` for what a browser would run as a page of the bucket's own site (SVG, XML, HTML), opened
+    by its address; an `<img>` shows an SVG all the same."""
+    return None if content_type.startswith("image/") and "svg" not in content_type else "attachment"
+
+
 def may_begin_a_key(prefix: str) -> bool:
     """Whether any key can begin so; a store need not be asked for the others."""
     try:

@@ -18,7 +18,13 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from botocore.handlers import add_expect_header
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object, may_begin_a_key
+from rss_pipeline.storage.objects import (
+    ObjectInfo,
+    check_key,
+    check_object,
+    disposition,
+    may_begin_a_key,
+)
 
 DELETED_AT_ONCE = 1000
 CONNECTIONS = 16
@@ -93,7 +99,9 @@ class R2Store:
         only_if_absent: bool = False,
     ) -> bool:
         check_object(key, content_type, metadata or {})
-        condition = {"IfNoneMatch": "*"} if only_if_absent else {}
+        extra = {"IfNoneMatch": "*"} if only_if_absent else {}
+        if (as_what := disposition(content_type)) is not None:
+            extra["ContentDisposition"] = as_what
         try:
             content = body.read_bytes() if isinstance(body, Path) else body
         except OSError as error:
@@ -105,7 +113,7 @@ class R2Store:
                 Body=content,
                 ContentType=content_type,
                 Metadata=dict(metadata or {}),
-                **condition,
+                **extra,
             )
         except _Answered as answer:
             if only_if_absent and answer.code in _EXISTS:

@@ -1,0 +1,74 @@
+"""The keys of archived images and what travels with them.
+
+Which image a task is for is image_tasks.py's; bytes are an ObjectStore's business.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+
+TASK_METADATA = "task-id"
+_DIGITS = (8, 16, 32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagePlace:
+    """What an image's key is made of: `images/{feed_id}/{item_guid_hash}/{position}.{extension}`."""
+
+    task_id: str
+    feed_id: str
+    guid: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage:
+    key: str
+    size: int
+
+
+def put_image(
+    store: ObjectStore, place: ImagePlace, body: bytes | Path, *, size: int, content_type: str, extension: str
+) -> StoredImage:
+    """Store an image; where it is already, it stays as it is.
+
+    The hash is of 8 hex digits of the guid's MD5. Another item of the feed may have the same ones: more
+    digits are taken then, so that no image is overwritten by another item's.
+
+    Raises:
+        StorageRejected: the store refuses it.
+        ObjectStoreUnavailable: the store is not there.
+    """
+    for digits in _DIGITS:
+        key = f"{_folder(place, digits)}/{place.position}.{extension}"
+        metadata = {TASK_METADATA: place.task_id}
+        if store.put(key, body, content_type=content_type, metadata=metadata, only_if_absent=True):
+            return StoredImage(key, size)
+        there = store.head(key)
+        if there is not None and there.metadata.get(TASK_METADATA) == place.task_id:
+            return StoredImage(key, there.size)
+    raise StorageRejected(f"images/{place.feed_id}: {place.position} of this item is another image's")
+
+
+def stored_image(store: ObjectStore, place: ImagePlace) -> StoredImage | None:
+    """This task's image where the store has it already, whatever its extension."""
+    for info in _candidates(store, place):
+        known = store.head(info.key)
+        if known is not None and known.metadata.get(TASK_METADATA) == place.task_id:
+            return StoredImage(known.key, known.size)
+    return None
+
+
+def _candidates(store: ObjectStore, place: ImagePlace) -> Iterator[ObjectInfo]:
+    for info in store.list(_folder(place, _DIGITS[0])):
+        if info.key.rpartition("/")[2].partition(".")[0] == str(place.position):
+            yield info
+
+
+def _folder(place: ImagePlace, digits: int) -> str:
+    digest = hashlib.md5(place.guid.encode(), usedforsecurity=False).hexdigest()
+    return f"images/{place.feed_id}/{digest[:digits]}"
