@@ -13,10 +13,11 @@ import dagster as dg
 from dotenv import load_dotenv
 
 from rss_pipeline.collector.models import Clock, utc_now
-from rss_pipeline.orchestration.assets import feed_items
-from rss_pipeline.orchestration.jobs import poll_feeds
+from rss_pipeline.orchestration.assets import feed_items, item_images
+from rss_pipeline.orchestration.jobs import download_images, poll_feeds
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
+from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.orchestration.syncing import Synced
 from rss_pipeline.orchestration.visiting import Progress
@@ -44,8 +45,9 @@ def build_definitions(
         VISITS_IO_MANAGER: dg.mem_io_manager,
     }
     return dg.Definitions(
-        assets=[feed_items],
-        jobs=[poll_feeds],
+        assets=[feed_items, item_images],
+        jobs=[poll_feeds, download_images],
+        schedules=build_schedules(settings, clock=clock),
         sensors=build_sensors(settings, clock=clock),
         resources={**resources, **(resource_overrides or {})},
         # One process a run: values between ops stay in memory, and a process start costs 3 s and more.

@@ -116,6 +116,22 @@ class Pipeline:
             )
         )
 
+    def download(self, *, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Run the job `download_images`; gives the metadata of its materialization.
+
+        Raises an AssertionError where the run fails; `try_download` does not.
+        """
+        result = self.try_download(resources=resources)
+        assert result.success, [event.event_specific_data for event in result.all_node_events][-1]
+        (event,) = result.asset_materializations_for_node("item_images")
+        return {name: value.value for name, value in event.metadata.items()}
+
+    def try_download(self, *, resources: Mapping[str, Any] | None = None) -> dg.ExecuteInProcessResult:
+        """`download`, for runs that may fail. Each call comes a second after the one before."""
+        self.clock.turn(seconds=1)
+        job = self.definitions(resources=resources).resolve_job_def("download_images")
+        return job.execute_in_process(instance=self.instance, raise_on_error=False)
+
     def materialize(self, *ids: str, raise_on_error: bool = False) -> dg.ExecuteInProcessResult:
         """The asset's door: a run over these keys, which must be neighbours in the order of keys."""
         job = self.definitions().resolve_implicit_global_asset_job_def()

@@ -1,6 +1,6 @@
-"""The asset `feed_items`: the person's door. One partition a feed; materialize one, backfill some.
+"""The assets: the person's doors. `feed_items` has a partition a feed; `item_images` is their images.
 
-The daemon's door is jobs.py, with the same ops.
+The daemon's doors are jobs.py, with the same ops.
 https://docs.dagster.io/guides/build/assets
 """
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops
+from rss_pipeline.orchestration import downloading, ops
+from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES, image_metadata
 from rss_pipeline.orchestration.partitions import feeds_partitions
 
 PARTITIONS_A_RUN = 100
@@ -31,3 +32,22 @@ def feed_items() -> Any:
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
     return ops.report(visits)
+
+
+@dg.asset(
+    key=ITEM_IMAGES,
+    deps=[feed_items],
+    group_name="feeds",
+    kinds={"image"},
+    description=(
+        "The images of the items, archived in the object store under `images/`. Materializing downloads"
+        " what is due now: new images, and those whose pause after a failed attempt is over."
+    ),
+)
+def item_images(
+    context: dg.AssetExecutionContext, visiting: ops.VisitingResource
+) -> dg.MaterializeResult[None]:
+    """Claim, download, put, record: in rounds, until nothing is due or a quarter of an hour is over."""
+    with visiting.step():
+        done = downloading.download_images(visiting)
+        return dg.MaterializeResult(metadata=image_metadata(visiting, context.instance, done))

@@ -1,14 +1,16 @@
-"""The job `poll_feeds`: the daemon's door. One run claims all that is due; one bad feed does not fail it.
+"""The jobs: the daemon's doors. One run claims all that is due; one bad feed or image does not fail it.
 
-The person's door is assets.py, with the same ops.
+The person's doors are assets.py, with the same ops.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
 import dagster as dg
 
 from rss_pipeline.orchestration import ops
+from rss_pipeline.orchestration.assets import item_images
 
 POLL_FEEDS = "poll_feeds"
+DOWNLOAD_IMAGES = "download_images"
 
 
 @dg.job(
@@ -24,3 +26,15 @@ def poll_feeds() -> None:
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
     ops.report(visits)
+
+
+download_images = dg.define_asset_job(
+    name=DOWNLOAD_IMAGES,
+    selection=[item_images],
+    description=(
+        "Downloads the images of stored items into the object store: new ones, started by the sensor"
+        " `download_images_when_waiting`, and those whose last attempt failed, started by the schedule"
+        " `retry_images`. Images that fail are in a table of the materialization; the run itself fails only"
+        " where a store, or our own network, does."
+    ),
+)

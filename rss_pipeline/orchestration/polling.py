@@ -3,7 +3,7 @@
 Which feeds the poll then visits is the claim's business.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,8 +19,8 @@ LONGEST_BACKOFF = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PollRun:
-    """A run of the poll job: its state and the UTC instants of its start and end, where it has them."""
+class JobRun:
+    """A run of a job: its state and the UTC instants of its start and end, where it has them."""
 
     run_id: str
     state: str
@@ -39,21 +39,12 @@ class Wait:
     reason: str
 
 
-def decide(due: DueSummary, runs: Sequence[PollRun], *, now: datetime) -> Start | Wait:
+def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:
     """Start a poll or wait. `runs` are the newest poll runs, newest first."""
     if due.due == 0:
         return Wait(reason="No feed is due.")
-    for run in runs:
-        if run.state == "waiting":
-            return Wait(reason=f"Run {run.run_id[:8]} is about to start.")
-        if run.state == "running" and _is_alive(run, due, now):
-            return Wait(reason=f"Run {run.run_id[:8]} is polling.")
-    failed, until = backoff(runs)
-    if until is not None and now < until:
-        return Wait(
-            reason=f"The last {failed} polls failed for want of a store or our network;"
-            f" the next one starts at {until:%H:%M:%S} UTC."
-        )
+    if (hindrance := hindered(runs, due.live_run_ids, now=now)) is not None:
+        return hindrance
     if due.never_fetched:
         return Start(reason=f"{due.never_fetched} feeds were never visited.")
     if due.due >= MANY_DUE:
@@ -66,14 +57,33 @@ def decide(due: DueSummary, runs: Sequence[PollRun], *, now: datetime) -> Start 
     )
 
 
-def _is_alive(run: PollRun, due: DueSummary, now: datetime) -> bool:
+def hindered(runs: Sequence[JobRun], live_run_ids: Collection[str], *, now: datetime) -> Wait | None:
+    """Why no run of a job may start now, if so: one is at it, or the last ones failed.
+
+    `live_run_ids` are the runs with a live lease.
+    """
+    for run in runs:
+        if run.state == "waiting":
+            return Wait(reason=f"Run {run.run_id[:8]} is about to start.")
+        if run.state == "running" and _is_alive(run, live_run_ids, now):
+            return Wait(reason=f"Run {run.run_id[:8]} is at it.")
+    failed, until = backoff(runs)
+    if until is not None and now < until:
+        return Wait(
+            reason=f"The last {failed} runs failed for want of a store or our network;"
+            f" the next one starts at {until:%H:%M:%S} UTC."
+        )
+    return None
+
+
+def _is_alive(run: JobRun, live_run_ids: Collection[str], now: datetime) -> bool:
     """A STARTED run proves nothing: its process may have died with its code server. Its lease does."""
     just_started = run.started_at is not None and now - run.started_at < STARTING_GRACE
-    return just_started or run.run_id in due.live_run_ids
+    return just_started or run.run_id in live_run_ids
 
 
-def backoff(runs: Sequence[PollRun]) -> tuple[int, datetime | None]:
-    """How many polls failed in a row up to now, and until when to wait: 1, 2, 4 ... 30 minutes."""
+def backoff(runs: Sequence[JobRun]) -> tuple[int, datetime | None]:
+    """How many runs failed in a row up to now, and until when to wait: 1, 2, 4 ... 30 minutes."""
     failed = []
     for run in runs:
         if run.state == "failed":

@@ -115,7 +115,7 @@ def visiting_resource(
     synced: Synced | None = None,
 ) -> dg.ResourceDefinition:
     """A run's `Visiting`, opened with the run and ended with it."""
-    pace = Pace()
+    pace, image_pace = Pace(), Pace()
 
     def open_visiting(context: dg.InitResourceContext) -> Iterator[Visiting]:
         with Visiting(
@@ -126,6 +126,7 @@ def visiting_resource(
             clock=clock,
             progress=progress,
             pace=pace,
+            image_pace=image_pace,
             synced=synced,
         ) as visiting:
             yield visiting

@@ -1,6 +1,6 @@
-"""The sensors: one starts polls, one syncs the registry. A tick only asks; the work is in the run.
+"""The sensors: they start polls and downloads of images, and sync the registry. A tick only asks.
 
-The decision is polling.py's, the sync syncing.py's.
+The decisions are polling.py's and image_starting.py's, the sync syncing.py's.
 https://docs.dagster.io/guides/automate/sensors
 """
 
@@ -10,16 +10,18 @@ import dagster as dg
 
 from rss_pipeline.collector.models import Clock
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.orchestration.jobs import POLL_FEEDS, poll_feeds
-from rss_pipeline.orchestration.polling import PollRun, Start, decide
+from rss_pipeline.orchestration.image_starting import decide_fresh
+from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
+from rss_pipeline.orchestration.polling import JobRun, Start, decide
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
+from rss_pipeline.storage.image_claims import images_due
 from rss_pipeline.storage.opening import open_database
 
 RUNS_LOOKED_AT = 8
-POLL_TAGS = {"dagster/priority": "-1"}
-"""Backfills a person starts carry no priority of ours, so polls stand behind them."""
+DAEMON_TAGS = {"dagster/priority": "-1"}
+"""Backfills a person starts carry no priority of ours, so the daemon's runs stand behind them."""
 
 RUN_STATES = {
     dg.DagsterRunStatus.QUEUED: "waiting",
@@ -34,7 +36,7 @@ RUN_STATES = {
 
 
 def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinition]:
-    """Both sensors, running by default."""
+    """All sensors, running by default."""
 
     @dg.sensor(
         name="poll_feeds_when_due",
@@ -50,10 +52,30 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
                 due = leases.due_summary(database, now)
         except RssPipelineError as error:
             return dg.SkipReason(f"The database cannot be asked: {error}")
-        decision = decide(due, recent_polls(context.instance), now=now)
+        decision = decide(due, recent_runs(context.instance, POLL_FEEDS), now=now)
         context.log.info(decision.reason)
         if isinstance(decision, Start):
-            return dg.RunRequest(tags=POLL_TAGS)
+            return dg.RunRequest(tags=DAEMON_TAGS)
+        return dg.SkipReason(decision.reason)
+
+    @dg.sensor(
+        name="download_images_when_waiting",
+        job=download_images,
+        minimum_interval_seconds=60,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Starts a download when images of new items have waited for 2 minutes, or 100 wait.",
+    )
+    def download_images_when_waiting(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        now = clock()
+        try:
+            with open_database(settings) as database:
+                due = images_due(database, now)
+        except RssPipelineError as error:
+            return dg.SkipReason(f"The database cannot be asked: {error}")
+        decision = decide_fresh(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
+        context.log.info(decision.reason)
+        if isinstance(decision, Start):
+            return dg.RunRequest(tags=DAEMON_TAGS)
         return dg.SkipReason(decision.reason)
 
     @dg.sensor(
@@ -71,14 +93,14 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             return dg.SkipReason(str(error))
         return dg.SkipReason(f"{synced}.")
 
-    return [poll_feeds_when_due, sync_registry_sensor]
+    return [poll_feeds_when_due, download_images_when_waiting, sync_registry_sensor]
 
 
-def recent_polls(instance: dg.DagsterInstance) -> list[PollRun]:
-    """The newest poll runs, newest first."""
-    records = instance.get_run_records(dg.RunsFilter(job_name=POLL_FEEDS), limit=RUNS_LOOKED_AT)
+def recent_runs(instance: dg.DagsterInstance, job_name: str) -> list[JobRun]:
+    """A job's newest runs, newest first."""
+    records = instance.get_run_records(dg.RunsFilter(job_name=job_name), limit=RUNS_LOOKED_AT)
     return [
-        PollRun(
+        JobRun(
             run_id=record.dagster_run.run_id,
             state=RUN_STATES[record.dagster_run.status],
             started_at=_instant(record.start_time),

@@ -22,6 +22,7 @@ from rss_pipeline.orchestration.workers import Workers
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.image_claims import ImageClaim, claim_images
 from rss_pipeline.storage.objects import ObjectStore
 
 logger = logging.getLogger("rss_pipeline")
@@ -65,6 +66,7 @@ class Visiting:
         clock: Clock,
         progress: Progress | None = None,
         pace: Pace | None = None,
+        image_pace: Pace | None = None,
         synced: Synced | None = None,
     ) -> None:
         self.settings = settings
@@ -74,6 +76,8 @@ class Visiting:
         self.clock = clock
         self.progress = progress or Silence()
         self.pace = pace or Pace()
+        self.image_pace = image_pace or Pace()
+        """Of its own: a site's images and its feed do not wait for each other."""
         self.synced = synced
         """The registry as this process synced it just before the run; None: the run does it."""
         self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
@@ -131,10 +135,7 @@ class Visiting:
 
     def claim(self, wanted: leases.Wanted, *, limit: int, suspects: bool = False) -> leases.Claim:
         """Claim feeds and keep the claim alive until `end_lease` or the end of the run."""
-        token = leases.new_token()
-        # Known before it is asked for: where only the answer gets lost, the run's end gives the claim back.
-        with self._lock:
-            self._tokens.add(token)
+        token = self._new_token()
         claim = leases.claim(
             self.database,
             wanted,
@@ -144,13 +145,37 @@ class Visiting:
             suspects=suspects,
             token=token,
         )
-        if not claim.feeds:
+        self._keep_alive(token, found=bool(claim.feeds))
+        return claim
+
+    def claim_images(self, *, limit: int) -> ImageClaim:
+        """Claim image tasks that are due, likewise."""
+        token = self._new_token()
+        claim = claim_images(
+            self.database,
+            now=self.clock(),
+            run_id=self.run_id,
+            lease_seconds=self.settings.lease_seconds,
+            limit=limit,
+            token=token,
+        )
+        self._keep_alive(token, found=bool(claim.tasks))
+        return claim
+
+    def _new_token(self) -> str:
+        """Known before it is asked for: where only the answer is lost, the run's end gives the claim back."""
+        token = leases.new_token()
+        with self._lock:
+            self._tokens.add(token)
+        return token
+
+    def _keep_alive(self, token: str, *, found: bool) -> None:
+        if not found:
             with self._lock:
                 self._tokens.discard(token)
         elif self._renewal is None:
             self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
             self._renewal.start()
-        return claim
 
     def end_leases(self, tokens: set[str]) -> None:
         """Every visit of these claims is closed or given back."""

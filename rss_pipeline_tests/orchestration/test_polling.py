@@ -9,8 +9,9 @@ import pytest
 from dagster._core.events import DagsterEvent, DagsterEventType
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.orchestration.polling import PollRun, Start, Wait, backoff, decide
-from rss_pipeline.orchestration.sensors import RUN_STATES, recent_polls
+from rss_pipeline.orchestration.jobs import POLL_FEEDS
+from rss_pipeline.orchestration.polling import JobRun, Start, Wait, backoff, decide
+from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.leases import DueSummary
 from rss_pipeline_tests.pipeline import NOON, Pipeline, rss
@@ -26,9 +27,9 @@ def due(count: int = 1, *, never: int = 0, minutes: float = 0, live: tuple[str, 
     return DueSummary(due=count, never_fetched=never, oldest_due_at=oldest, live_run_ids=live)
 
 
-def run(state: str, *, started: float | None = None, ended: float | None = None, id: str = "r") -> PollRun:
+def run(state: str, *, started: float | None = None, ended: float | None = None, id: str = "r") -> JobRun:
     """A run that started and ended so many minutes ago."""
-    return PollRun(
+    return JobRun(
         run_id=id * 12,
         state=state,
         started_at=None if started is None else ago(minutes=started),
@@ -38,7 +39,7 @@ def run(state: str, *, started: float | None = None, ended: float | None = None,
 
 LIVE = ("r" * 12,)
 
-DECISIONS: dict[str, tuple[DueSummary, list[PollRun], type, str]] = {
+DECISIONS: dict[str, tuple[DueSummary, list[JobRun], type, str]] = {
     "nothing is due": (due(0), [], Wait, "No feed is due."),
     "nothing is due, though runs failed": (due(0), [run("failed", ended=0)], Wait, "No feed is due."),
     "a feed is new": (due(1, never=1), [], Start, "1 feeds were never visited."),
@@ -47,8 +48,8 @@ DECISIONS: dict[str, tuple[DueSummary, list[PollRun], type, str]] = {
     "99 are due at once": (due(99), [], Wait, "99 feeds are due, none for 4 minutes yet"),
     "100 are due at once": (due(100), [], Start, "100 feeds or more are due."),
     "a run waits in the queue": (due(100), [run("waiting")], Wait, "Run rrrrrrrr is about to start."),
-    "a run has just started": (due(100), [run("running", started=2.9)], Wait, "Run rrrrrrrr is polling."),
-    "a run is at it": (due(100, live=LIVE), [run("running", started=50)], Wait, "Run rrrrrrrr is polling."),
+    "a run has just started": (due(100), [run("running", started=2.9)], Wait, "Run rrrrrrrr is at it."),
+    "a run is at it": (due(100, live=LIVE), [run("running", started=50)], Wait, "Run rrrrrrrr is at it."),
     "a run died with its lease": (due(100), [run("running", started=3)], Start, "100 feeds or more"),
     "another run's lease is not this run's": (
         due(100, live=("backfill",)),
@@ -60,20 +61,20 @@ DECISIONS: dict[str, tuple[DueSummary, list[PollRun], type, str]] = {
         due(100, live=LIVE),
         [run("running", started=5, id="x"), run("running", started=9)],
         Wait,
-        "Run rrrrrrrr is polling.",
+        "Run rrrrrrrr is at it.",
     ),
     "a poll failed, and a feed is new": (
         due(1, never=1),
         [run("failed", ended=0.5)],
         Wait,
-        "The last 1 polls failed for want of a store or our network; the next one starts at 12:00:30 UTC.",
+        "The last 1 runs failed for want of a store or our network; the next one starts at 12:00:30 UTC.",
     ),
     "a poll failed a minute ago": (due(1, never=1), [run("failed", ended=1)], Start, "never visited"),
     "two failed, the last a minute ago": (
         due(100),
         [run("failed", ended=1), run("failed", ended=5)],
         Wait,
-        "The last 2 polls failed",
+        "The last 2 runs failed",
     ),
     "one failed, was mended": (
         due(100),
@@ -86,7 +87,7 @@ DECISIONS: dict[str, tuple[DueSummary, list[PollRun], type, str]] = {
 
 @pytest.mark.parametrize(("feeds", "runs", "kind", "reason"), DECISIONS.values(), ids=DECISIONS)
 def test_a_poll_starts_when_it_is_worth_one_and_says_why_or_why_not(
-    feeds: DueSummary, runs: list[PollRun], kind: type, reason: str
+    feeds: DueSummary, runs: list[JobRun], kind: type, reason: str
 ) -> None:
     decision = decide(feeds, runs, now=NOON)
     assert type(decision) is kind
@@ -196,15 +197,15 @@ def test_the_sensor_backs_off_while_polls_fail_and_no_publisher_is_asked_meanwhi
     for minutes in (1, 2, 4, 8, 16, 30, 30):
         (round_,) = pipeline.try_poll(resources=full)
         assert round_.error is not None
-        ended = recent_polls(pipeline.instance)[0].ended_at
+        ended = recent_runs(pipeline.instance, POLL_FEEDS)[0].ended_at
         assert ended is not None
         pipeline.clock.now = ended + timedelta(minutes=minutes, seconds=-1)
-        assert "polls failed for want of a store or our network" in says(tick(pipeline))
+        assert "runs failed for want of a store or our network" in says(tick(pipeline))
         pipeline.clock.now = ended + timedelta(minutes=minutes, seconds=1)
         assert isinstance(tick(pipeline), dg.RunRequest)
     assert server.requests == []
     pipeline.poll()
-    assert backoff(recent_polls(pipeline.instance)) == (0, None)
+    assert backoff(recent_runs(pipeline.instance, POLL_FEEDS)) == (0, None)
     assert pipeline.guids(feed) == ["a"]
 
 
@@ -235,11 +236,11 @@ def test_a_started_run_is_in_flight_as_long_as_its_lease_lives(
     pipeline.sync()
     started = _report(pipeline, DagsterEventType.RUN_START)
     pipeline.clock.now = datetime.now(UTC) + timedelta(minutes=2)
-    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is polling.", "it may not have claimed yet"
+    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is at it.", "it may not have claimed yet"
     wanted = leases.Named(ids=[feed], now=pipeline.clock())
     leases.claim(pipeline.database, wanted, run_id=started.run_id, lease_seconds=180, limit=1)
     pipeline.clock.turn(minutes=20)
-    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is polling."
+    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is at it."
     pipeline.lapse_leases()
     assert isinstance(tick(pipeline), dg.RunRequest)
 
