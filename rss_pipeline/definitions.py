@@ -14,9 +14,11 @@ from dotenv import load_dotenv
 
 from rss_pipeline.collector.models import Clock, utc_now
 from rss_pipeline.orchestration.assets import feed_items
+from rss_pipeline.orchestration.clean_store import clean_store, cleaning_resource
 from rss_pipeline.orchestration.jobs import poll_feeds
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
+from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.orchestration.syncing import Synced
 from rss_pipeline.orchestration.visiting import Progress
@@ -41,11 +43,13 @@ def build_definitions(
         "database": database_resource(settings),
         "objects": object_resource(settings),
         "visiting": visiting_resource(settings, clock=clock, progress=progress, synced=synced),
+        "cleaning": cleaning_resource(settings, clock=clock),
         VISITS_IO_MANAGER: dg.mem_io_manager,
     }
     return dg.Definitions(
         assets=[feed_items],
-        jobs=[poll_feeds],
+        jobs=[poll_feeds, clean_store],
+        schedules=build_schedules(settings, clock=clock),
         sensors=build_sensors(settings, clock=clock),
         resources={**resources, **(resource_overrides or {})},
         # One process a run: values between ops stay in memory, and a process start costs 3 s and more.

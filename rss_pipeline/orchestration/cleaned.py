@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
 from typing import Protocol
 
@@ -84,6 +84,19 @@ class Cleaned:
     def is_unfinished(self) -> bool:
         """Something due is still there; the next clean takes it up."""
         return self.out_of_time or bool(self.items_waiting or self.refused)
+
+    def figures(self) -> dict[str, int | bool]:
+        """Its numbers, by name."""
+        return {
+            "dry_run": self.dry_run,
+            "unfinished": self.is_unfinished,
+            **{f"{name}_removed": number for name, number in asdict(self.total).items()},
+            "backups_renewed": self.backups_renewed,
+            "leftovers_removed": self.leftovers,
+            "items_waiting": self.items_waiting,
+            "items_left": self.items_left,
+            "keys_refused": self.refused,
+        }
 
     def of(self, feed_id: str) -> Removed:
         """The feed's line."""
