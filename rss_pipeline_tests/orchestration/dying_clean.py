@@ -1,8 +1,8 @@
 """A clean in a process that kills itself at a given place: `python -m ... PLACE`.
 
 It dies by SIGKILL before or after the objects of a slice are deleted (`objects`, `objects+`), when so many
-of their keys were handed over (`key 3`), before or after the rows are (`rows`, `rows+`), when the first backup
-is about to be put again (`renew`). Settings are the environment's, CLEAN_NOW the instant it is. Started by
+of their keys were handed over (`key 3`), before or after the rows are (`rows`, `rows+`), when the first
+backup is about to be put again (`renew`). Settings are the environment's, CLEAN_NOW the instant it is. Started by
 test_cleaning.py.
 """
 
