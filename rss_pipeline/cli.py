@@ -23,7 +23,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
 from rss_pipeline.storage.copying import SIDES, SideName, copy, open_side
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.opening import connect, open_database
+from rss_pipeline.storage.opening import connect, open_database, open_objects
 from rss_pipeline.storage.schema import migrate as apply_migrations
 
 if TYPE_CHECKING:
@@ -226,6 +226,35 @@ def forget(settings: Settings, feed: str, yes: bool) -> None:
             click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
         gone = forget_feed(database, instance, found["id"])
     click.echo(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+
+
+@main.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@as_json
+@click.pass_obj
+def clean(settings: Settings, dry_run: bool, as_json: bool) -> None:
+    """Remove items past their time with their images, and old backups; the daemon does so daily.
+
+    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS say when that is. Exit code 1 where something
+    could not be removed.
+    """
+    from rss_pipeline.orchestration.cleaning import clean as clean_stores
+
+    with open_database(settings) as database, console.Bars() as progress:
+        cleaned = clean_stores(
+            database,
+            open_objects(settings),
+            settings,
+            now=utc_now(),
+            dry_run=dry_run,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps(console.cleaned_as_json(cleaned), ensure_ascii=False))
+    else:
+        console.show_cleaned(cleaned)
+    if cleaned.refused:
+        sys.exit(1)
 
 
 @main.command()

@@ -8,7 +8,8 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,10 +25,13 @@ from rss_pipeline.storage.overview import Overview
 
 if TYPE_CHECKING:
     from rss_pipeline.doctor import Check
+    from rss_pipeline.orchestration.cleaned import Cleaned
     from rss_pipeline.orchestration.here import Round
 
 _DISK_SECONDS = 0.3
 _FAILURES_SHOWN = 40
+_FEEDS_SHOWN = 20
+_NUMBERS = frozenset({"items", "characters", "images", "backups"})
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -48,7 +52,8 @@ def complain(sentence: str) -> None:
 class Bars:
     """A bar a step on a terminal, nothing elsewhere.
 
-    Implements `orchestration.visiting.Progress` and `storage.copying.CopyProgress`.
+    Implements `orchestration.visiting.Progress`, `storage.copying.CopyProgress` and
+    `orchestration.cleaned.CleanProgress`.
     """
 
     def __init__(self) -> None:
@@ -277,10 +282,42 @@ def show_copied(copied: Copied) -> None:
     )
 
 
+def cleaned_as_json(cleaned: "Cleaned") -> dict[str, Any]:
+    """What a clean came to, for programs."""
+    by_feed = {id: asdict(removed) for id, removed in sorted(cleaned.by_feed.items())}
+    return {**cleaned.figures(), "by_feed": by_feed, "refusals": cleaned.refusals}
+
+
+def show_cleaned(cleaned: "Cleaned") -> None:
+    """What went, and what did not and why."""
+    console = _console()
+    total = cleaned.total
+    would = "would be " if cleaned.dry_run else ""
+    console.print(
+        f"{total.items:,} items {would}removed with {total.images:,} images"
+        f" ({total.image_bytes / 1e6:,.1f} MB); {total.backups:,} backups"
+        f" ({total.backup_bytes / 1e6:,.1f} MB); {cleaned.leftovers:,} leftovers of killed processes."
+        f" {cleaned.backups_renewed:,} backups {would}put again, for they are needed.",
+        soft_wrap=True,
+    )
+    table = _table("feed", "items", "images", "backups")
+    first = sorted(cleaned.by_feed.items(), key=lambda each: (-each[1].items, -each[1].backups, each[0]))
+    for id, removed in first[:_FEEDS_SHOWN]:
+        table.add_row(id, f"{removed.items:,}", f"{removed.images:,}", f"{removed.backups:,}")
+    if first:
+        console.print(table)
+    if len(first) > _FEEDS_SHOWN:
+        console.print(f"... and {len(first) - _FEEDS_SHOWN} more feeds; --json has them all")
+    if cleaned.items_waiting:
+        console.print(f"{cleaned.items_waiting:,} items wait: a run is downloading their images.")
+    if cleaned.refused:
+        complain(f"{cleaned.refused:,} objects could not be removed; their items stay for the next time:")
+    for key, reason in islice(cleaned.refusals.items(), _FAILURES_SHOWN):
+        complain(f"  {key}: {reason}")
+
+
 def _table(*columns: str) -> Table:
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(
-            column, overflow="fold", justify="right" if column in {"items", "characters"} else "left"
-        )
+        table.add_column(column, overflow="fold", justify="right" if column in _NUMBERS else "left")
     return table

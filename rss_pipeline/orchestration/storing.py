@@ -4,15 +4,18 @@ The statements are storage's; what is new and what is odd about it is decided he
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from rss_pipeline.collector.schedule import next_after_success
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Parsed, Stored, Visit
 from rss_pipeline.orchestration.workers import read_chunks
-from rss_pipeline.storage import items
+from rss_pipeline.storage import items, retention
 from rss_pipeline.storage.closings import StoredDocument, closing_statement
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Row, Statement
+from rss_pipeline.storage.rows import compact
 
 logger = logging.getLogger("rss_pipeline")
 
@@ -71,8 +74,10 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
         ),
         now=now,
     )
+    batches = _batches([*inserts, closing])
+    _forget_tombstones(visiting, visit, batches, chunks, now)
     results: list[Result] = []
-    for batch in _batches([*inserts, closing]):
+    for batch in batches:
         results += visiting.database.batch(batch)
     closed = results[-1].rows
     fresh = items.new_ids(results[:-1])
@@ -82,18 +87,48 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
     return replace(visit, outcome=stored, next=later, lost=not closed)
 
 
+def _forget_tombstones(
+    visiting: Visiting,
+    visit: Visit,
+    batches: list[list[Statement]],
+    chunks: Sequence[items.RowChunk],
+    now: datetime,
+) -> None:
+    """Once a day, let this document say which tombstones of its feed are no longer needed.
+
+    Where a batch has room for the list of its guids: a request more is not worth it, another day will do.
+    """
+    feed = visit.feed
+    if feed.last_body_at is None or feed.last_body_at.date() == now.date():
+        return
+    if feed.created_at is None or now - feed.created_at < retention.TOMBSTONE_AGE:
+        return
+    guids = compact([guid for chunk in chunks for guid in chunk.guids()])
+    statement = retention.forget_tombstones(
+        feed.id, visit.token, guids, now=now, backup_days=visiting.settings.backup_days
+    )
+    for batch in batches:
+        if sum(map(_length, (*batch, statement))) <= MAX_PARAMETER_BYTES:
+            batch.insert(0, statement)
+            return
+
+
 def _batches(statements: list[Statement]) -> list[list[Statement]]:
     """Consecutive statements together, each batch of at most about 1 MB of text."""
     batches: list[list[Statement]] = []
     size = 0
     for statement in statements:
-        length = sum(len(value.encode()) for value in statement.params if isinstance(value, str))
+        length = _length(statement)
         if not batches or size + length > MAX_PARAMETER_BYTES:
             batches.append([])
             size = 0
         batches[-1].append(statement)
         size += length
     return batches
+
+
+def _length(statement: Statement) -> int:
+    return sum(len(value.encode()) for value in statement.params if isinstance(value, str))
 
 
 def _facts(parsed: Parsed) -> Row:

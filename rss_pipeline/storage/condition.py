@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.errors import DatabaseUnavailable
@@ -15,7 +16,9 @@ from rss_pipeline.settings import D1Settings
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.overview import PROMINENT_FAILURES
-from rss_pipeline.storage.r2 import R2Store
+
+if TYPE_CHECKING:
+    from rss_pipeline.storage.r2 import R2Store
 
 PROXY_SECONDS = 10.0
 ASKED_AT_ONCE = 16
@@ -68,7 +71,7 @@ class Lifecycle:
     unread: str | None = None
 
 
-def lifecycle(store: R2Store, bucket: str) -> Lifecycle:
+def lifecycle(store: "R2Store", bucket: str) -> Lifecycle:
     """The bucket's rule for `backups/`, as far as this key may read it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -87,7 +90,7 @@ def lifecycle(store: R2Store, bucket: str) -> Lifecycle:
     return Lifecycle()
 
 
-def objects_clock(store: R2Store, bucket: str) -> datetime | None:
+def objects_clock(store: "R2Store", bucket: str) -> datetime | None:
     """The S3 endpoint's clock, also where it refuses the request (a clock too wrong is a reason to)."""
     from botocore.exceptions import BotoCoreError, ClientError
 

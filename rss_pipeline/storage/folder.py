@@ -111,14 +111,32 @@ class FolderStore:
         for key in keys:
             try:
                 target, beside = self._paths(key)
-                if not target.is_file():
+                if not (target.parent.is_dir() or beside.parent.is_dir()):
                     continue
+                # Also where the body is gone: who died half-way left its metadata, or its empty folder.
                 with self._locked():
-                    target.unlink(missing_ok=True)
-                    beside.unlink(missing_ok=True)
+                    for path, root in ((target, self._bodies), (beside, self._metadata)):
+                        if path.is_file():
+                            path.unlink()
+                        _remove_empty(path.parent, root)
             except (OSError, StorageRejected) as error:
                 refused[key] = str(error)
         return refused
+
+    def sweep(self, *, before: datetime, dry_run: bool = False) -> int:
+        """Delete what killed processes left half-written before then; how many files that is."""
+        swept = 0
+        with _faults(self._incoming):
+            for path in self._incoming.iterdir():
+                try:
+                    if datetime.fromtimestamp(path.stat().st_mtime, UTC) >= before:
+                        continue
+                    if not dry_run:
+                        path.unlink()
+                except FileNotFoundError:
+                    continue
+                swept += 1
+        return swept
 
     def url(self, key: str) -> str | None:
         return self._paths(key)[0].absolute().as_uri()
@@ -171,8 +189,26 @@ def _move(source: Path, target: Path) -> None:
         raise StorageRejected(f"{target.name}: another key is a folder of this one's name") from error
 
 
+def _remove_empty(folder: Path, root: Path) -> None:
+    """Remove folders that became empty, upwards, below `root`: years of images would leave as many of them.
+
+    Under the lock, for a put makes its folders and moves into them under it.
+    """
+    while folder != root:
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return
+        folder = folder.parent
+
+
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return  # Another process deleted what was just put, and with it the folder.
     try:
         os.fsync(descriptor)
     finally:

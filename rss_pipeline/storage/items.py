@@ -40,18 +40,22 @@ COLUMNS = (
     "pub_date_raw",
     "content_omitted",
 )
+_GUID = COLUMNS.index("guid")
 _ROW_OVERHEAD = 2_000
 """Bytes of a row that are not text of the item: feed id, instants, keys and SQLite's own header."""
 
 # A claim that was lost meanwhile must not write, nor may a feed that `forget` removed: the guard stands in
 # every statement, for an UPDATE that matches no row does not roll a batch back.
 _GUARD = "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)"
+# What retention removed does not come back while the feed still lists it.
+_NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM expired_items AS e WHERE e.feed_id = ? AND e.guid = {guid})"
 _INSERT = f"""INSERT INTO items (feed_id, created_at, backup_key, {", ".join(COLUMNS)})
   SELECT ?, ?, ?, {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
   FROM json_each(?) WHERE {_GUARD}
+  AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 _INSERT_ONE = f"""INSERT INTO items (feed_id, created_at, backup_key, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {", ".join("?" * len(COLUMNS))} WHERE {_GUARD}
+  SELECT ?, ?, ?, {", ".join("?" * len(COLUMNS))} WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 
 
@@ -62,6 +66,11 @@ class RowChunk:
     text: str
     ids: tuple[str, ...]
     alone: bool = False
+
+    def guids(self) -> list[str]:
+        """The guids of its rows, read back from them."""
+        rows = json.loads(self.text)
+        return [row[_GUID] for row in ([rows] if self.alone else rows)]
 
 
 def item_rows(feed_id: str, items: Iterable[Item], *, fetched_at: datetime) -> Iterator[RowChunk]:
@@ -137,11 +146,15 @@ def _size(row: list[Any]) -> int:
 def insert_statement(
     chunk: RowChunk, *, feed_id: str, token: str, fetched_at: datetime, backup_key: str
 ) -> Statement:
-    """Insert what is not there yet; returns the ids that are new. Guarded by the lease's token."""
+    """Insert what is not there yet and was not retired; returns the ids that are new.
+
+    Guarded by the lease's token.
+    """
     head: list[Value] = [feed_id, instant(fetched_at), backup_key]
     if chunk.alone:
-        return Statement(_INSERT_ONE, [*head, *json.loads(chunk.text), feed_id, token])
-    return Statement(_INSERT, [*head, chunk.text, feed_id, token])
+        row = json.loads(chunk.text)
+        return Statement(_INSERT_ONE, [*head, *row, feed_id, token, feed_id, row[_GUID]])
+    return Statement(_INSERT, [*head, chunk.text, feed_id, token, feed_id])
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:
