@@ -190,13 +190,21 @@ def items_(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
 
 @main.command()
 @click.argument("id")
-@click.option("--html", is_flag=True, help="Print its content alone, as HTML.")
+@click.option("--html", is_flag=True, help="Print its content alone, as HTML, with archived images in place.")
+@click.option("--original", is_flag=True, help="With --html: as it was published.")
 @as_json
 @click.pass_obj
-def item(settings: Settings, id: str, html: bool, as_json: bool) -> None:
+def item(settings: Settings, id: str, html: bool, original: bool, as_json: bool) -> None:
     """Show one item; ID may be the start of its id."""
+    if original and not html:
+        raise click.UsageError("--original says how --html prints; give both")
     with open_database(settings) as database:
         found = items.item(database, id)
+        content = found and found["content_html"]
+        if found is not None and html and not original:
+            from rss_pipeline.orchestration.rendering import item_html
+
+            content = item_html(database, open_objects(settings), found)
     if found is None:
         raise click.ClickException(
             f"no item, or more than one, has an id that begins with {id};"
@@ -204,7 +212,7 @@ def item(settings: Settings, id: str, html: bool, as_json: bool) -> None:
         )
     if html:
         # Bytes, and no newline of ours: text would lose its escape sequences on the way into a pipe.
-        click.echo((found["content_html"] or "").encode(), nl=sys.stdout.isatty())
+        click.echo((content or "").encode(), nl=sys.stdout.isatty())
     elif as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
     else:

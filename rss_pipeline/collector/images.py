@@ -1,10 +1,11 @@
-"""The images of an item: which URLs its content shows.
+"""The images of an item: which attributes of which elements name them, and which URLs its content shows.
 
-Nothing is downloaded here, and the HTML is not changed.
+Nothing is downloaded here, and the HTML is not changed (rendering.py puts archived images into it).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from urllib.parse import urldefrag
 
 from lxml import etree
@@ -12,9 +13,9 @@ from lxml import etree
 from rss_pipeline.collector.links import absolute, web_base
 from rss_pipeline.collector.models import Item
 
-_MAY_HOLD_IMAGES = re.compile(r"<(?:img|picture|noscript|amp-img)\b|srcset", re.IGNORECASE)
+MAY_HOLD_IMAGES = re.compile(r"<(?:img|picture|noscript|amp-img)\b|srcset", re.IGNORECASE)
 
-_LAZY_SRC = (
+LAZY_SRC = (
     "data-src",
     "data-original",
     "data-lazy-src",
@@ -35,7 +36,7 @@ _LAZY_SRC = (
     "lazy-src",
     "lazyload",
 )
-_LAZY_SRCSET = ("data-srcset", "data-lazy-srcset", "data-original-set")
+LAZY_SRCSET = ("data-srcset", "data-lazy-srcset", "data-original-set")
 _NOT_FETCHED = re.compile(r"\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"(?:^|[/_.-])(?:placeholder|blank|spacer|space|loading\d*|lazy(?:load|[_-]loading)?|transparent|trans|"
@@ -43,7 +44,9 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
-_DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
+DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
+_PLAIN = re.compile(r"(?P<folder>(?:[^#\s]*(?<!/)/)?)[\w-][\w.~%!$&'()*+,=@-]*(?:\?[\w.~%!$&'()*+,=@:?-]+)?")
+"""A last name, which is no `..`, behind a folder that is no bare host."""
 _LEADING_NUMBER = re.compile(r"\s*([0-9]+)\s*(?:px)?\s*", re.IGNORECASE)
 
 
@@ -55,37 +58,125 @@ def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
     `<noscript>` count too. Left out are 1x1 trackers and what cannot be fetched (data:, cid:).
     References are resolved against the first usable of `bases`.
     """
-    if not _MAY_HOLD_IMAGES.search(html):
+    if not MAY_HOLD_IMAGES.search(html):
         return ()
-    base = next((usable for each in bases if (usable := web_base(each))), None)
-    found: dict[str, None] = {}
-    for element in _image_elements(html):
-        if element.tag == "picture":
-            references = _picture_references(element)
-        elif _is_tracker(element) or next(element.iterancestors("picture"), None) is not None:
-            continue
-        else:
-            references = _references(element)
-        for reference in references:
-            if url := image_url(reference, base):
-                found.setdefault(url)
-                break
-    return tuple(found)
+    root = tree(html)
+    if root is None:
+        return ()
+    shown = shown_images(root, resolver(bases))
+    return tuple(
+        dict.fromkeys(each.url for each in shown if each.url and (each.is_picture or each.picture is None))
+    )
 
 
-def _image_elements(html: str) -> Iterator[etree._Element]:
-    """`<img>`, `<amp-img>` and `<picture>` in document order.
+def tree(html: str) -> etree._Element | None:
+    """The parsed HTML; None where there is nothing but comments or white space.
 
-    The tree is the one that BeautifulSoup's lxml builder makes, without its Python objects: they take
+    It is the one that BeautifulSoup's lxml builder makes, without its Python objects: they take
     twenty times as long, and this runs on every item. Not Python's html.parser: it is quadratic before
     3.11.14, and `?x=1&copy=2` becomes `©=2` in it.
     """
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, huge_tree=True)
     try:
-        root = etree.fromstring(html.encode("utf-8", "replace"), parser)
-    except etree.ParserError:  # nothing but comments or white space
-        return iter(())
-    return iter(()) if root is None else root.iter("img", "amp-img", "picture")
+        return etree.fromstring(html.encode("utf-8", "replace"), parser)
+    except etree.ParserError:
+        return None
+
+
+@dataclass(slots=True)
+class Shown:
+    """An `<img>`, `<amp-img>`, `<picture>`, or a `<source>` of a picture, and the URL of the image it shows.
+
+    A `<picture>` shows one image. The `url` of an `<img>` or `<source>` in one is its own; None where it
+    names none, and for 1x1 trackers.
+    """
+
+    element: etree._Element
+    picture: "Shown | None"
+    """The innermost that the element lies in."""
+    url: str | None = None
+    is_picture: bool = False
+
+
+def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> list[Shown]:
+    """All of them in document order. `resolve` gives the absolute URL of a reference, or None.
+
+    Of pictures left open, each lies in the one before: so each element is looked at once, and what it
+    shows handed up, for looking from each picture at all below it would be quadratic.
+    """
+    found: list[Shown] = []
+    pictures: dict[etree._Element, Shown] = {}
+    trackers: set[etree._Element] = set()
+    for element in root.iter("img", "amp-img", "picture", "source"):
+        above = next(element.iterancestors("picture"), None) if pictures else None
+        picture = None if above is None else pictures[above]
+        each = Shown(element, picture)
+        if element.tag == "picture":
+            pictures[element] = each
+            each.is_picture = True
+        elif element.tag == "source":
+            if picture is None:
+                continue
+            each.url = _first(_source_references(element), resolve)
+        elif is_tracker(element):
+            trackers.add(element)
+        else:
+            each.url = _first(_references(element), resolve)
+        found.append(each)
+    sources: dict[etree._Element, str] = {}
+    for each in reversed(found):
+        if each.is_picture and each.element in trackers:
+            each.url = None
+            sources.pop(each.element, None)
+        if each.picture is None:
+            continue
+        above = each.picture.element
+        if each.element in trackers:
+            trackers.add(above)
+        source = each.url if each.element.tag == "source" else sources.get(each.element)
+        if source:
+            sources[above] = source
+        if each.url and each.element.tag != "source":
+            each.picture.url = each.url
+    for each in found:
+        if each.is_picture and each.url is None:
+            each.url = sources.get(each.element)
+    return found
+
+
+def _first(references: Iterator[str], resolve: Callable[[str], str | None]) -> str | None:
+    return next((url for reference in references if (url := resolve(reference))), None)
+
+
+def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
+    """`image_url` against the first usable of `bases`, for many references."""
+    base = usable_base(bases)
+    known: dict[str, str | None] = {}
+    folders: dict[str, str | None] = {}
+
+    def resolve(reference: str) -> str | None:
+        if reference in known:
+            return known[reference]
+        # Most references differ in their last name only, and `urljoin` takes ten times as long as this.
+        plain = _PLAIN.fullmatch(reference)
+        if plain is None:
+            url = image_url(reference, base)
+        else:
+            folder = plain["folder"]
+            if folder not in folders:
+                example = image_url(folder + "x", base)
+                folders[folder] = example and example[:-1]
+            above = folders[folder]
+            url = above and above + reference[len(folder) :]
+        known[reference] = url
+        return url
+
+    return resolve
+
+
+def usable_base(bases: Sequence[str | None]) -> str | None:
+    """The first of `bases` that references can be resolved against, without a password."""
+    return next((usable for each in bases if (usable := web_base(each))), None)
 
 
 def image_url(reference: str, base: str | None) -> str | None:
@@ -105,7 +196,7 @@ def item_images(item: Item, feed_link: str | None, feed_url: str | None) -> tupl
     """The images of an item, distinct: those of its content, then its enclosures of type image/*."""
     bases = image_bases(item, feed_link, feed_url)
     found = dict.fromkeys(find_images(item.content_html, bases=bases) if item.content_html else ())
-    base = next((usable for each in bases if (usable := web_base(each))), None)
+    base = usable_base(bases)
     for enclosure in item.enclosures:
         if (enclosure.type or "").strip().lower().startswith("image/") and (
             url := image_url(enclosure.url, base)
@@ -116,43 +207,43 @@ def item_images(item: Item, feed_link: str | None, feed_url: str | None) -> tupl
 
 def _references(image: etree._Element) -> Iterator[str]:
     """What one `<img>` may show, the best first."""
-    src = _attribute(image, "src")
+    src = attribute(image, "src")
     doubtful = not src or _NOT_FETCHED.match(src) is not None or _PLACEHOLDER.search(src) is not None
     if not doubtful:
         yield src
-    for name in _LAZY_SRC:
-        value = _attribute(image, name)
-        # Some of these names also carry flags ("true") and widths.
-        if value and ("/" in value or "." in value) and not _NOT_FETCHED.match(value):
+    for name in LAZY_SRC:
+        value = attribute(image, name)
+        if may_be_reference(value):
             yield value
-    for name in ("srcset", *_LAZY_SRCSET):
-        if (largest := _largest(_attribute(image, name))) and not _PLACEHOLDER.search(largest):
+    for name in ("srcset", *LAZY_SRCSET):
+        if (largest := _largest(attribute(image, name))) and not _PLACEHOLDER.search(largest):
             yield largest
 
 
-def _picture_references(picture: etree._Element) -> Iterator[str]:
-    images = list(picture.iter("img", "amp-img"))
-    if any(_is_tracker(image) for image in images):
-        return
-    for image in images:
-        yield from _references(image)
-    for source in picture.iter("source"):
-        for name in ("srcset", *_LAZY_SRCSET):
-            if largest := _largest(_attribute(source, name)):
-                yield largest
+def may_be_reference(value: str) -> bool:
+    """Whether a lazy-loading attribute names an image: some of them also carry flags ("true") and widths."""
+    return ("/" in value or "." in value) and not _NOT_FETCHED.match(value)
+
+
+def _source_references(source: etree._Element) -> Iterator[str]:
+    for name in ("srcset", *LAZY_SRCSET):
+        if largest := _largest(attribute(source, name)):
+            yield largest
 
 
 def _largest(srcset: str) -> str | None:
-    """The candidate with the greatest width or density; of equals the first."""
-    best: tuple[float, str] | None = None
-    for url, descriptor in _candidates(srcset):
-        if _NOT_FETCHED.match(url):
-            continue
-        size = _DESCRIPTOR.match(descriptor)
-        weight = float(size[1]) if size else 1.0
-        if best is None or weight > best[0]:
-            best = (weight, url)
-    return None if best is None else best[1]
+    return next((url for url, _ in by_size(srcset)), None)
+
+
+def by_size(srcset: str) -> list[tuple[str, str]]:
+    """Its candidates (URL, descriptor), greatest width or density first, equals in their order."""
+
+    def weight(candidate: tuple[str, str]) -> float:
+        size = DESCRIPTOR.match(candidate[1])
+        return float(size[1]) if size else 1.0
+
+    fetched = [candidate for candidate in _candidates(srcset) if not _NOT_FETCHED.match(candidate[0])]
+    return sorted(fetched, key=weight, reverse=True)
 
 
 def _candidates(srcset: str) -> Iterator[tuple[str, str]]:
@@ -179,12 +270,14 @@ def _candidates(srcset: str) -> Iterator[tuple[str, str]]:
         yield waiting, ""
 
 
-def _is_tracker(image: etree._Element) -> bool:
+def is_tracker(image: etree._Element) -> bool:
     """At most one pixel wide and high, by attributes or style."""
-    styled = {name.lower(): value for name, value in _STYLE_LENGTH.findall(_attribute(image, "style"))}
+    if image.get("width") is None and image.get("style") is None:
+        return False
+    styled = {name.lower(): value for name, value in _STYLE_LENGTH.findall(attribute(image, "style"))}
     sizes = []
     for name in ("width", "height"):
-        number = _LEADING_NUMBER.fullmatch(_attribute(image, name))
+        number = _LEADING_NUMBER.fullmatch(attribute(image, name))
         size = float(number[1]) if number else None
         if size is None and name in styled:
             size = float(styled[name].strip(".") or 0) if styled[name].count(".") < 2 else None
@@ -192,5 +285,5 @@ def _is_tracker(image: etree._Element) -> bool:
     return all(size is not None and size <= 1 for size in sizes)
 
 
-def _attribute(element: etree._Element, name: str) -> str:
+def attribute(element: etree._Element, name: str) -> str:
     return (element.get(name) or "").strip()

@@ -51,6 +51,21 @@ def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
         ).rows
 
 
+def archived(database: Database, item_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By item id, the keys of its archived images by original URL; items without any are left out."""
+    found: dict[str, dict[str, str]] = {}
+    for chunk in chunked(compact(id) for id in item_ids):
+        rows = database.query(
+            """SELECT item_id, original_url, r2_key FROM image_tasks
+            WHERE item_id IN (SELECT value FROM json_each(?))
+            AND status = 'success' AND r2_key IS NOT NULL""",
+            [chunk],
+        ).rows
+        for row in rows:
+            found.setdefault(row["item_id"], {})[row["original_url"]] = row["r2_key"]
+    return found
+
+
 def record_statements(
     found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], now: datetime
 ) -> list[list[Statement]]:

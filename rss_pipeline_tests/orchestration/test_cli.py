@@ -336,6 +336,25 @@ def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: Pipel
         assert done.stdout == EXACT.encode()
 
 
+def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
+    invoke: Any, collected: Pipeline
+) -> None:
+    html = '<p>x<img src="http://example.com/1.png">'
+    item = collected.items("news")[0]
+    collected.database.query("UPDATE items SET content_html = ? WHERE id = ?", [html, item["id"]])
+    collected.database.query(
+        """INSERT INTO image_tasks (id, item_id, original_url, r2_key, status, host, position, created_at,
+        updated_at) VALUES ('1', ?, 'http://example.com/1.png', 'images/news/1/0.png', 'success', '', 0, '',
+        '')""",
+        [item["id"]],
+    )
+    url = collected.objects.url("images/news/1/0.png")
+    assert invoke("item", item["id"], "--html").stdout == f'<p>x<img src="{url}">'
+    assert invoke("item", item["id"], "--html", "--original").stdout == html
+    alone = invoke("item", item["id"], "--original")
+    assert (alone.exit_code, "give both" in alone.stderr) == (2, True)
+
+
 def test_a_strangers_escape_sequences_do_not_reach_the_terminal(invoke: Any, collected: Pipeline) -> None:
     evil = "\x1b]0;owned\x07 \x9b31m"
     collected.database.query("UPDATE items SET title = ?, author = ?", [evil, evil])
