@@ -14,7 +14,7 @@ from dotenv import load_dotenv
 
 from rss_pipeline.collector.models import Clock, utc_now
 from rss_pipeline.orchestration.assets import feed_items
-from rss_pipeline.orchestration.jobs import poll_feeds
+from rss_pipeline.orchestration.jobs import poll_feeds, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
 from rss_pipeline.orchestration.sensors import build_sensors
@@ -45,7 +45,7 @@ def build_definitions(
     }
     return dg.Definitions(
         assets=[feed_items],
-        jobs=[poll_feeds],
+        jobs=[poll_feeds, replay_backups],
         sensors=build_sensors(settings, clock=clock),
         resources={**resources, **(resource_overrides or {})},
         # One process a run: values between ops stay in memory, and a process start costs 3 s and more.

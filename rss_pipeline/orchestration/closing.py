@@ -26,10 +26,10 @@ Closing = TypeVar("Closing", Unchanged, Failed)
 def close(visiting: Visiting, visits: list[Visit]) -> list[Visit]:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
-    A visit whose values the database refuses ends as `storage_rejected`, alone.
+    A visit whose values the database refuses ends as `storage_rejected`, alone. A replay closes nothing.
     """
     now = visiting.clock()
-    open_ = [visit for visit in visits if visit.next is None and not visit.lost]
+    open_ = [visit for visit in visits if visit.next is None and not visit.lost and visit.replay is None]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
     closed, refused = _write(lambda some: close_unchanged(visiting.database, some, now=now), unchanged)
     open_ = [
@@ -59,7 +59,7 @@ def close(visiting: Visiting, visits: list[Visit]) -> list[Visit]:
             next=endings[visit.feed.id].next,
             lost=visit.feed.id not in ours,
         )
-        if visit.feed.id in endings and visit.next is None and not visit.lost
+        if visit.feed.id in endings and visit.next is None and not visit.lost and visit.replay is None
         else visit
         for visit in visits
     ]
