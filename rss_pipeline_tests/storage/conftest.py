@@ -82,7 +82,16 @@ def empty_d1(shared_d1: D1Database) -> D1Database:
 @pytest.fixture
 def migrated_d1(request: pytest.FixtureRequest, shared_d1: D1Database) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
-    emptied = ("image_tasks", "items", "feeds", "hosts", "leases")
+    emptied = (
+        "item_versions",
+        "image_tasks",
+        "items",
+        "expired_items",
+        "feeds",
+        "hosts",
+        "image_holds",
+        "leases",
+    )
     if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
         future = Statement("DELETE FROM schema_migrations WHERE version > ?", [len(schema.migrations())])
         shared_d1.batch([*(Statement(f"DELETE FROM {name}") for name in emptied), future])
