@@ -1,7 +1,7 @@
 """The `rss-pipeline` command: what a person does from a terminal.
 
-What is printed is formed in console.py; Dagster is imported only where a command needs it, for that alone
-takes seconds.
+`replay` and `restore` stand in replay_commands.py. What is printed is formed in console.py; Dagster is
+imported only where a command needs it, for that alone takes seconds.
 """
 
 import json
@@ -17,12 +17,14 @@ import click
 from dotenv import load_dotenv
 
 from rss_pipeline import console
+from rss_pipeline.arguments import as_json, one_feed
 from rss_pipeline.collector.models import utc_now
 from rss_pipeline.errors import RegistryError, RssPipelineError
+from rss_pipeline.replay_commands import replay, restore
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
 from rss_pipeline.storage.copying import SIDES, SideName, copy, open_side
-from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.opening import connect, open_database, open_objects
 from rss_pipeline.storage.schema import migrate as apply_migrations
 
@@ -54,7 +56,6 @@ def main(ctx: click.Context) -> None:
         console.complain(sentence)
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 yes = click.option("--yes", is_flag=True, help="Also where more than half of the feeds would go.")
 
 
@@ -123,7 +124,7 @@ def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, 
     started = utc_now()
     with open_database(settings) as database, open_instance(settings) as instance:
         synced = _sync(settings, database, instance, yes=yes)
-        ids = [_one_feed(database, text)["id"] for text in feed]
+        ids = [one_feed(database, text)["id"] for text in feed]
         with console.Bars() as progress:
             # The runs use what is open and read already: on D1 each would cost them a request more.
             definitions = build_definitions(
@@ -159,7 +160,7 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
         whole = overview.overview(database, now=utc_now())
         rows = overview.feed_health(database, limit=limit or None)
         if feed is not None:
-            wanted = _one_feed(database, feed)["id"]
+            wanted = one_feed(database, feed)["id"]
             rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
     disk = console.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if as_json:
@@ -180,7 +181,7 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
 def items_(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
     """List what was collected of FEED, newest first."""
     with open_database(settings) as database:
-        found = _one_feed(database, feed)
+        found = one_feed(database, feed)
         rows = items.newest(database, found["id"], limit=limit)
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
@@ -229,7 +230,7 @@ def forget(settings: Settings, feed: str, yes: bool) -> None:
     from rss_pipeline.orchestration.instance import open_instance
 
     with open_database(settings) as database, open_instance(settings) as instance:
-        found = _one_feed(database, feed)
+        found = one_feed(database, feed)
         if not yes:
             click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
         gone = forget_feed(database, instance, found["id"])
@@ -322,11 +323,5 @@ def copy_(settings: Settings, source: SideName, target: SideName, as_json: bool)
         console.show_copied(copied)
 
 
-def _one_feed(database: Database, text: str) -> Row:
-    found = overview.find_feeds(database, text)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise click.ClickException(f"no feed matches {text!r}; `rss-pipeline status` lists them")
-    names = "\n".join(f"  {row['id']}  {row['url']}" for row in found)
-    raise click.ClickException(f"{text!r} matches several feeds; name one:\n{names}")
+main.add_command(replay)
+main.add_command(restore)

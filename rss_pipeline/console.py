@@ -316,6 +316,14 @@ def show_cleaned(cleaned: "Cleaned") -> None:
         complain(f"  {key}: {reason}")
 
 
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table of strangers' text."""
+    table = _table(*columns)
+    for row in rows:
+        table.add_row(*map(_plain, row))
+    _console().print(table)
+
+
 def _table(*columns: str) -> Table:
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     for column in columns:

@@ -6,6 +6,7 @@ RssPipelineError
  ├ SettingsError            the environment says something that cannot be
  ├ RegistryError            feeds.yaml has mistakes; carries all of them
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
+ ├ BackupUnreadable         an object under backups/ that no replay can read
  ├ CopyRefused              moving house would lose or mix something
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
@@ -45,6 +46,10 @@ class NotAFeed(RssPipelineError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class BackupUnreadable(RssPipelineError):
+    """A backup without what a replay needs to know of it; one backup's trouble and no other's."""
 
 
 class CopyRefused(RssPipelineError):

@@ -27,11 +27,12 @@ Closing = TypeVar("Closing", Unchanged, Failed)
 def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = ()) -> list[Visit]:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
-    A visit whose values the database refuses ends as `storage_rejected`, alone. `release` are tokens of
-    claims whose requests are over: their hosts are free with the first statement written.
+    A visit whose values the database refuses ends as `storage_rejected`, alone. A replay closes nothing.
+    `release` are tokens of claims whose requests are over: their hosts are free with the first statement
+    written.
     """
     now = visiting.clock()
-    open_ = [visit for visit in visits if visit.next is None and not visit.lost]
+    open_ = [visit for visit in visits if visit.next is None and not visit.lost and visit.replay is None]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
     hosts = [release_hosts(release)] if release else []
     if hosts and not unchanged:
@@ -66,7 +67,7 @@ def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = (
             next=endings[visit.feed.id].next,
             lost=visit.feed.id not in ours,
         )
-        if visit.feed.id in endings and visit.next is None and not visit.lost
+        if visit.feed.id in endings and visit.next is None and not visit.lost and visit.replay is None
         else visit
         for visit in visits
     ]

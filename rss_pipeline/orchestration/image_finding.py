@@ -5,11 +5,11 @@ downloaded here.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 
-from rss_pipeline.collector.models import Feed
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import Stored, Visit
+from rss_pipeline.orchestration.visits import Replayed, Stored, Visit
 from rss_pipeline.orchestration.workers import ImageTask, Trouble, find_item_images, read_chunks
 from rss_pipeline.storage import image_tasks
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES
@@ -30,37 +30,50 @@ def find_and_record(visiting: Visiting, visits: Sequence[Visit]) -> int:
     Items stored by this run come from its spool. Items whose run ended before they were looked at are read
     back from the database.
     """
-    fresh = {visit.feed.id: visit for visit in visits if _has_fresh_items(visit)}
+    visits = [visit for visit in visits if visit.replay is None or not visit.replay.dry_run]
+    fresh = {visit.key: visit for visit in visits if _has_fresh_items(visit)}
     visiting.progress.begin("extract_images", len(fresh))
     waiting = _Waiting(visiting)
-    tasks = [_fresh_task(visit) for visit in fresh.values()]
-    for task, result in visiting.workers.map(find_item_images, tasks) if tasks else ():
+    tasks = {key: _fresh_task(visit) for key, visit in fresh.items()}
+    keys = {id(task): key for key, task in tasks.items()}
+    # A replay has several visits of a feed, and only the last one ends the search.
+    left = Counter(visit.feed.id for visit in fresh.values())
+    for task, result in visiting.workers.map(find_item_images, tasks.values()) if tasks else ():
         waiting.add(result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
-        waiting.done(fresh[task.feed.id])
+        left[task.feed.id] -= 1
+        visit = fresh[keys[id(task)]]
+        if not left[task.feed.id] and not _has_leftovers(visit):
+            waiting.done(visit)
         visiting.progress.advance("extract_images")
-    for visit in visits:
-        if _has_leftovers(visit.feed):
-            _take_up_leftovers(visiting, visit, waiting)
+    leftovers = {visit.feed.id: visit for visit in visits if _has_leftovers(visit)}
+    if leftovers and fresh:
+        # What was just found is not to be found again.
+        waiting.write()
+    for visit in leftovers.values():
+        _take_up_leftovers(visiting, visit, waiting)
     waiting.write()
     return waiting.images
 
 
 def _has_fresh_items(visit: Visit) -> bool:
+    """A replay reads its leftovers from the spool too: their relative URLs are that document's."""
     return (
-        isinstance(visit.outcome, Stored)
+        isinstance(visit.outcome, Stored | Replayed)
         and bool(visit.outcome.new_ids)
         and visit.feed.images
-        and not _has_leftovers(visit.feed)
+        and (visit.replay is not None or not _has_leftovers(visit))
     )
 
 
-def _has_leftovers(feed: Feed) -> bool:
+def _has_leftovers(visit: Visit) -> bool:
     """A run that ended between storing items and looking for their images: the database knows which."""
-    return feed.images and (feed.images_pending or feed.was_interrupted)
+    feed = visit.feed
+    interrupted = visit.replay is None and feed.was_interrupted
+    return feed.images and (feed.images_pending or interrupted)
 
 
 def _fresh_task(visit: Visit) -> ImageTask:
-    assert isinstance(visit.outcome, Stored)
+    assert isinstance(visit.outcome, Stored | Replayed)
     parsed = visit.outcome.parsed
     return ImageTask(
         feed=visit.feed, feed_link=parsed.link, path=parsed.path, ids=frozenset(visit.outcome.new_ids)
@@ -69,7 +82,7 @@ def _fresh_task(visit: Visit) -> ImageTask:
 
 def _take_up_leftovers(visiting: Visiting, visit: Visit, waiting: "_Waiting") -> None:
     feed = visit.feed
-    link = visit.outcome.parsed.link if isinstance(visit.outcome, Stored) else feed.link
+    link = visit.outcome.parsed.link if isinstance(visit.outcome, Stored | Replayed) else feed.link
     for page in image_tasks.pending_items(visiting.database, feed.id):
         found = tuple((row["id"], image_source(row)) for row in page)
         task = ImageTask(feed=feed, feed_link=link, items=found)

@@ -1,4 +1,6 @@
-"""The jobs: the daemon's doors. One run claims all that is due; one bad feed or image does not fail it.
+"""The jobs: the daemon's doors, and `replay_backups`, which reads a feed's backups again.
+
+One run claims all that is due; one bad feed or image does not fail it.
 
 The person's doors are assets.py, with the same ops.
 https://docs.dagster.io/guides/build/jobs/op-jobs
@@ -8,9 +10,13 @@ import dagster as dg
 
 from rss_pipeline.orchestration import ops
 from rss_pipeline.orchestration.assets import item_images
+from rss_pipeline.orchestration.partitions import feeds_partitions
 
 POLL_FEEDS = "poll_feeds"
 DOWNLOAD_IMAGES = "download_images"
+REPLAY_BACKUPS = "replay_backups"
+REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
+"""Behind polls, which have -1; dagster.yaml limits how many run at once."""
 
 
 @dg.job(
@@ -38,3 +44,22 @@ download_images = dg.define_asset_job(
         " where a store, or our own network, does."
     ),
 )
+
+
+@dg.job(
+    name=REPLAY_BACKUPS,
+    partitions_def=feeds_partitions,
+    tags=REPLAY_TAGS,
+    description=(
+        "Reads all backups of a feed again, oldest first, and brings in the items that are missing, as they"
+        " would have come: same ids, same dates. Nothing is asked of the publisher, and validators, counts"
+        " and schedule stay. With `dry_run` it writes nothing and tells what would be new and what the parser"
+        " reads otherwise now; with `repair` it rewrites the latter. A run a feed; backfill it over several"
+        " or all. A run fails only where a backup could not be read, or a store fails."
+    ),
+)
+def replay_backups() -> None:
+    visits = ops.open_backups()
+    for step in (ops.parse, ops.store, ops.extract_images):
+        visits = step(visits)
+    ops.report_replay(visits)

@@ -1,6 +1,7 @@
-"""The ops that one document passes through, from `claim` to `report`: shared by the asset and the poll job.
+"""The ops that one document passes through, from `claim` to `report`: shared by the asset and the jobs.
 
-Each body calls a room: claiming.py, steps.py, reporting.py. The value between two ops is the list of visits.
+Each body calls a room: claiming.py, steps.py, reporting.py; for a replay, which begins with `open_backups`
+and ends with `report_replay`, replaying.py. The value between two ops is the list of visits.
 https://docs.dagster.io/guides/build/ops
 """
 
@@ -12,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.orchestration import claiming, reporting, steps
+from rss_pipeline.orchestration import claiming, replaying, reporting, steps
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import HeldElsewhere, Visit
@@ -134,3 +135,53 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             yield from reporting.report_changes(visiting, context.instance, visits)
             table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**counts, **table})
+
+
+class ReplayConfig(dg.Config):
+    """What a replay does beside bringing in items that are missing."""
+
+    dry_run: bool = Field(
+        default=False,
+        description="Write nothing at all; tell in a table what would be new, and what reads otherwise now.",
+    )
+    repair: bool = Field(
+        default=False,
+        description=(
+            "Also rewrite items that read otherwise now in the backup they were stored of. Their old versions"
+            " go into the table item_versions; with dry_run they are only told."
+        ),
+    )
+
+
+@dg.op(out=_visits_out, tags={"dagster/kind": "rss"})
+def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, visiting: VisitingResource) -> Visits:
+    """A visit of each backup of the feed, oldest first, in place of asking its publisher."""
+    with visiting.step():
+        feed = replaying.one_feed(visiting, context.partition_key)
+        visits = replaying.replay_visits(visiting, feed, dry_run=config.dry_run, repair=config.repair)
+        context.log.info(f"{len(visits)} backups of {feed.url}")
+        return visits
+
+
+@dg.op(out=dg.Out(dg.Nothing, is_required=False))
+def report_replay(
+    context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits
+) -> Iterator[Any]:
+    """Tell what the backups brought, what they would bring, and which of them could not be read."""
+    with visiting.step():
+        replay = replaying.FeedReplay(feed=replaying.one_feed(visiting, context.partition_key))
+        for visit in visits:
+            replay.add(visit)
+        told = replaying.metadata(replay)
+        context.log.info(", ".join(f"{name} {count}" for name, count in replay.counts.items()))
+        yield dg.AssetObservation(
+            asset_key=reporting.FEED_ITEMS, partition=replay.feed.id, metadata=replay.counts
+        )
+        if replay.unread:
+            raise dg.Failure(
+                description=f"{len(replay.unread)} of {replay.backups} backups could not be read; all others"
+                f" were. {replay.unread[0].message}",
+                metadata=told,
+                allow_retries=False,
+            )
+        yield dg.Output(None, metadata=told)

@@ -1,7 +1,7 @@
 """The schedules: a clean a day, and again within the hour where it did not finish; retries of images.
 
-The decisions are cleaning_times.py's and image_starting.py's. What starts when feeds are due or new images wait
-is a sensor (sensors.py).
+The decisions are cleaning_times.py's and image_starting.py's. What starts when feeds are due or new images
+wait is a sensor (sensors.py).
 https://docs.dagster.io/guides/automate/schedules
 """
 

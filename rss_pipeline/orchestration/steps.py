@@ -5,6 +5,7 @@ visited is decided in claiming.py.
 """
 
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -16,6 +17,7 @@ from rss_pipeline.collector.schedule import next_after_our_outage, our_network_i
 from rss_pipeline.errors import NetworkUnavailable, StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
 from rss_pipeline.orchestration.image_finding import find_and_record
+from rss_pipeline.orchestration.replay_storing import open_backups, slices, store_replayed
 from rss_pipeline.orchestration.storing import store_document
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Parsed, Visit
@@ -116,32 +118,47 @@ def backup(visiting: Visiting, visits: Visits) -> Visits:
 
 def parse(visiting: Visiting, visits: Visits) -> Visits:
     """Read each backed-up document in a worker process, under the time limit."""
+    done: dict[str, Visit] = {}
+    for some in slices(visits):
+        done |= {visit.key: visit for visit in _parse(visiting, open_backups(visiting, some))}
+    return close(visiting, [done.get(visit.key, visit) for visit in visits])
+
+
+def _parse(visiting: Visiting, visits: Visits) -> Visits:
     now = visiting.clock()
     tasks = {
-        visit.feed.id: ParseTask(feed=visit.feed, document=visit.outcome, now=now)
+        visit.key: ParseTask(feed=visit.feed, document=visit.outcome, now=now)
         for visit in visits
         if isinstance(visit.outcome, Document)
     }
+    keys = {id(task): key for key, task in tasks.items()}
+    replayed = {visit.key for visit in visits if visit.replay is not None}
     visiting.progress.begin("parse", len(tasks))
     outcomes: dict[str, Parsed | Failure] = {}
     for task, result in visiting.workers.map(parse_document, tasks.values()):
+        key = keys[id(task)]
         if isinstance(result, Trouble):
-            outcomes[task.feed.id] = _unreadable(task.document, result)
+            outcomes[key] = _unreadable(task.document, result)
         else:
-            outcomes[task.feed.id] = result
-            _log_reading(task.feed, result)
+            outcomes[key] = result
+            if key not in replayed:  # When the document came, all this was said.
+                _log_reading(task.feed, result)
+        if key in replayed:
+            task.document.path.unlink(missing_ok=True)
         visiting.progress.advance("parse")
-    return close(
-        visiting,
-        [replace(visit, outcome=outcomes.get(visit.feed.id, visit.outcome)) for visit in visits],
-    )
+    return [replace(visit, outcome=outcomes.get(visit.key, visit.outcome)) for visit in visits]
 
 
 def store(visiting: Visiting, visits: Visits) -> Visits:
-    """Items first, then, in the last batch, validators, schedule and the release of the claim."""
+    """Items first, then, in the last batch, validators, schedule and the release of the claim.
+
+    Of a replay the items only, or what they would be.
+    """
 
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
+            if visit.replay is not None:
+                return store_replayed(visiting, visit, visit.replay, parsed)
             return store_document(visiting, visit, parsed)
         except StorageRejected as error:
             return replace(visit, outcome=_rejected(parsed.document, str(error)))
@@ -171,26 +188,32 @@ def _side_by_side(
 ) -> Visits:
     """Apply `one` to the visits with such an outcome, in threads: stores answer side by side.
 
-    The first infrastructure failure ends it; what has not begun by then is not begun.
+    Visits of one feed, as a replay has them, go one after the other in their order. The first infrastructure
+    failure ends it; what has not begun by then is not begun.
     """
-    chosen = {visit.feed.id: visit for visit in visits if isinstance(visit.outcome, kind)}
-    visiting.progress.begin(name, len(chosen))
+    chosen: dict[str, list[tuple[Visit, Ended]]] = {}
+    for visit in visits:
+        if isinstance(visit.outcome, kind):
+            chosen.setdefault(visit.feed.id, []).append((visit, visit.outcome))
+    visiting.progress.begin(name, sum(map(len, chosen.values())))
     done: dict[str, Visit] = {}
+    over = threading.Event()
+
+    def in_turn(feed: list[tuple[Visit, Ended]]) -> Visits:
+        return [one(visit, outcome) for visit, outcome in feed if not over.is_set()]
+
     with ThreadPoolExecutor(STORE_THREADS) as threads:
-        futures = [
-            threads.submit(one, visit, visit.outcome)
-            for visit in chosen.values()
-            if isinstance(visit.outcome, kind)
-        ]
+        futures = [threads.submit(in_turn, feed) for feed in chosen.values()]
         try:
             for future in as_completed(futures):
-                visit = future.result()
-                done[visit.feed.id] = visit
-                visiting.progress.advance(name)
+                for visit in future.result():
+                    done[visit.key] = visit
+                    visiting.progress.advance(name)
         except BaseException:
+            over.set()
             threads.shutdown(wait=True, cancel_futures=True)
             raise
-    return [done.get(visit.feed.id, visit) for visit in visits]
+    return [done.get(visit.key, visit) for visit in visits]
 
 
 def _unreadable(document: Document, trouble: Trouble) -> Failure:

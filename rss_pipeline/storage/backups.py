@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast, get_args
 
-from rss_pipeline.collector.models import Document, Feed, instant
-from rss_pipeline.errors import StorageRejected
+from rss_pipeline.collector.models import Document, Feed, ItemKey, instant
+from rss_pipeline.errors import BackupUnreadable, StorageRejected
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
 METADATA_NAME = "rss-pipeline"
@@ -34,6 +34,8 @@ class Backup:
     hint: str | None
     """The codec that parsing was offered as a hint."""
     content_hash: str
+    item_key: ItemKey | None = None
+    """What identified the feed's items then; None in backups that do not say it."""
 
 
 def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
@@ -57,6 +59,7 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
         "fetched_at": instant(response.fetched_at),
         "hint": feed.charset,
         "content_hash": document.content_hash,
+        "key": feed.key,
     }
     metadata = {METADATA_NAME: json.dumps(known, separators=(",", ":"))}
     for seconds in range(_SECONDS_TRIED):
@@ -74,9 +77,49 @@ def backup_key(feed_id: str, fetched_at: datetime) -> str:
 
 
 def describe_backup(info: ObjectInfo) -> Backup:
-    """What travels with a backup, read back. `info` as `head` or `get` gives it."""
-    known = json.loads(info.metadata[METADATA_NAME])
-    return Backup(key=info.key, **{**known, "fetched_at": datetime.fromisoformat(known["fetched_at"])})
+    """What travels with a backup, read back. `info` as `head` or `get` gives it.
+
+    Raises:
+        BackupUnreadable: it does not carry what a replay needs; the text says what is missing.
+    """
+    text = info.metadata.get(METADATA_NAME)
+    if text is None:
+        raise BackupUnreadable(
+            f"{info.key} has no metadata `{METADATA_NAME}`: no backup of ours, or copied without its metadata"
+        )
+    try:
+        known = json.loads(text)
+        return Backup(
+            key=info.key,
+            content_type=_text(known, "content_type", optional=True),
+            status=int(known["status"]),
+            etag=_text(known, "etag", optional=True),
+            last_modified=_text(known, "last_modified", optional=True),
+            requested_url=_text(known, "requested_url") or "",
+            url=_text(known, "url") or "",
+            fetched_at=_instant(known["fetched_at"]),
+            hint=_text(known, "hint", optional=True),
+            content_hash=_text(known, "content_hash") or "",
+            item_key=cast("ItemKey", known["key"]) if known.get("key") in get_args(ItemKey) else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BackupUnreadable(
+            f"{info.key}: its metadata cannot be read ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _text(known: dict[str, Any], name: str, *, optional: bool = False) -> str | None:
+    value = known.get(name) if optional else known[name]
+    if not (isinstance(value, str) or (optional and value is None)):
+        raise TypeError(f"`{name}` is {value!r}")
+    return value
+
+
+def _instant(text: str) -> datetime:
+    value = datetime.fromisoformat(text)
+    if value.tzinfo is None:
+        raise ValueError(f"`fetched_at` {text} has no zone")
+    return value
 
 
 def list_backups(store: ObjectStore, feed_id: str) -> Iterator[ObjectInfo]:
@@ -88,7 +131,10 @@ def newest_same_backup(store: ObjectStore, feed_id: str, content_hash: str) -> B
     """The feed's newest backup where it is of the same bytes, else None: asked after a crash only."""
     newest = max((info.key for info in list_backups(store, feed_id)), default=None)
     info = None if newest is None else store.head(newest)
-    if info is None or METADATA_NAME not in info.metadata:
+    if info is None:
         return None
-    known = describe_backup(info)
+    try:
+        known = describe_backup(info)
+    except BackupUnreadable:
+        return None
     return known if known.content_hash == content_hash else None

@@ -80,7 +80,7 @@ def record_statements(
         for position, url in enumerate(images.urls)
         if _is_storable(url)
     )
-    batches = [[Statement(_INSERT, [instant(now), instant(now), chunk])] for chunk in chunked(tasks)]
+    batches = [[Statement(_INSERT, [chunk, instant(now), instant(now)])] for chunk in chunked(tasks)]
     marks = [
         Statement(_MARK, [instant(now), chunk])
         for chunk in chunked(compact(images.item_id) for images in found)
@@ -92,11 +92,24 @@ def record_statements(
     return [closing] if closing else []
 
 
-_INSERT = """INSERT INTO image_tasks
-  (id, item_id, original_url, host, position, status, attempts, created_at, updated_at)
-  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-    json_extract(value, '$[3]'), json_extract(value, '$[4]'), 'pending', 0, ?, ?
-  FROM json_each(?) WHERE EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(value, '$[1]'))
+# A position is given once: images that an item gained later come after those it has, whatever their place in
+# its HTML. Those of a fresh item keep their place, also where a batch ends between two of them.
+_INSERT = """WITH found AS (
+    SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS item_id,
+      json_extract(value, '$[2]') AS url, json_extract(value, '$[3]') AS host,
+      json_extract(value, '$[4]') AS position
+    FROM json_each(?)),
+  fresh AS (
+    SELECT *, row_number() OVER (PARTITION BY item_id ORDER BY position) - 1 AS rank FROM found
+    WHERE EXISTS (SELECT 1 FROM items WHERE items.id = found.item_id)
+      AND NOT EXISTS (SELECT 1 FROM image_tasks WHERE image_tasks.id = found.id))
+  INSERT INTO image_tasks
+    (id, item_id, original_url, host, position, status, attempts, created_at, updated_at)
+  SELECT id, item_id, url, host,
+    max(position, rank + coalesce(
+      (SELECT max(t.position) + 1 FROM image_tasks AS t WHERE t.item_id = fresh.item_id), 0)),
+    'pending', 0, ?, ?
+  FROM fresh WHERE true
   ON CONFLICT (id) DO NOTHING"""
 _MARK = "UPDATE items SET images_extracted_at = ? WHERE id IN (SELECT value FROM json_each(?))"
 _DONE = """UPDATE feeds SET images_pending = 0 FROM json_each(?) AS j

@@ -79,11 +79,15 @@ def item_rows(feed_id: str, items: Iterable[Item], *, fetched_at: datetime) -> I
     An item that does not fit into a row of 2,000,000 bytes goes without its content, then without its
     summary, enclosures and categories; `content_omitted` says so.
     """
+    return chunked_rows(_fit(_row(feed_id, item, fetched_at)) for item in items)
+
+
+def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
+    """Rows in the order of COLUMNS, each of which fits, in chunks for an insert."""
     pending: list[str] = []
     ids: list[str] = []
     size = 2
-    for item in items:
-        row = _fit(_row(feed_id, item, fetched_at))
+    for row in rows:
         text = compact(row)
         length = len(text.encode()) + 1
         if length > MAX_PARAMETER_BYTES:

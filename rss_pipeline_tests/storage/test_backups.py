@@ -1,12 +1,14 @@
 """Backups: the document as served, and with it what a replay needs."""
 
+import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from rss_pipeline.collector.models import Feed
-from rss_pipeline.errors import StorageRejected
+from rss_pipeline.errors import BackupUnreadable, StorageRejected
 from rss_pipeline.storage import backups
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.values import NOW, document
@@ -54,6 +56,7 @@ def test_what_a_replay_needs_comes_back(objects: ObjectStore, spooled: Path) -> 
         fetched_at=NOW,
         hint="cp932",
         content_hash="abc",
+        item_key="guid",
     )
 
 
@@ -119,3 +122,56 @@ def test_after_a_crash_the_newest_backup_serves_where_it_is_of_the_same_bytes(
 def test_a_backup_that_someone_put_there_by_hand_is_not_taken_for_ours(objects: ObjectStore) -> None:
     objects.put("backups/a/2026-02-18T08:30:00Z.xml", BODY, content_type="text/xml")
     assert backups.newest_same_backup(objects, "a", "hash") is None
+
+
+KNOWN = {
+    "content_type": None,
+    "status": 200,
+    "etag": None,
+    "last_modified": None,
+    "requested_url": "https://a.example/a",
+    "url": "https://a.example/a",
+    "fetched_at": "2026-02-18T08:30:00Z",
+    "hint": None,
+    "content_hash": "abc",
+}
+"""What backups said before they recorded the item key."""
+
+
+def _described(objects: ObjectStore, metadata: dict[str, str]) -> backups.Backup:
+    objects.put("backups/a/1.xml", BODY, content_type="text/xml", metadata=metadata)
+    return backups.describe_backup(objects.head("backups/a/1.xml") or pytest.fail("gone"))
+
+
+def test_the_item_key_in_force_travels_with_a_backup(objects: ObjectStore, spooled: Path) -> None:
+    key = backups.put_backup(objects, replace(FEED, key="title+date"), document(spooled))
+    known = backups.describe_backup(objects.head(key) or pytest.fail("gone"))
+    assert known.item_key == "title+date"
+
+
+def test_a_backup_of_before_is_read_and_so_is_one_of_a_later_version(objects: ObjectStore) -> None:
+    before = _described(objects, {backups.METADATA_NAME: json.dumps(KNOWN)})
+    assert (before.item_key, before.fetched_at, before.content_hash) == (None, NOW, "abc")
+    later = {**KNOWN, "key": "a key of the future", "sky": "blue"}
+    assert _described(objects, {backups.METADATA_NAME: json.dumps(later)}) == before
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, "has no metadata `rss-pipeline`"),
+        ({"task-id": "1"}, "has no metadata `rss-pipeline`"),
+        ({backups.METADATA_NAME: "not JSON"}, "metadata cannot be read"),
+        ({backups.METADATA_NAME: "[]"}, "metadata cannot be read"),
+        ({backups.METADATA_NAME: "{}"}, "metadata cannot be read"),
+        ({backups.METADATA_NAME: json.dumps({**KNOWN, "fetched_at": "noon"})}, "noon"),
+        ({backups.METADATA_NAME: json.dumps({**KNOWN, "fetched_at": "2026-02-18T08:30:00"})}, "no zone"),
+        ({backups.METADATA_NAME: json.dumps({**KNOWN, "hint": 7})}, "`hint` is 7"),
+    ],
+)
+def test_foreign_metadata_is_an_error_in_words(
+    objects: ObjectStore, metadata: dict[str, str], said: str
+) -> None:
+    with pytest.raises(BackupUnreadable, match=said) as told:
+        _described(objects, metadata)
+    assert "backups/a/1.xml" in str(told.value)

@@ -8,7 +8,7 @@ from rss_pipeline.collector.models import Enclosure, image_task_id, instant, ite
 from rss_pipeline.storage import image_tasks
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
 from rss_pipeline.storage.image_tasks import ItemImages
-from rss_pipeline_tests.storage.values import HOUR, NOW, feed_row, item, register, spec, visit
+from rss_pipeline_tests.storage.values import HOUR, NOW, change, feed_row, item, register, spec, visit
 
 
 @pytest.fixture
@@ -191,3 +191,18 @@ def test_the_flag_stands_where_another_run_stored_a_newer_document_since(known: 
     for statement in image_tasks.record_statements([], feeds=[("a", "older")], now=NOW)[0]:
         known.query(statement.sql, statement.params)
     assert known.query("SELECT images_pending FROM feeds WHERE id = 'a'").rows == [{"images_pending": 1}]
+
+
+def test_images_an_item_gains_come_after_those_it_has_whatever_their_place(known: Database) -> None:
+    record(known, images("1", "https://x.example/1", "https://x.example/2"))
+    change(known, "DELETE FROM image_tasks WHERE position = 0")
+    urls = ("https://x.example/new", "https://x.example/2", "https://x.example/1", "https://x.example/last")
+    record(known, images("1", *urls), images("2", "https://x.example/other"))
+    found = {task["original_url"][18:]: task["position"] for task in tasks(known)}
+    assert found == {"2": 1, "new": 2, "1": 3, "last": 4, "other": 0}
+
+
+def test_a_fresh_items_images_keep_their_places_over_several_batches(known: Database) -> None:
+    urls = tuple(f"https://x.example/{n}/" + "y" * 500 for n in range(3_000))
+    record(known, images("1", *urls))
+    assert [(task["position"], task["original_url"]) for task in tasks(known)] == list(enumerate(urls))
