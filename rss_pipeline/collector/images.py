@@ -11,7 +11,7 @@ from urllib.parse import urldefrag
 from lxml import etree
 
 from rss_pipeline.collector.links import absolute, web_base
-from rss_pipeline.collector.models import Item
+from rss_pipeline.collector.models import Enclosure, Item
 
 MAY_HOLD_IMAGES = re.compile(r"<(?:img|picture|noscript|amp-img)\b|srcset", re.IGNORECASE)
 
@@ -192,15 +192,24 @@ def image_bases(item: Item, feed_link: str | None, feed_url: str | None) -> list
     return [item.base_url, feed_link, item.link, feed_url]
 
 
+def may_show_images(item: Item) -> bool:
+    """False where `item_images` finds none for certain, told without reading the content as HTML."""
+    return bool(item.content_html and _MAY_HOLD_IMAGES.search(item.content_html)) or any(
+        _is_image(enclosure) for enclosure in item.enclosures
+    )
+
+
+def _is_image(enclosure: Enclosure) -> bool:
+    return (enclosure.type or "").strip().lower().startswith("image/")
+
+
 def item_images(item: Item, feed_link: str | None, feed_url: str | None) -> tuple[str, ...]:
     """The images of an item, distinct: those of its content, then its enclosures of type image/*."""
     bases = image_bases(item, feed_link, feed_url)
     found = dict.fromkeys(find_images(item.content_html, bases=bases) if item.content_html else ())
     base = usable_base(bases)
     for enclosure in item.enclosures:
-        if (enclosure.type or "").strip().lower().startswith("image/") and (
-            url := image_url(enclosure.url, base)
-        ):
+        if _is_image(enclosure) and (url := image_url(enclosure.url, base)):
             found.setdefault(url)
     return tuple(found)
 

@@ -83,7 +83,11 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
     fresh = items.new_ids(results[:-1])
     if closed and fresh:
         _warn_of_unstable_guids(visiting, visit, parsed, fresh)
-    stored = Stored(parsed=parsed, new_ids=fresh, items_new=int(closed[0]["items_new"] or 0) if closed else 0)
+    imageless = {id for chunk in chunks for id in chunk.imageless}
+    unseen = tuple(id for id in fresh if id not in imageless)
+    stored = Stored(
+        parsed=parsed, new_ids=unseen, items_new=int(closed[0]["items_new"] or 0) if closed else 0
+    )
     return replace(visit, outcome=stored, next=later, lost=not closed)
 
 

@@ -51,6 +51,7 @@ class Stored:
 
     parsed: Parsed
     new_ids: tuple[str, ...]
+    """Items whose images are to be looked for: inserted now, and not known to show none."""
     items_new: int
     """Counted by the backup key, so also those a crashed run stored of the same document."""
 

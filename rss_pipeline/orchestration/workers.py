@@ -12,15 +12,15 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from rss_pipeline.collector.images import item_images
-from rss_pipeline.collector.models import Document, Feed, Item
+from rss_pipeline.collector.images import item_images, may_show_images
+from rss_pipeline.collector.models import Document, Feed, Item, item_id
 from rss_pipeline.collector.parse import parse_feed
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline.orchestration.visits import Parsed
@@ -173,8 +173,13 @@ def parse_document(task: ParseTask) -> Parsed:
         now=fetched_at,
     )
     path = document.path.with_name(document.path.name + ".rows")
+    imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     with path.open("wb") as file:
-        pickle.dump(list(item_rows(feed.id, parsed.items, fetched_at=fetched_at)), file)
+        chunks = item_rows(feed.id, parsed.items, fetched_at=fetched_at)
+        pickle.dump(
+            [replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)) for chunk in chunks],
+            file,
+        )
     return Parsed(
         document=document,
         path=path,

@@ -237,8 +237,8 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
 
 _NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
-_STORED = f"""WITH fresh(n) AS (
-    SELECT count(*) FROM items JOIN feeds ON feeds.id = items.feed_id
+_STORED = f"""WITH fresh(n, unseen) AS (
+    SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0) FROM items JOIN feeds ON feeds.id = items.feed_id
     WHERE items.id IN (SELECT value FROM json_each(?))
       AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
   clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?)
@@ -268,7 +268,7 @@ _STORED = f"""WITH fresh(n) AS (
   last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
     json_set({_V.format("facts")}, '$.items_new', fresh.n + CASE WHEN change_count > reported_count
       THEN coalesce(json_extract(last_change, '$.items_new'), 0) ELSE 0 END) ELSE last_change END,
-  images_pending = CASE WHEN fresh.n > 0 AND images = 1 THEN 1 ELSE images_pending END,
+  images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
   warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0

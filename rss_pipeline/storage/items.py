@@ -49,13 +49,16 @@ _ROW_OVERHEAD = 2_000
 _GUARD = "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)"
 # What retention removed does not come back while the feed still lists it.
 _NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM expired_items AS e WHERE e.feed_id = ? AND e.guid = {guid})"
-_INSERT = f"""INSERT INTO items (feed_id, created_at, backup_key, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
+_HEAD = "feed_id, created_at, backup_key, images_extracted_at"
+_LOOKED_AT = "CASE WHEN {id} IN (SELECT j.value FROM json_each(?) AS j) THEN ? END"
+_INSERT = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")},
+    {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
   FROM json_each(?) WHERE {_GUARD}
   AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
-_INSERT_ONE = f"""INSERT INTO items (feed_id, created_at, backup_key, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {", ".join("?" * len(COLUMNS))} WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
+_INSERT_ONE = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {", ".join("?" * len(COLUMNS))} WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 
 
@@ -66,6 +69,9 @@ class RowChunk:
     text: str
     ids: tuple[str, ...]
     alone: bool = False
+    imageless: tuple[str, ...] = ()
+    """Of the ids, those of items that show no image for certain: nobody need look at them again, which
+    saves D1 a row written for each."""
 
     def guids(self) -> list[str]:
         """The guids of its rows, read back from them."""
@@ -154,11 +160,13 @@ def insert_statement(
 
     Guarded by the lease's token.
     """
-    head: list[Value] = [feed_id, instant(fetched_at), backup_key]
+    at = instant(fetched_at)
+    head: list[Value] = [feed_id, at, backup_key]
+    looked_at: list[Value] = [compact(list(chunk.imageless)), at]
     if chunk.alone:
         row = json.loads(chunk.text)
-        return Statement(_INSERT_ONE, [*head, *row, feed_id, token, feed_id, row[_GUID]])
-    return Statement(_INSERT, [*head, chunk.text, feed_id, token, feed_id])
+        return Statement(_INSERT_ONE, [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]])
+    return Statement(_INSERT, [*head, *looked_at, chunk.text, feed_id, token, feed_id])
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.images import find_images, image_bases, item_images
+from rss_pipeline.collector.images import find_images, image_bases, item_images, may_show_images
 from rss_pipeline.collector.models import Enclosure, Item
 
 BASE = "https://example.com/posts/1"
@@ -111,3 +111,13 @@ def test_whatever_is_found_is_an_absolute_web_url(inner: str) -> None:
     for url in find_images(f"<img {inner}><img src='{inner}'>", bases=[BASE]):
         assert url.startswith(("http://", "https://"))
         assert "#" not in url
+
+
+@given(
+    st.lists(
+        st.sampled_from(["<p>", "<IMG src=a.png>", "<picture><source srcset='a 1x'>", "text", "<noscript>"])
+    )
+)
+def test_an_item_said_to_show_no_image_has_none(parts: list[str]) -> None:
+    item = Item(guid="g", guid_source="guid", content_html="".join(parts))
+    assert may_show_images(item) or item_images(item, "http://a.example/", None) == ()

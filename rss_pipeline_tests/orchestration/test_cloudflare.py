@@ -418,3 +418,16 @@ def test_a_changed_feed_costs_at_most_2_calls_more_for_each_started_megabyte(
         away.clock.turn(hours=3)
         assert cost(away, counted)[0] <= 8 + 2 * started
         assert away.guids("feed-0") == sorted(listed)
+
+
+def test_a_new_item_costs_at_most_4_rows_with_its_indexes_and_its_images_are_counted_apart(
+    away: Pipeline, counted: FaultProxy, server: FeedServer
+) -> None:
+    _, unchanged = cost(away, counted)
+    listed = ["g0", *(f"new-{n}" for n in range(100))]
+    server.route("127.0.2.1", "/feed", Answer(body=rss(*listed), etag='"new"'))
+    away.clock.turn(hours=3)
+    a_poll_with_news = 10
+    assert cost(away, counted)[1] <= unchanged + 4 * 100 + a_poll_with_news
+    assert len(away.items("feed-0")) == 101
+    assert away.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
