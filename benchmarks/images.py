@@ -2,8 +2,8 @@
 
 10,000 images of 40 KB on 100 hosts (127.x.y.z), pacing off, 16 at once. `job` is the whole job
 `download_images` with its claims, records and Dagster's events, from the start of its step to the end, on
-SQLite and a folder; `fetch` is the collector and the folder alone; `bare` writes plain files. Rounds alternate,
-each in a process of its own that times its own downloads; the ratios are those of the medians.
+SQLite and a folder; `fetch` is the collector and the folder alone; `bare` writes plain files. Rounds
+alternate, each in a process of its own that times its own downloads; the ratios are those of the medians.
 """
 
 import argparse

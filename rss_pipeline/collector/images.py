@@ -6,11 +6,10 @@ Nothing is downloaded here, and the HTML is not changed (rendering.py puts archi
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import urldefrag
 
 from lxml import etree
 
-from rss_pipeline.collector.links import absolute, web_base
+from rss_pipeline.collector.image_urls import NOT_FETCHED, image_url, resolver, usable_base
 from rss_pipeline.collector.models import Enclosure, Item
 
 MAY_HOLD_IMAGES = re.compile(r"<(?:img|picture|noscript|amp-img)\b|srcset", re.IGNORECASE)
@@ -37,16 +36,16 @@ LAZY_SRC = (
     "lazyload",
 )
 LAZY_SRCSET = ("data-srcset", "data-lazy-srcset", "data-original-set")
-_NOT_FETCHED = re.compile(r"\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
 _PLACEHOLDER = re.compile(
     r"(?:^|[/_.-])(?:placeholder|blank|spacer|space|loading\d*|lazy(?:load|[_-]loading)?|transparent|trans|"
     r"pixel|1x1|grey|gray|clear|dot|none|nothing|default[_-]?img)\.(?:gif|png|jpe?g|svg|webp)(?:[?#]|$)",
     re.IGNORECASE,
 )
+_MOST_ATTRIBUTES = 500
+_TAG_OR_COMMENT = re.compile(r"<(?:!--(?:.*?-->)?|[a-z])", re.IGNORECASE | re.DOTALL)
+_TAG_PART = re.compile(r"(?P<end>>)|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)|(?P<name>[^\s=>/]+)")
 _STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
 DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
-_PLAIN = re.compile(r"(?P<folder>(?:[^#\s]*(?<!/)/)?)[\w-][\w.~%!$&'()*+,=@-]*(?:\?[\w.~%!$&'()*+,=@:?-]+)?")
-"""A last name, which is no `..`, behind a folder that is no bare host."""
 _LEADING_NUMBER = re.compile(r"\s*([0-9]+)\s*(?:px)?\s*", re.IGNORECASE)
 
 
@@ -70,12 +69,14 @@ def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def tree(html: str) -> etree._Element | None:
-    """The parsed HTML; None where there is nothing but comments or white space.
+    """The parsed HTML; None where there is nothing but comments or white space, or what no page has.
 
     It is the one that BeautifulSoup's lxml builder makes, without its Python objects: they take
     twenty times as long, and this runs on every item. Not Python's html.parser: it is quadratic before
     3.11.14, and `?x=1&copy=2` becomes `©=2` in it.
     """
+    if has_overloaded_tag(html):
+        return None
     parser = etree.HTMLParser(encoding="utf-8", no_network=True, huge_tree=True)
     try:
         return etree.fromstring(html.encode("utf-8", "replace"), parser)
@@ -83,7 +84,27 @@ def tree(html: str) -> etree._Element | None:
         return None
 
 
-@dataclass(slots=True)
+def has_overloaded_tag(html: str) -> bool:
+    """Whether a tag has more than 500 attributes, each of which libxml2 compares with all before it: a
+    megabyte of them takes a minute. Where tags begin and end is told roughly; a worker's time limit stands
+    behind it."""
+    at = 0
+    while start := _TAG_OR_COMMENT.search(html, at):
+        at = start.end()
+        attributes = 0
+        if start[0].startswith("<!"):
+            continue
+        for part in _TAG_PART.finditer(html, at):
+            at = part.end()
+            if part.lastgroup == "end":
+                break
+            attributes += part.lastgroup == "name"
+            if attributes > _MOST_ATTRIBUTES:
+                return True
+    return False
+
+
+@dataclass(slots=True, eq=False)
 class Shown:
     """An `<img>`, `<amp-img>`, `<picture>`, or a `<source>` of a picture, and the URL of the image it shows.
 
@@ -105,14 +126,13 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
     shows handed up, for looking from each picture at all below it would be quadratic.
     """
     found: list[Shown] = []
-    pictures: dict[etree._Element, Shown] = {}
+    above: dict[etree._Element, Shown | None] = {}
     trackers: set[etree._Element] = set()
     for element in root.iter("img", "amp-img", "picture", "source"):
-        above = next(element.iterancestors("picture"), None) if pictures else None
-        picture = None if above is None else pictures[above]
+        picture = _innermost(element, above) if above else None
         each = Shown(element, picture)
         if element.tag == "picture":
-            pictures[element] = each
+            above[element] = each
             each.is_picture = True
         elif element.tag == "source":
             if picture is None:
@@ -130,12 +150,12 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
             sources.pop(each.element, None)
         if each.picture is None:
             continue
-        above = each.picture.element
+        holder = each.picture.element
         if each.element in trackers:
-            trackers.add(above)
+            trackers.add(holder)
         source = each.url if each.element.tag == "source" else sources.get(each.element)
         if source:
-            sources[above] = source
+            sources[holder] = source
         if each.url and each.element.tag != "source":
             each.picture.url = each.url
     for each in found:
@@ -144,47 +164,20 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
     return found
 
 
+def _innermost(element: etree._Element, above: dict[etree._Element, Shown | None]) -> Shown | None:
+    """The picture around an element. `above` remembers it for all on the way: a way may be 2,000 long."""
+    way: list[etree._Element] = []
+    parent = element.getparent()
+    while parent is not None and parent not in above:
+        way.append(parent)
+        parent = parent.getparent()
+    picture = None if parent is None else above[parent]
+    above.update(dict.fromkeys(way, picture))
+    return picture
+
+
 def _first(references: Iterator[str], resolve: Callable[[str], str | None]) -> str | None:
     return next((url for reference in references if (url := resolve(reference))), None)
-
-
-def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
-    """`image_url` against the first usable of `bases`, for many references."""
-    base = usable_base(bases)
-    known: dict[str, str | None] = {}
-    folders: dict[str, str | None] = {}
-
-    def resolve(reference: str) -> str | None:
-        if reference in known:
-            return known[reference]
-        # Most references differ in their last name only, and `urljoin` takes ten times as long as this.
-        plain = _PLAIN.fullmatch(reference)
-        if plain is None:
-            url = image_url(reference, base)
-        else:
-            folder = plain["folder"]
-            if folder not in folders:
-                example = image_url(folder + "x", base)
-                folders[folder] = example and example[:-1]
-            above = folders[folder]
-            url = above and above + reference[len(folder) :]
-        known[reference] = url
-        return url
-
-    return resolve
-
-
-def usable_base(bases: Sequence[str | None]) -> str | None:
-    """The first of `bases` that references can be resolved against, without a password."""
-    return next((usable for each in bases if (usable := web_base(each))), None)
-
-
-def image_url(reference: str, base: str | None) -> str | None:
-    """The URL an image reference names: absolute, http(s), without fragment; None if there is none."""
-    if _NOT_FETCHED.match(reference):
-        return None
-    url = absolute(reference, (base,))
-    return urldefrag(url).url if url and web_base(url) else None
 
 
 def image_bases(item: Item, feed_link: str | None, feed_url: str | None) -> list[str | None]:
@@ -194,7 +187,7 @@ def image_bases(item: Item, feed_link: str | None, feed_url: str | None) -> list
 
 def may_show_images(item: Item) -> bool:
     """False where `item_images` finds none for certain, told without reading the content as HTML."""
-    return bool(item.content_html and _MAY_HOLD_IMAGES.search(item.content_html)) or any(
+    return bool(item.content_html and MAY_HOLD_IMAGES.search(item.content_html)) or any(
         _is_image(enclosure) for enclosure in item.enclosures
     )
 
@@ -217,7 +210,7 @@ def item_images(item: Item, feed_link: str | None, feed_url: str | None) -> tupl
 def _references(image: etree._Element) -> Iterator[str]:
     """What one `<img>` may show, the best first."""
     src = attribute(image, "src")
-    doubtful = not src or _NOT_FETCHED.match(src) is not None or _PLACEHOLDER.search(src) is not None
+    doubtful = not src or NOT_FETCHED.match(src) is not None or _PLACEHOLDER.search(src) is not None
     if not doubtful:
         yield src
     for name in LAZY_SRC:
@@ -231,7 +224,7 @@ def _references(image: etree._Element) -> Iterator[str]:
 
 def may_be_reference(value: str) -> bool:
     """Whether a lazy-loading attribute names an image: some of them also carry flags ("true") and widths."""
-    return ("/" in value or "." in value) and not _NOT_FETCHED.match(value)
+    return ("/" in value or "." in value) and not NOT_FETCHED.match(value)
 
 
 def _source_references(source: etree._Element) -> Iterator[str]:
@@ -251,7 +244,7 @@ def by_size(srcset: str) -> list[tuple[str, str]]:
         size = DESCRIPTOR.match(candidate[1])
         return float(size[1]) if size else 1.0
 
-    fetched = [candidate for candidate in _candidates(srcset) if not _NOT_FETCHED.match(candidate[0])]
+    fetched = [candidate for candidate in _candidates(srcset) if not NOT_FETCHED.match(candidate[0])]
     return sorted(fetched, key=weight, reverse=True)
 
 

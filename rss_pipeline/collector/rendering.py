@@ -19,6 +19,7 @@ from html import escape
 from itertools import pairwise
 from urllib.parse import quote
 
+from rss_pipeline.collector.image_urls import resolver
 from rss_pipeline.collector.images import (
     DESCRIPTOR,
     LAZY_SRC,
@@ -28,7 +29,6 @@ from rss_pipeline.collector.images import (
     attribute,
     by_size,
     may_be_reference,
-    resolver,
     shown_images,
     tree,
 )

@@ -238,7 +238,8 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
 _NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
 _STORED = f"""WITH fresh(n, unseen) AS (
-    SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0) FROM items JOIN feeds ON feeds.id = items.feed_id
+    SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0)
+    FROM items JOIN feeds ON feeds.id = items.feed_id
     WHERE items.id IN (SELECT value FROM json_each(?))
       AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
   clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?)

@@ -58,7 +58,8 @@ _INSERT = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
   AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 _INSERT_ONE = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {", ".join("?" * len(COLUMNS))} WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {", ".join("?" * len(COLUMNS))}
+  WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 
 
