@@ -6,6 +6,7 @@ Nothing is downloaded here, and the HTML is not changed (rendering.py puts archi
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lxml import etree
 
@@ -41,6 +42,8 @@ _PLACEHOLDER = re.compile(
     r"pixel|1x1|grey|gray|clear|dot|none|nothing|default[_-]?img)\.(?:gif|png|jpe?g|svg|webp)(?:[?#]|$)",
     re.IGNORECASE,
 )
+MOST_IMAGES = 10_000
+"""Elements of one item that are looked at: a page shows some hundreds, a hostile one could fill a table."""
 _MOST_ATTRIBUTES = 500
 _TAG_OR_COMMENT = re.compile(r"<(?:!--(?:.*?-->)?|[a-z])", re.IGNORECASE | re.DOTALL)
 _TAG_PART = re.compile(r"(?P<end>>)|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)|(?P<name>[^\s=>/]+)")
@@ -120,7 +123,7 @@ class Shown:
 
 
 def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> list[Shown]:
-    """All of them in document order. `resolve` gives the absolute URL of a reference, or None.
+    """The first 10,000 of them in document order. `resolve` gives the absolute URL of a reference, or None.
 
     Of pictures left open, each lies in the one before: so each element is looked at once, and what it
     shows handed up, for looking from each picture at all below it would be quadratic.
@@ -128,7 +131,7 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
     found: list[Shown] = []
     above: dict[etree._Element, Shown | None] = {}
     trackers: set[etree._Element] = set()
-    for element in root.iter("img", "amp-img", "picture", "source"):
+    for element in islice(root.iter("img", "amp-img", "picture", "source"), MOST_IMAGES):
         picture = _innermost(element, above) if above else None
         each = Shown(element, picture)
         if element.tag == "picture":

@@ -121,3 +121,10 @@ def test_whatever_is_found_is_an_absolute_web_url(inner: str) -> None:
 def test_an_item_said_to_show_no_image_has_none(parts: list[str]) -> None:
     item = Item(guid="g", guid_source="guid", content_html="".join(parts))
     assert may_show_images(item) or item_images(item, "http://a.example/", None) == ()
+
+
+def test_of_an_items_images_the_first_ten_thousand_count() -> None:
+    html = "".join(f"<img src={n}.png>" for n in range(12_000))
+    found = find_images(html, bases=[BASE])
+    assert len(found) == 10_000
+    assert found[-1].endswith("/9999.png")
