@@ -71,7 +71,8 @@ def fetch_images(
 
         async with Client(policy) as client, asyncio.TaskGroup() as group:
             for queue in queues.values():
-                for _ in range(min(len(queue), policy.connections_per_host)):
+                # More than its connections: while one image is kept, the host is asked for the next.
+                for _ in range(min(len(queue), policy.concurrency)):
                     group.create_task(serve(queue, client))
 
     def told(done: tuple[int, ImageOutcome[T]]) -> None:

@@ -48,6 +48,7 @@ _DOCTYPE_SVG = re.compile(r"<!DOCTYPE\s+(?:[\w.-]+:)?svg(?=[\s>\[])")
 _ROOT_SVG = re.compile(r"<(?:[\w.-]+:)?svg(?=[\s/>])")
 _UNFINISHED = re.compile(r"(?:<(?:!-?|!D[A-Z]{0,6}|!DOCTYPE(?:\s+[\w.:-]{0,40})?|[\w.:-]{0,40}))?")
 _BLANKS = re.compile(r"\s+")
+_SUBSET_END = re.compile(r"\]\s{0,99}>")
 
 
 def image_type(head: bytes) -> ImageType | None:
@@ -116,34 +117,43 @@ def _is_ico(head: bytes) -> bool:
 def _is_svg(head: bytes) -> bool | None:
     """Whether the root is `<svg`; None where `head` ends before that can be told."""
     text = _text(head)
-    at = 0
+    at = _behind_misc(text, 0)
+    if at is not None and _DOCTYPE_SVG.match(text, at):
+        end = _end_of_doctype(text, at)
+        at = None if end is None else _behind_misc(text, end)
+    if at is None:
+        return None
+    if _ROOT_SVG.match(text, at):
+        return True
+    return None if _UNFINISHED.fullmatch(text, at) else False
+
+
+def _behind_misc(text: str, at: int) -> int | None:
+    """Behind blanks, comments and processing instructions (XML 1.0, production 27); None where one has no
+    end. Not a single regular expression: a page of comments would keep it busy for hours."""
     while True:
         blanks = _BLANKS.match(text, at)
         at = at if blanks is None else blanks.end()
-        if text.startswith("<?", at):
-            end = text.find("?>", at) + 2
-        elif text.startswith("<!--", at):
-            end = text.find("-->", at + 4) + 3
-        elif _DOCTYPE_SVG.match(text, at):
-            end = _end_of_doctype(text, at)
-        elif _ROOT_SVG.match(text, at):
-            return True
+        if text.startswith("<!--", at):
+            close = "-->"
+        elif text.startswith("<?", at):
+            close = "?>"
         else:
-            return None if _UNFINISHED.fullmatch(text, at) else False
-        # `find` gave -1: what begins here does not end in what we have.
-        if end < at + 3:
+            return at
+        end = text.find(close, at + 2)
+        if end < 0:
             return None
-        at = end
+        at = end + len(close)
 
 
-def _end_of_doctype(text: str, at: int) -> int:
+def _end_of_doctype(text: str, at: int) -> int | None:
     """Behind the `>` of a DOCTYPE, with its internal subset if it has one (Illustrator's holds entities);
-    0 where it does not end."""
+    None where it has no end."""
     subset, end = text.find("[", at), text.find(">", at)
-    if subset < 0 or -1 < end < subset:
+    if end >= 0 and not at < subset < end:
         return end + 1
-    closed = re.compile(r"\]\s*>").search(text, subset)
-    return closed.end() if closed else 0
+    closed = _SUBSET_END.search(text, subset) if subset >= 0 else None
+    return closed.end() if closed else None
 
 
 def _text(head: bytes) -> str:
@@ -170,8 +180,7 @@ _SIGNATURES = (
     (b"ID3", "a sound"),
 )
 _WEB_PAGE = re.compile(
-    r"(?:<!--.*?-->|<\?.*?\?>|\s)*<(?:!doctype\s+html|(?:html|head|body|title|script|meta|div|h1|p|center)\b)",
-    re.IGNORECASE | re.DOTALL,
+    r"<(?:!doctype\s+html|(?:html|head|body|title|script|meta|div|h1|p|center)\b)", re.IGNORECASE
 )
 
 
@@ -184,7 +193,7 @@ def _what_came(head: bytes) -> str:
     text = _text(head).lstrip()
     if not text:
         return "nothing"
-    if _WEB_PAGE.match(text):
+    if _WEB_PAGE.match(text, _behind_misc(text, 0) or 0):
         return "a web page"
     if text.startswith("<"):
         return "XML that is no SVG"
