@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.models import instant
+from rss_pipeline.collector.models import Failure, instant
 from rss_pipeline.errors import ObjectStoreUnavailable, RssPipelineError
-from rss_pipeline.orchestration import replay_storing, visiting
+from rss_pipeline.orchestration import replay_storing, steps, visiting
+from rss_pipeline.orchestration.replaying import one_feed, replay_feeds, replay_visits
 from rss_pipeline.orchestration.reporting import FEED_ITEMS
 from rss_pipeline.orchestration.visits import Parsed
 from rss_pipeline.orchestration.workers import ParseTask, Trouble, Workers, parse_document, read_chunks
@@ -378,8 +379,6 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
             nonlocal most
             most = max(most, len(list(pipeline.settings.spool_path.glob("*/*"))))
 
-    from rss_pipeline.orchestration.replaying import replay_feeds
-
     with visiting_of(pipeline, database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
         done = list(replay_feeds(opened, ["one", "two"]))
     assert [each.items_new for each in done] == [34, 1]
@@ -403,6 +402,16 @@ def test_a_feed_that_is_being_polled_is_replayed_beside(pipeline: Pipeline, serv
     assert pipeline.guids("one") == ["a", "b"]
     assert pipeline.feed("one") == feed
     assert feed["lease_token"] == claim.token
+
+
+def test_a_replay_that_fails_closes_nothing(pipeline: Pipeline, server: FeedServer) -> None:
+    serve(pipeline, server, "one", b"<html>down</html>")
+    poll_over_time(pipeline, 1)
+    with visiting_of(pipeline) as opened:
+        [visit] = replay_visits(opened, one_feed(opened, "one"))
+        [parsed] = steps.parse(opened, [visit])
+    assert isinstance(parsed.outcome, Failure)
+    assert (parsed.next, parsed.lost) == (None, False)
 
 
 # Crashes
@@ -429,8 +438,6 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
                 raise ObjectStoreUnavailable("died here")
 
         def advance(self, step: str) -> None: ...
-
-    from rss_pipeline.orchestration.replaying import replay_feeds
 
     def again() -> None:
         replayed(pipeline)
