@@ -8,10 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rss_pipeline.collector.models import Document, Pending, Response
+from rss_pipeline.collector.models import Document, Failure, Pending, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import Finding, Parsed, Replay, Replayed, Unreadable, Visit
+from rss_pipeline.orchestration.visits import (
+    Finding,
+    NoLongerRead,
+    Parsed,
+    Replay,
+    Replayed,
+    Unreadable,
+    Visit,
+)
 from rss_pipeline.orchestration.workers import read_chunks
 from rss_pipeline.storage import replays
 from rss_pipeline.storage.backups import describe_backup
@@ -139,6 +147,21 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
         findings=tuple([*findings, *gone, *differing][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=replayed)
+
+
+def told_of_its_items(visiting: Visiting, visit: Visit, replay: Replay, failure: Failure) -> Visit:
+    """A backup that cannot be read, with the items it gave when it could be, if any."""
+    assert failure.fetched_at is not None
+    gone = [
+        Finding(item_id=stored["id"], title=stored["title"], what="gone")
+        for stored in replays.stored_of(
+            visiting.database, visit.feed.id, fetched_at=failure.fetched_at, backup_key=replay.backup_key
+        )
+    ]
+    if not gone:
+        return visit
+    told = NoLongerRead(failure=failure, items_gone=len(gone), findings=tuple(gone[:FINDINGS_KEPT]))
+    return replace(visit, outcome=told)
 
 
 def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk]:

@@ -84,6 +84,16 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoLongerRead:
+    """A backup that gave items once and cannot be read as a feed now: the parser's fault."""
+
+    failure: Failure
+    items_gone: int
+    findings: tuple[Finding, ...]
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
     """A backup that cannot be replayed: it vanished, or does not say what it is."""
 
@@ -111,6 +121,7 @@ Outcome = (
     | Parsed
     | Stored
     | Replayed
+    | NoLongerRead
     | Unreadable
     | Refused
     | HeldElsewhere

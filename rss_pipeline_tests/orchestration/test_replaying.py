@@ -285,6 +285,34 @@ def test_a_bad_backup_is_a_row_of_the_report_and_stops_no_other(place: Pipeline,
     assert collected(place)["items"] == before["items"]
 
 
+class _Stricter(Workers):
+    """A parser that takes a document for a web page which yesterday's read."""
+
+    def map(
+        self, function: Callable[[Any], Any], tasks: Iterable[Any], *, timeout: float | None = None
+    ) -> Iterator[tuple[Any, Any]]:
+        for task, result in super().map(function, tasks, timeout=timeout):
+            refused = isinstance(task, ParseTask) and isinstance(result, Parsed) and result.items_seen == 2
+            yield task, Trouble("html", "a web page") if refused else result
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_document_that_gave_items_once_and_none_now_is_the_parser_s_fault_and_told(
+    dry_run: bool, pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(pipeline, server, "one", rss("a", "b"), rss("b", "c", "d"))
+    poll_over_time(pipeline, 2)
+    rows = all_rows(pipeline)
+    monkeypatch.setattr(visiting, "Workers", _Stricter)
+    [one] = replayed(pipeline, dry_run=dry_run)
+    assert [trouble.kind for trouble in one.unread] == ["no_longer_read"]
+    assert (one.items_gone, sorted((each.what, each.title) for each in one.findings)) == (
+        2,
+        [("gone", "Title of a"), ("gone", "Title of b")],
+    )
+    assert all_rows(pipeline) == rows
+
+
 class _Vanishing:
     """A store in which one object goes between list and get."""
 
