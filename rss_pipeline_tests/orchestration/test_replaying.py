@@ -374,10 +374,10 @@ def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
 def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_storing, "SLICE_BACKUPS", 7)
-    serve(pipeline, server, "one", *(rss(*map(str, range(n, n + 5))) for n in range(30)))
+    monkeypatch.setattr(replay_storing, "SLICE_BACKUPS", 5)
+    serve(pipeline, server, "one", *(rss(*map(str, range(n, n + 5))) for n in range(12)))
     serve(pipeline, server, "two", rss("z"))
-    poll_over_time(pipeline, 30)
+    poll_over_time(pipeline, 12)
     before = collected(pipeline)
     pipeline.database.query("DELETE FROM items")
     sent: list[int] = []
@@ -409,9 +409,9 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
 
     with visiting_of(pipeline, database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
         done = list(replay_feeds(opened, ["one", "two"]))
-    assert [each.items_new for each in done] == [34, 1]
-    assert sum(sent) == 35
-    assert 0 < most <= 2 * 7
+    assert [each.items_new for each in done] == [16, 1]
+    assert sum(sent) == 17
+    assert 0 < most <= 2 * 5
     assert collected(pipeline) == before
 
 
@@ -604,7 +604,7 @@ GUIDS = st.lists(st.sampled_from("abcdef"), min_size=0, max_size=5, unique=True)
 @pytest.mark.slow
 @given(documents=st.lists(GUIDS, min_size=1, max_size=5), kept=st.sets(st.sampled_from("abcdef")))
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,
