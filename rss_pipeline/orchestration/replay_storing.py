@@ -132,6 +132,7 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
             backup_key=replay.backup_key,
             now=visiting.clock(),
         )
+    imageless = {id for chunk in fresh for id in chunk.imageless}
     left: tuple[str, ...] = ()
     if feed.images_pending and not replay.dry_run:
         left = replays.without_images(
@@ -139,7 +140,7 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
         )
     replayed = Replayed(
         parsed=parsed,
-        new_ids=tuple(dict.fromkeys((*new, *repaired, *left))),
+        new_ids=tuple(dict.fromkeys((*(id for id in new if id not in imageless), *repaired, *left))),
         items_new=len(new),
         items_gone=len(gone),
         items_differ=len(differing),
@@ -173,7 +174,11 @@ def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk
             some.append(chunk)
         elif fresh:
             known = replays.known_rows([chunk])
-            some += chunked_rows(known[id] for id in fresh)
+            imageless = set(chunk.imageless)
+            some += (
+                replace(each, imageless=tuple(id for id in each.ids if id in imageless))
+                for each in chunked_rows(known[id] for id in fresh)
+            )
     return some
 
 

@@ -73,7 +73,7 @@ class Replayed:
 
     parsed: Parsed
     new_ids: tuple[str, ...]
-    """Items whose images are to be looked for: inserted or rewritten now."""
+    """Items whose images are to be looked for: inserted and not known to show none, or rewritten."""
     items_new: int
     items_gone: int = 0
     """Stored of this backup, and not listed by it as it reads now. Never deleted."""

@@ -113,6 +113,8 @@ def test_after_the_database_is_lost_restore_gives_back_the_same_items(
     assert result.items_new == len(before["items"])
     assert {row["images_pending"] for row in place.rows("SELECT images_pending FROM feeds")} == {0}
     assert place.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
+    for row in place.items("undated"):
+        assert row["images_extracted_at"] == row["created_at"], "items without images were not looked at"
 
 
 def test_the_next_poll_asks_with_the_validators_of_the_last_stored_document(
