@@ -8,10 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rss_pipeline.collector.models import Document, Pending, Response
+from rss_pipeline.collector.models import Document, Failure, Pending, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import Finding, Parsed, Replay, Replayed, Unreadable, Visit
+from rss_pipeline.orchestration.visits import (
+    Finding,
+    NoLongerRead,
+    Parsed,
+    Replay,
+    Replayed,
+    Unreadable,
+    Visit,
+)
 from rss_pipeline.orchestration.workers import read_chunks
 from rss_pipeline.storage import replays
 from rss_pipeline.storage.backups import describe_backup
@@ -124,6 +132,7 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
             backup_key=replay.backup_key,
             now=visiting.clock(),
         )
+    imageless = {id for chunk in fresh for id in chunk.imageless}
     left: tuple[str, ...] = ()
     if feed.images_pending and not replay.dry_run:
         left = replays.without_images(
@@ -131,7 +140,7 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
         )
     replayed = Replayed(
         parsed=parsed,
-        new_ids=tuple(dict.fromkeys((*new, *repaired, *left))),
+        new_ids=tuple(dict.fromkeys((*(id for id in new if id not in imageless), *repaired, *left))),
         items_new=len(new),
         items_gone=len(gone),
         items_differ=len(differing),
@@ -139,6 +148,21 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
         findings=tuple([*findings, *gone, *differing][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=replayed)
+
+
+def told_of_its_items(visiting: Visiting, visit: Visit, replay: Replay, failure: Failure) -> Visit:
+    """A backup that cannot be read, with the items it gave when it could be, if any."""
+    assert failure.fetched_at is not None
+    gone = [
+        Finding(item_id=stored["id"], title=stored["title"], what="gone")
+        for stored in replays.stored_of(
+            visiting.database, visit.feed.id, fetched_at=failure.fetched_at, backup_key=replay.backup_key
+        )
+    ]
+    if not gone:
+        return visit
+    told = NoLongerRead(failure=failure, items_gone=len(gone), findings=tuple(gone[:FINDINGS_KEPT]))
+    return replace(visit, outcome=told)
 
 
 def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk]:
@@ -150,7 +174,11 @@ def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk
             some.append(chunk)
         elif fresh:
             known = replays.known_rows([chunk])
-            some += chunked_rows(known[id] for id in fresh)
+            imageless = set(chunk.imageless)
+            some += (
+                replace(each, imageless=tuple(id for id in each.ids if id in imageless))
+                for each in chunked_rows(known[id] for id in fresh)
+            )
     return some
 
 

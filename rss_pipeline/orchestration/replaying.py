@@ -17,7 +17,15 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration import steps
 from rss_pipeline.orchestration.replay_storing import FINDINGS_KEPT, slices
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import Finding, Parsed, Replay, Replayed, Unreadable, Visit
+from rss_pipeline.orchestration.visits import (
+    Finding,
+    NoLongerRead,
+    Parsed,
+    Replay,
+    Replayed,
+    Unreadable,
+    Visit,
+)
 from rss_pipeline.storage.backups import list_backups
 from rss_pipeline.storage.feeds import feeds_by_id
 
@@ -76,6 +84,14 @@ class FeedReplay:
                 self.troubles.append(
                     Trouble(backup_key=visit.key, kind=failure.kind, message=failure.message)
                 )
+                self.failed_since = failure
+                self.earliest = self.earliest or failure.fetched_at
+            case NoLongerRead(failure=failure) as unread:
+                # Of a kind of its own: that it holds no feed is not expected of it.
+                message = f"{unread.items_gone} items were stored of it once. {failure.message}"
+                self.troubles.append(Trouble(backup_key=visit.key, kind="no_longer_read", message=message))
+                self.items_gone += unread.items_gone
+                self.findings += unread.findings[: FINDINGS_KEPT - len(self.findings)]
                 self.failed_since = failure
                 self.earliest = self.earliest or failure.fetched_at
             case Unreadable(message=message):

@@ -19,11 +19,9 @@ from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.storage import restores
 from rss_pipeline.storage.backups import Backup, describe_backup, list_backups
+from rss_pipeline.storage.image_objects import TASK_METADATA
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.restores import Standing
-
-TASK_ID = "task-id"
-"""Metadata of an image: the task it was downloaded for."""
 
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _THREADS = 16
@@ -82,9 +80,7 @@ def restore(
     ids = _feeds_with_backups(visiting, instance, restored)
     for replay in replay_feeds(visiting, ids):
         restored.add(replay)
-        standing = _standing(replay)
-        if standing is not None and restores.stand(visiting.database, standing, now=visiting.clock()):
-            restored.stood += 1
+        _stand(visiting, replay, restored)
     _adopt_images(visiting, restored)
     return restored
 
@@ -161,6 +157,15 @@ def _newest_readable(visiting: Visiting, id: str) -> tuple[Backup | None, str]:
     return None, reason
 
 
+def _stand(visiting: Visiting, replay: FeedReplay, restored: Restored) -> None:
+    standing = _standing(replay)
+    try:
+        if standing is not None and restores.stand(visiting.database, standing, now=visiting.clock()):
+            restored.stood += 1
+    except StorageRejected as error:
+        restored.lost_feeds.append((replay.feed.id, f"its items are there, its validators are not: {error}"))
+
+
 def _standing(replay: FeedReplay) -> Standing | None:
     """Where its backups left the feed; None where none of them can be read."""
     newest = replay.newest
@@ -198,10 +203,8 @@ def _adopt_images(visiting: Visiting, restored: Restored) -> None:
                 restored.images_known += len(some) - len(unknown)
                 heads = threads.map(visiting.objects.head, [info.key for info in unknown])
                 images: dict[str, ObjectInfo] = {}
-                for head in heads:
-                    task = None if head is None else head.metadata.get(TASK_ID)
-                    if head is None:
-                        continue
+                for head in filter(None, heads):
+                    task = head.metadata.get(TASK_METADATA)
                     if task is None or tasks.get(task, "") is not None or task in images:
                         restored.images_orphaned += 1
                     else:

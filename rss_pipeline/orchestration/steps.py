@@ -17,7 +17,7 @@ from rss_pipeline.collector.schedule import next_after_our_outage, our_network_i
 from rss_pipeline.errors import NetworkUnavailable, StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
 from rss_pipeline.orchestration.image_finding import find_and_record
-from rss_pipeline.orchestration.replay_storing import open_backups, slices, store_replayed
+from rss_pipeline.orchestration.replay_storing import open_backups, slices, store_replayed, told_of_its_items
 from rss_pipeline.orchestration.storing import store_document
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Parsed, Visit
@@ -163,7 +163,13 @@ def store(visiting: Visiting, visits: Visits) -> Visits:
         except StorageRejected as error:
             return replace(visit, outcome=_rejected(parsed.document, str(error)))
 
-    return close(visiting, _side_by_side(visiting, "store", visits, Parsed, one))
+    def unread(visit: Visit, failure: Failure) -> Visit:
+        return visit if visit.replay is None else told_of_its_items(visiting, visit, visit.replay, failure)
+
+    visits = close(visiting, _side_by_side(visiting, "store", visits, Parsed, one))
+    if any(visit.replay is not None for visit in visits):
+        return _side_by_side(visiting, "store", visits, Failure, unread)
+    return visits
 
 
 def extract_images(visiting: Visiting, visits: Visits) -> Visits:

@@ -73,13 +73,23 @@ class Replayed:
 
     parsed: Parsed
     new_ids: tuple[str, ...]
-    """Items whose images are to be looked for: inserted or rewritten now."""
+    """Items whose images are to be looked for: inserted and not known to show none, or rewritten."""
     items_new: int
     items_gone: int = 0
     """Stored of this backup, and not listed by it as it reads now. Never deleted."""
     items_differ: int = 0
     items_repaired: int = 0
     findings: tuple[Finding, ...] = ()
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLongerRead:
+    """A backup that gave items once and cannot be read as a feed now: the parser's fault."""
+
+    failure: Failure
+    items_gone: int
+    findings: tuple[Finding, ...]
     """The first of them."""
 
 
@@ -111,6 +121,7 @@ Outcome = (
     | Parsed
     | Stored
     | Replayed
+    | NoLongerRead
     | Unreadable
     | Refused
     | HeldElsewhere

@@ -23,8 +23,9 @@ _CHUNK = f"(SELECT {_FROM_JSON} FROM json_each(?))"
 _ALONE = f"(SELECT {', '.join(f'? AS {name}' for name in COLUMNS)})"
 
 # Tombstones hold: what retention removed does not come back out of a backup.
-_INSERT = f"""INSERT INTO items (feed_id, created_at, backup_key, {", ".join(COLUMNS)})
-  SELECT feeds.id, ?, ?, {", ".join(f"new.{name}" for name in COLUMNS)}
+_INSERT = f"""INSERT INTO items (feed_id, created_at, backup_key, images_extracted_at, {", ".join(COLUMNS)})
+  SELECT feeds.id, ?, ?, CASE WHEN new.id IN (SELECT j.value FROM json_each(?) AS j) THEN ? END,
+    {", ".join(f"new.{name}" for name in COLUMNS)}
   FROM {{new}} AS new JOIN feeds ON feeds.id = ?
   WHERE NOT EXISTS (
     SELECT 1 FROM expired_items AS old WHERE old.feed_id = feeds.id AND old.guid = new.guid)
@@ -52,7 +53,8 @@ def insert(
     """
     fresh: list[str] = []
     for chunk in chunks:
-        head = [instant(fetched_at), backup_key]
+        at = instant(fetched_at)
+        head = [at, backup_key, compact(list(chunk.imageless)), at]
         source, rows = _source(chunk)
         inserted, _ = database.batch(
             [

@@ -15,7 +15,7 @@ from rss_pipeline.storage.closings import validators
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import chunked
 from rss_pipeline.storage.objects import ObjectInfo
-from rss_pipeline.storage.rows import compact, seconds
+from rss_pipeline.storage.rows import compact, seconds, storable
 
 REASON = "restored from its backups: due at once"
 _PAGE = 5_000
@@ -138,7 +138,7 @@ def stand(database: Database, standing: Standing, *, now: datetime) -> bool:
         "skip_days": None if answer is None else compact(sorted(standing.skip_days)),
         "failed_hash": failure and failure.document_hash,
         "last_error_kind": failure and failure.kind,
-        "last_error": failure and failure.message[:2000],
+        "last_error": failure and storable(failure.message[:2000]),
         "consecutive_failures": 0 if failure is None else 1,
         "schedule_reason": REASON,
         "created_at": instant(standing.earliest),

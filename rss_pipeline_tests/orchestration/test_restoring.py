@@ -16,6 +16,7 @@ import pytest
 from rss_pipeline.storage.restores import REASON
 from rss_pipeline_tests.orchestration.replays import all_rows, collected, drop_database, restored
 from rss_pipeline_tests.orchestration.test_cloudflare import HOSTS, serve
+from rss_pipeline_tests.orchestration.test_downloading import png
 from rss_pipeline_tests.pipeline import Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.server import Answer, FeedServer, etag_of
 
@@ -112,6 +113,8 @@ def test_after_the_database_is_lost_restore_gives_back_the_same_items(
     assert result.items_new == len(before["items"])
     assert {row["images_pending"] for row in place.rows("SELECT images_pending FROM feeds")} == {0}
     assert place.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
+    for row in place.items("undated"):
+        assert row["images_extracted_at"] == row["created_at"], "items without images were not looked at"
 
 
 def test_the_next_poll_asks_with_the_validators_of_the_last_stored_document(
@@ -352,6 +355,32 @@ def test_images_that_are_there_are_adopted_and_orphans_counted(place: Pipeline, 
     again = restored(place)
     assert (again.images_adopted, again.images_orphaned, again.images_known) == (0, 4, len(tasks) - 1)
     assert all_rows(place) == rows
+
+
+def test_downloaded_images_are_not_asked_for_again(place: Pipeline, server: FeedServer) -> None:
+    place.set(image_host_delay_seconds=0.0)
+    host = "127.0.0.80"
+    for name in ("a", "b"):
+        server.route(host, f"/{name}.png", Answer(body=png(ord(name)), headers={"Content-Type": "image/png"}))
+    server.route(host, "/c.png", Answer(status=404))
+    body = rss(*"abc", image=server.url(host, ""))
+    place.register(server.route("127.0.0.2", "/feed", Answer(body=body, etag='"1"')), "one")
+    place.poll()
+    place.download()
+    before = place.rows(
+        "SELECT id, r2_key, bytes, position FROM image_tasks WHERE status = 'success' ORDER BY id"
+    )
+    assert len(before) == 2
+    drop_database(place)
+
+    assert restored(place).images_adopted == 2
+    server.requests.clear()
+    place.download()
+    assert [request.target for request in server.requests if request.host == host] == ["/c.png"]
+    after = place.rows(
+        "SELECT id, r2_key, bytes, position FROM image_tasks WHERE status = 'success' ORDER BY id"
+    )
+    assert after == before
 
 
 def test_an_image_that_is_being_downloaded_is_left_to_its_run(pipeline: Pipeline, server: FeedServer) -> None:

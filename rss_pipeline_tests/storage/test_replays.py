@@ -1,5 +1,6 @@
 """What a replay writes: items that are missing, once; repairs, with the old version kept; nothing else."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -60,6 +61,20 @@ def test_an_insert_needs_no_lease_and_gives_what_a_visit_would_have(database: Da
     change(database, "DELETE FROM items")
     visit(database, [item("1"), item("2")])
     assert rows(database) == replayed
+
+
+def test_an_item_that_shows_no_image_is_not_looked_at(database: Database) -> None:
+    register(database, spec("a"))
+    [chunk] = items.item_rows("a", [item("1"), item("2")], fetched_at=NOW)
+    chunk = replace(chunk, imageless=(item_id("a", "1"),))
+    replays.insert(database, [chunk], feed_id="a", fetched_at=NOW, backup_key=KEY)
+    assert [row["images_extracted_at"] for row in rows(database)] == [instant(NOW), None]
+    assert feed_row(database)["images_pending"] == 1
+    [last] = items.item_rows("a", [item("3")], fetched_at=NOW)
+    change(database, "UPDATE feeds SET images_pending = 0")
+    last = replace(last, imageless=last.ids)
+    replays.insert(database, [last], feed_id="a", fetched_at=NOW, backup_key=KEY)
+    assert feed_row(database)["images_pending"] == 0
 
 
 def test_what_is_there_stays_as_it_is(known: Database) -> None:
