@@ -24,7 +24,7 @@ from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.overview import Overview
 
 if TYPE_CHECKING:
-    from rss_pipeline.doctor import Check
+    from rss_pipeline.findings import Check
     from rss_pipeline.orchestration.cleaned import Cleaned
     from rss_pipeline.orchestration.here import Round
 
