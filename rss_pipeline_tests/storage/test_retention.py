@@ -279,6 +279,11 @@ def _key(each: ObjectInfo) -> str:
     return each.key
 
 
+def test_a_stranger_s_file_is_nobody_s_newest_backup_and_stays() -> None:
+    listed = [info("backups/a/2026.xml", 60), info("backups/a/notes.txt", 60), info("backups/read.me", 60)]
+    assert list(due_backups(listed, {"a": None}, now=NOW, ages=ages())) == [Renew(listed[0])]
+
+
 def test_a_rule_of_the_bucket_that_does_it_leaves_us_to_put_again_only() -> None:
     listed = [info(f"backups/a/{n}.xml", 60 - n) for n in range(10, 20)]
     done = list(due_backups(listed, {"a": None}, now=NOW, ages=ages(30, Lifecycle(days=30))))
