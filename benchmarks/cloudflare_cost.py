@@ -7,19 +7,20 @@ docs/cloudflare.md come from here.
 """
 
 import argparse
+import json
 import os
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import dagster as dg
 
+from rss_pipeline.orchestration.cleaning import clean
 from rss_pipeline.storage.d1 import D1Database
-from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.cloudflare import Cloudflare, local_cloudflare
 from rss_pipeline_tests.pipeline import Pipeline, rss
@@ -32,15 +33,16 @@ class Counting(D1Database):
     counts: ClassVar[Counter[str]] = Counter()
     lock = threading.Lock()
 
-    def _post(self, path: str, payload: object, statements: Sequence[Statement]) -> Any:
-        answer = super()._post(path, payload, statements)
+    def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
+        status, answer = super()._exchange(path, body)
+        told = json.loads(answer)
         with self.lock:
             self.counts["requests"] += 1
-            for each in answer if isinstance(answer, list) else [answer]:
+            for each in told if isinstance(told, list) else [told]:
                 self.counts["rows_written"] += int(each["meta"].get("rows_written") or 0)
                 self.counts["rows_read"] += int(each["meta"].get("rows_read") or 0)
                 self.counts["milliseconds"] += round(float(each["meta"].get("duration") or 0))
-        return answer
+        return status, answer
 
 
 def main() -> None:
@@ -65,6 +67,7 @@ def main() -> None:
         _poll(pipeline, resources, f"poll of {feeds} feeds with ten new items and images each", feeds)
         _publish(server, pipeline, feeds, items=200, text="x" * 5_000)
         _poll(pipeline, resources, "poll of one new feed with 200 items of 5 KB (beside the unchanged)", 1)
+        _clean(pipeline)
 
 
 def _publish(
@@ -109,6 +112,35 @@ def _poll(pipeline: Pipeline, resources: dict[str, Any], what: str, feeds: int) 
         f" {counts['rows_written']:,} rows written ({counts['rows_written'] / feeds:.2f} a feed),"
         f" {counts['rows_read']:,} rows read, {counts['milliseconds']:,} ms in the database"
     )
+
+
+def _clean(pipeline: Pipeline) -> None:
+    """Retire everything; each item has three images then, which lie in R2."""
+    database, objects = pipeline.database, pipeline.objects
+    database.query(
+        """INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position)
+        SELECT items.id || '-' || value, items.id, 'u', 'x', 'x', 'h', 1 + value
+        FROM items, json_each('[0, 1, 2]') WHERE value < 3 - (SELECT count(*) FROM image_tasks
+          WHERE item_id = items.id)"""
+    )
+    database.query(
+        """UPDATE image_tasks SET status = 'success', bytes = 40000,
+        r2_key = 'images/' || (SELECT feed_id FROM items WHERE id = item_id) || '/' || id || '/0.png'"""
+    )
+    database.query("UPDATE items SET created_at = '2020-01-01T00:00:00Z'")
+    items = int(database.query("SELECT count(*) AS n FROM items").rows[0]["n"])
+    Counting.counts.clear()
+    cleaned = clean(database, objects, pipeline.settings, now=pipeline.clock())
+    counts = Counting.counts
+    assert cleaned.total.items == items
+    print(
+        f"retiring {items} items with three images each: {counts['requests']} requests,"
+        f" {counts['rows_written']:,} rows written ({counts['rows_written'] / items:.2f} an item),"
+        f" {counts['rows_read']:,} rows read, {counts['milliseconds']:,} ms in the database"
+    )
+    Counting.counts.clear()
+    clean(database, objects, pipeline.settings, now=pipeline.clock())
+    print(f"a clean with nothing to do: {counts['requests']} requests, {counts['rows_read']:,} rows read")
 
 
 if __name__ == "__main__":

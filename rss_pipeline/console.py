@@ -24,7 +24,7 @@ from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.overview import Overview
 
 if TYPE_CHECKING:
-    from rss_pipeline.doctor import Check
+    from rss_pipeline.findings import Check
     from rss_pipeline.orchestration.cleaned import Cleaned
     from rss_pipeline.orchestration.here import Round
 
@@ -293,13 +293,15 @@ def show_cleaned(cleaned: "Cleaned") -> None:
     console = _console()
     total = cleaned.total
     would = "would be " if cleaned.dry_run else ""
-    console.print(
-        f"{total.items:,} items {would}removed with {total.images:,} images"
-        f" ({total.image_bytes / 1e6:,.1f} MB); {total.backups:,} backups"
-        f" ({total.backup_bytes / 1e6:,.1f} MB); {cleaned.leftovers:,} leftovers of killed processes."
-        f" {cleaned.backups_renewed:,} backups {would}put again, for they are needed.",
-        soft_wrap=True,
-    )
+    parts = [
+        (total.items, f"{total.items:,} items {would}removed"),
+        (total.images, f"{total.images:,} images ({total.image_bytes / 1e6:,.1f} MB) {would}removed"),
+        (total.backups, f"{total.backups:,} backups ({total.backup_bytes / 1e6:,.1f} MB) {would}removed"),
+        (cleaned.backups_renewed, f"{cleaned.backups_renewed:,} backups {would}put again, to last"),
+        (cleaned.leftovers, f"{cleaned.leftovers:,} files of killed processes {would}removed"),
+    ]
+    said = ", ".join(text for number, text in parts if number)
+    console.print(f"{said or 'Nothing is past its time'}.", soft_wrap=True)
     table = _table("feed", "items", "images", "backups")
     first = sorted(cleaned.by_feed.items(), key=lambda each: (-each[1].items, -each[1].backups, each[0]))
     for id, removed in first[:_FEEDS_SHOWN]:

@@ -1,52 +1,45 @@
 """What a deployment needs, checked: each check's state, what was found, and how to mend it.
 
-Facts come from storage/condition.py and the rooms; how it is printed is console.py's. No Dagster: on the
-embedded default all of it takes a moment. One check's failure stops no other.
+Facts come from storage/condition.py and the rooms, what they mean is findings.py's, how it is printed
+console.py's. No Dagster: on the embedded default all of it takes a moment. One check's failure stops no
+other.
 """
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal
 
 from rss_pipeline.collector.models import Clock, FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.findings import (
+    Check,
+    check_backups,
+    check_clock,
+    check_d1_size,
+    check_lifecycle,
+    check_orphans,
+    check_schema,
+    judge_disk,
+    listing,
+)
 from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage import condition
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.opening import connect, open_objects
+from rss_pipeline.storage.orphans import find_orphans
 from rss_pipeline.storage.overview import PROMINENT_FAILURES
 from rss_pipeline.storage.r2 import R2Store
-from rss_pipeline.storage.schema import migrations, schema_version
+from rss_pipeline.storage.schema import schema_version
 
-State = Literal["ok", "warning", "failure"]
-
-D1_LIMIT_BYTES = 10_000_000_000
-D1_FREE_LIMIT_BYTES = 500_000_000
-FULL = 0.8
-DISK_WARNING_BYTES = 1_000_000_000
-DISK_FAILURE_BYTES = 100_000_000
-SKEW_WARNING = timedelta(seconds=60)
-SKEW_FAILURE = timedelta(minutes=15)
-"""S3 refuses requests signed by a clock that is further off."""
 UNREPORTED_AFTER = timedelta(hours=1)
 BACKUPS_LOOKED_AT = 50
-_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. `mend` says what to do, nothing where all is well; it may have several lines."""
-
-    name: str
-    state: State
-    found: str
-    mend: str = ""
+ORPHANS_SECONDS = 5.0
 
 
 def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Check]:
@@ -70,6 +63,12 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                 with _noting(checks, "restore"):
                     loss = condition.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
                     checks.append(check_backups(loss))
+                with _noting(checks, "orphans"):
+                    until = time.monotonic() + ORPHANS_SECONDS
+                    found = find_orphans(
+                        database, store, now=clock(), is_over=lambda: time.monotonic() > until
+                    )
+                    checks += check_orphans(found)
     with _noting(checks, "dagster"):
         checks.append(check_dagster_home(settings))
     return [_without_secrets(check, environ) for check in checks]
@@ -166,62 +165,10 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
     return database if checks[-1].state == "ok" else None
 
 
-def check_schema(current: int, *, embedded: bool) -> Check:
-    """The database's schema beside this code's."""
-    newest = migrations()[-1].version
-    found = f"the database has schema {current}, this code {newest}"
-    if current > newest:
-        return Check("schema", "failure", found, "Update rss_pipeline: another machine runs newer code.")
-    if current < newest:
-        mend = "Run `rss-pipeline migrate`"
-        if embedded:
-            return Check("schema", "warning", found, f"{mend}; `up` and `poll` do so by themselves.")
-        return Check("schema", "failure", found, f"{mend}.")
-    return Check("schema", "ok", found)
-
-
-def check_d1_size(size: int | None) -> Check:
-    """Against the paid plan's limit, and the free plan's, for which of them holds nobody tells."""
-    name = "database size"
-    if size is None:
-        return Check(name, "warning", "the proxy did not say", "Look it up with `npx wrangler d1 info`.")
-    found = f"{size / 1e6:,.1f} MB"
-    if size >= FULL * D1_LIMIT_BYTES:
-        mend = "Remove feeds you no longer need (`rss-pipeline forget`), or move to several databases."
-        full = size >= 0.98 * D1_LIMIT_BYTES
-        return Check(name, "failure" if full else "warning", f"{found} of 10 GB, D1's limit", mend)
-    if FULL * D1_FREE_LIMIT_BYTES <= size <= D1_FREE_LIMIT_BYTES:
-        mend = "On the free plan, move to the paid one before writes fail; on the paid one all is well."
-        return Check(name, "warning", f"{found} of the 500 MB that D1's free plan has", mend)
-    return Check(name, "ok", f"{found} of 10 GB (500 MB on the free plan)")
-
-
 def check_disk(home: Path) -> Check:
     """Room where the embedded stores grow."""
     there = next(path for path in (home, *home.parents) if path.exists())
     return judge_disk(there, shutil.disk_usage(there).free)
-
-
-def judge_disk(path: Path, free: int) -> Check:
-    found = f"{free / 1e9:,.1f} GB free on the disk of {path}"
-    mend = "Make room, or move RSS_PIPELINE_HOME to a larger disk."
-    if free < DISK_FAILURE_BYTES:
-        return Check("database size", "failure", found, mend)
-    if free < DISK_WARNING_BYTES:
-        return Check("database size", "warning", found, mend)
-    return Check("database size", "ok", found)
-
-
-def check_clock(name: str, theirs: datetime | None, *, before: datetime, after: datetime) -> Check:
-    """Our clock beside one in the cloud, which tells whole seconds."""
-    if theirs is None:
-        return Check(name, "ok", "not compared: the answer tells no time")
-    skew = max(theirs - after, before - theirs - timedelta(seconds=1), timedelta())
-    if skew <= SKEW_WARNING:
-        return Check(name, "ok", "agrees with this machine's")
-    found = f"this machine's clock is {skew.total_seconds():,.0f} s {'behind' if theirs > after else 'ahead'}"
-    mend = "Set the clock: `timedatectl set-ntp true`. Schedules and leases go by it, and S3 refuses 15 min."
-    return Check(name, "failure" if skew > SKEW_FAILURE else "warning", found, mend)
 
 
 def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectStore | None:
@@ -263,94 +210,46 @@ def _mend_objects(r2: R2Settings | None) -> str:
     )
 
 
-def check_lifecycle(rule: condition.Lifecycle, bucket: str) -> Check:
-    """Whether old backups go by themselves."""
-    if rule.days is not None:
-        return Check("lifecycle", "ok", f"backups/ expires after {rule.days} days")
-    if rule.unread is not None:
-        return Check(
-            "lifecycle",
-            "warning",
-            f"the bucket's rules could not be read ({rule.unread}); an object token may not",
-            f"Check it once with `npx wrangler r2 bucket lifecycle list {bucket}`: there should be one for"
-            " backups/ (30 days).",
-        )
-    return Check(
-        "lifecycle",
-        "warning",
-        "no rule for backups/: they are kept for ever",
-        f"`npx wrangler r2 bucket lifecycle add {bucket} backups backups/ --expire-days 30`",
-    )
-
-
 def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
     found = condition.trouble(database, unreported_before=now - UNREPORTED_AFTER)
     if specs is not None:
         with_access = {spec.id for spec in specs if not spec.access.is_open}
         listed = {spec.id for spec in specs}
-        yield _listing(
+        yield listing(
             "secrets",
             [id for id in found.need_access if id in listed and id not in with_access],
             "{} were polled with headers or a password that feeds.yaml no longer names",
             "every feed that needs headers or a password has them",
             "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync takes them as open.",
         )
-    yield _listing(
+    yield listing(
         "failing feeds",
         found.failing,
         f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
         f"none failed {PROMINENT_FAILURES} times in a row",
         "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
     )
-    yield _listing(
+    yield listing(
         "feed warnings",
         found.warned,
         "{} have a warning",
         "none",
         "`rss-pipeline status FEED` shows it.",
     )
-    yield _listing(
+    yield listing(
         "unreported",
         found.unreported,
         "{} have a change older than an hour that Dagster was not told of",
         "every change was reported",
         "Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
     )
-    yield _listing(
+    yield listing(
         "dead leases",
         found.held_by_the_dead,
         "{} are claimed by a run that ended without giving them back",
         "none",
         "The next poll takes them when they are due; if this comes again, look for killed runs in the UI.",
     )
-
-
-def _listing(name: str, ids: Sequence[str], wrong: str, right: str, mend: str) -> Check:
-    if not ids:
-        return Check(name, "ok", right)
-    return Check(name, "warning", wrong.format(f"{len(ids)} feeds ({_some(ids)})"), mend)
-
-
-def _some(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f"{', '.join(ids[:_NAMED])}{more}"
-
-
-def check_backups(loss: condition.BackupLoss) -> Check:
-    """What a restore would lose. A backup that is gone is a failure: the newest one never expires."""
-    looked = f"{loss.looked_at} of {loss.feeds} feeds with items looked at"
-    if not (loss.never or loss.gone):
-        return Check("restore", "ok", f"{looked}: each has its newest backup")
-    parts = [
-        *([f"{len(loss.gone)} lack their newest backup ({_some(loss.gone)})"] if loss.gone else []),
-        *([f"{len(loss.never)} have no backup at all ({_some(loss.never)})"] if loss.never else []),
-    ]
-    found = f"{looked}: {' and '.join(parts)}; a restore could lose {loss.items:,} items"
-    mend = (
-        "Their next new document is backed up again. Until then only the database holds them: keep a copy of"
-        " it (D1: Time Travel). Look for who deletes objects: a lifecycle rule that is too short?"
-    )
-    return Check("restore", "failure" if loss.gone else "warning", found, mend)
 
 
 def check_dagster_home(settings: Settings) -> Check:

@@ -168,8 +168,8 @@ class _Cleaning:
     def _stored(self, tasks: Sequence[retention.Task]) -> dict[str, dict[str, int]]:
         """Task id to the keys of what it stored, with their sizes."""
         stored = {task.id: {task.r2_key: task.size} if task.r2_key else {} for task in tasks}
-        for id, infos in retention.unrecorded_objects(self.database, self.objects, tasks).items():
-            stored[id] |= {info.key: info.size for info in infos}
+        for id, images in retention.unrecorded_images(self.database, self.objects, tasks).items():
+            stored[id] |= {image.key: image.size for image in images}
         return stored
 
     def _count(self, part: retention.Slice, gone: Iterable[str], tasks: Iterable[retention.Task]) -> None:

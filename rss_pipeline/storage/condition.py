@@ -1,6 +1,6 @@
 """What `doctor` asks of the stores: whether they answer, their clocks and sizes, and the feeds' trouble.
 
-Facts only; what they mean and how to mend them is doctor.py's.
+Facts only; what they mean and how to mend them is findings.py's.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rss_pipeline.collector.models import instant
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.settings import D1Settings
+from rss_pipeline.storage.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.overview import PROMINENT_FAILURES
@@ -157,7 +158,7 @@ class BackupLoss:
     never: Sequence[str]
     """With items and no backup at all."""
     gone: Sequence[str]
-    """Whose newest backup is not in the store."""
+    """With neither the backup of its newest item in the store nor a later one."""
     items: int
     """Of those feeds."""
 
@@ -185,7 +186,13 @@ def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> Backup
 
 
 def _is_there(store: ObjectStore, row: Row) -> bool:
-    return row["newest"] is not None and store.head(row["newest"]) is not None
+    """A later document serves as well: it lists what was new in the one before, or no longer."""
+    newest = row["newest"]
+    if newest is None:
+        return False
+    if store.head(newest) is not None:
+        return True
+    return any(info.key > newest for info in list_backups(store, row["id"]))
 
 
 def read_one(store: ObjectStore) -> str | None:

@@ -24,8 +24,16 @@ from rss_pipeline.storage.rows import compact
 SideName = Literal["embedded", "cloudflare"]
 SIDES: tuple[SideName, ...] = get_args(SideName)
 
-TABLES = {"feeds": "id", "items": "id", "image_tasks": "id", "hosts": "host"}
-"""Table to primary key; a table comes after those it refers to."""
+TABLES = {
+    "feeds": ("id",),
+    "items": ("id",),
+    "image_tasks": ("id",),
+    "item_versions": ("item_id", "replaced_at"),
+    "expired_items": ("feed_id", "guid"),
+    "hosts": ("host",),
+    "image_holds": ("host",),
+}
+"""Table to the columns of its primary key, all text; a table comes after those it refers to."""
 PAGE_ROWS = 500
 PAGE_BYTES = 500_000
 """Of a page's texts as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
@@ -223,10 +231,10 @@ def _copy_table(source: Side, target: Side, table: str, progress: CopyProgress) 
 def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
     """Statements that make these rows the target's. A row that is there already is not written."""
     key = TABLES[table]
-    updates = ", ".join(f"{column} = excluded.{column}" for column in columns if column != key)
+    updates = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
     ours, theirs = (", ".join(f"{who}.{column}" for column in columns) for who in (table, "excluded"))
     into = f"INSERT INTO {table} ({', '.join(columns)})"
-    upsert = f"ON CONFLICT ({key}) DO UPDATE SET {updates} WHERE ({ours}) IS NOT ({theirs})"
+    upsert = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE ({ours}) IS NOT ({theirs})"
     extracted = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(columns)))
     small: list[str] = []
     for row in page:
@@ -244,22 +252,27 @@ def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterato
 def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
     """All rows in key order, in pages that fit into memory, here and in the Worker."""
     key = TABLES[table]
+    keys, named = ", ".join(key), ", ".join(f"{column} AS k_{column}" for column in key)
+    order = ", ".join(f"k_{column}" for column in key)
+    same = " AND ".join(f"{table}.{column} = page.k_{column}" for column in key)
     size = " + ".join(f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns)
-    last: str | None = None
+    last: list[str] | None = None
     while True:
         rows = database.query(
             f"""WITH page AS (
-              SELECT key, sum(size) OVER (ORDER BY key) AS total, row_number() OVER (ORDER BY key) AS n
-              FROM (SELECT {key} AS key, {size} AS size FROM {table}
-                WHERE {key} {">=" if last is None else ">"} ? ORDER BY {key} LIMIT ?))
+              SELECT {order}, sum(size) OVER (ORDER BY {order}) AS total,
+                row_number() OVER (ORDER BY {order}) AS n
+              FROM (SELECT {named}, {size} AS size FROM {table}
+                WHERE ({keys}) {">=" if last is None else ">"} ({", ".join("?" * len(key))})
+                ORDER BY {keys} LIMIT ?))
             SELECT {", ".join(f"{table}.{column}" for column in columns)} FROM page
-            JOIN {table} ON {table}.{key} = page.key WHERE n = 1 OR total <= ? ORDER BY page.key""",
-            [last or "", PAGE_ROWS, PAGE_BYTES],
+            JOIN {table} ON {same} WHERE n = 1 OR total <= ? ORDER BY {order}""",
+            [*(last or [""] * len(key)), PAGE_ROWS, PAGE_BYTES],
         ).rows
         if not rows:
             return
         yield rows
-        last = rows[-1][key]
+        last = [rows[-1][column] for column in key]
 
 
 def _canonical(row: Row, columns: Sequence[str]) -> str:

@@ -56,11 +56,15 @@ def put_image(
 
 def stored_image(store: ObjectStore, place: ImagePlace) -> StoredImage | None:
     """This task's image where the store has it already, whatever its extension."""
+    return next(stored_images(store, place), None)
+
+
+def stored_images(store: ObjectStore, place: ImagePlace) -> Iterator[StoredImage]:
+    """All of this task's images: two, where a page gave another kind of image after a crash."""
     for info in _candidates(store, place):
         known = store.head(info.key)
         if known is not None and known.metadata.get(TASK_METADATA) == place.task_id:
-            return StoredImage(known.key, known.size)
-    return None
+            yield StoredImage(known.key, known.size)
 
 
 def _candidates(store: ObjectStore, place: ImagePlace) -> Iterator[ObjectInfo]:

@@ -3,14 +3,14 @@
 In which order, and what a refused key means, is orchestration/cleaning.py's; backups are in backup_ages.py.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import Database, Row, Statement, Value
-from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.image_objects import ImagePlace, StoredImage, stored_images
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.rows import compact
 
 SLICE_ITEMS = 500
@@ -19,8 +19,6 @@ SLICE_TASKS = 4_000
 
 TOMBSTONE_AGE = timedelta(days=60)
 """A tombstone younger than this stays although the feed does not list its item: feeds flap."""
-TASK_ID = "task-id"
-"""Metadata of an image object: the id of the task it was downloaded for."""
 
 _DB_NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 _LIVE = f"SELECT token FROM leases WHERE expires_at > {_DB_NOW}"
@@ -174,13 +172,10 @@ def _task(row: Row) -> Task:
     )
 
 
-def unrecorded_objects(
+def unrecorded_images(
     database: Database, store: ObjectStore, tasks: Sequence[Task]
-) -> dict[str, list[ObjectInfo]]:
-    """What downloads that were interrupted left under their keys, by task id; seldom anything.
-
-    A key's object is a task's where its metadata says so: the same key may be another item's.
-    """
+) -> dict[str, list[StoredImage]]:
+    """What downloads that were interrupted left without saying so, by task id; seldom anything."""
     interrupted = [task for task in tasks if task.was_interrupted]
     if not interrupted:
         return {}
@@ -191,19 +186,12 @@ def unrecorded_objects(
             [compact(sorted({task.item_id for task in interrupted}))],
         ).rows
     }
-    found: dict[str, list[ObjectInfo]] = {}
-    for task in interrupted:
-        item = items.get(task.item_id)
-        if item is None:
-            continue
-        digest = hashlib.md5(item["guid"].encode(), usedforsecurity=False).hexdigest()
-        for digits in (8, 16, 32):
-            prefix = f"images/{item['feed_id']}/{digest[:digits]}/{task.position}."
-            for info in store.list(prefix):
-                described = store.head(info.key) if info.key != task.r2_key else None
-                if described is not None and described.metadata.get(TASK_ID) == task.id:
-                    found.setdefault(task.id, []).append(info)
-    return found
+    places = [
+        ImagePlace(task_id=task.id, feed_id=item["feed_id"], guid=item["guid"], position=task.position)
+        for task in interrupted
+        if (item := items.get(task.item_id)) is not None
+    ]
+    return {place.task_id: list(stored_images(store, place)) for place in places}
 
 
 def retire(

@@ -98,11 +98,12 @@ def rows(database: Database, table: str) -> list[Any]:
     """Every row and the type of its every value."""
     columns = database.query("SELECT name FROM pragma_table_info(?)", [table]).rows
     types = ", ".join(f"typeof({row['name']}) AS {row['name']}" for row in columns)
+    order = ", ".join(f"{table}.{column}" for column in TABLES[table])
     found: list[Any] = []
     for what in ("*", types):
         seen = 0
         while page := database.query(
-            f"SELECT {what} FROM {table} ORDER BY {table}.{TABLES[table]} LIMIT 300 OFFSET ?", [seen]
+            f"SELECT {what} FROM {table} ORDER BY {order} LIMIT 300 OFFSET ?", [seen]
         ).rows:
             seen += len(page)
             found += page
@@ -195,6 +196,28 @@ def fill(side: Side) -> None:
     )
     insert(side.database, "hosts", {"host": "", "hold_until": AT, "reason": CJK})
     insert(side.database, "hosts", {"host": "slow.example", "hold_until": AT, "reason": ""})
+    insert(side.database, "image_holds", {"host": "images.example", "hold_until": AT, "reason": CJK})
+    # More than a page of both, and keys whose first parts are the same on both sides of its end.
+    tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
+    insert(side.database, "expired_items", *tombstones)
+    insert(
+        side.database,
+        "item_versions",
+        *(
+            {
+                "item_id": f"i{n // 3:04}",
+                "replaced_at": f"2026-03-02T08:00:{n % 3:02}Z",
+                "title": CJK,
+                "pub_date": AT,
+                "content_html": None if n % 2 else "x" * n,
+                "categories": "[]",
+                "enclosures": "[]",
+                "guid_source": "guid",
+                "pub_date_source": "feed",
+            }
+            for n in range(600)
+        ),
+    )
     metadata = {"rss-pipeline": json.dumps({"etag": '"x"', "charset": None})}
     for n in range(40):
         key = f"backups/f{n % 4}/2026-03-02T08:00:{n:02}Z.xml"
@@ -217,9 +240,10 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
     progress = Quiet()
     there = house.copy("embedded", "cloudflare", progress=progress)
     assert same(house.contents("cloudflare"), before)
-    assert (there.rows_written, there.objects_written) == (738, 42)
+    assert (there.rows_written, there.objects_written) == (2539, 42)
     assert {name: made.count for name, made in there.tables.items()} == {
-        "feeds": 4, "items": 702, "image_tasks": 30, "hosts": 2,
+        "feeds": 4, "items": 702, "image_tasks": 30, "item_versions": 600, "expired_items": 1200,
+        "hosts": 2, "image_holds": 1,
     }  # fmt: skip
     assert progress.done == progress.totals
     back = house.moved_to(tmp_path / "another")
@@ -242,6 +266,7 @@ def test_killed_half_way_and_started_again_both_ways_it_ends_the_same(house: Hou
     assert same(house.contents("cloudflare"), before)
     back = house.moved_to(tmp_path / "another")
     back.killed("cloudflare", "embedded", "items", 1)
+    back.killed("cloudflare", "embedded", "expired_items", 1)
     back.killed("cloudflare", "embedded", "check", 1)
     back.copy("cloudflare", "embedded")
     assert same(back.contents("embedded"), before)
@@ -354,7 +379,8 @@ def test_the_command_copies_and_says_what_lies_where(house: House, monkeypatch: 
     assert said.exit_code == 0, said.output
     assert "702" in said.stdout
     assert (
-        "Both sides hold the same; written now: 738 rows and 42 of 42 objects (2.0 MB in all)." in said.stdout
+        "Both sides hold the same; written now: 2,539 rows and 42 of 42 objects (2.0 MB in all)."
+        in said.stdout
     )
     told = json.loads(CliRunner().invoke(main, [*command, "--json"], env=house.environ).stdout)
     assert (told["items"]["count"], told["rows_written"]) == (702, 0)

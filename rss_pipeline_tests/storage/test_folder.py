@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -210,3 +211,57 @@ def test_a_folder_copied_without_its_metadata_still_gives_its_bodies(store: Fold
     (root / ".metadata" / "a" / "b.xml.json").unlink()
     body, info = store.get("a/b.xml") or pytest.fail("gone")
     assert (body, dict(info.metadata)) == (b"body", {})
+
+
+def folders(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_dir()}
+
+
+def test_deleted_bodies_leave_no_empty_folders(store: FolderStore, root: Path) -> None:
+    bare = folders(root)
+    keys = [f"images/{feed}/{item}/{n}.png" for feed in "ab" for item in "xy" for n in range(2)]
+    for key in keys:
+        put(store, key)
+    assert store.delete_many(keys[:3]) == {}
+    assert folders(root) - bare == {
+        f"{above}images{below}"
+        for above in ("", ".metadata/")
+        for below in ("", "/a", "/a/y", "/b", "/b/x", "/b/y")
+    }
+    store.delete_many(keys)
+    assert folders(root) == bare
+    put(store, keys[0])
+    assert store.head(keys[0]) is not None
+
+
+def test_what_a_killed_delete_left_goes_with_the_next_one(store: FolderStore, root: Path) -> None:
+    bare = folders(root)
+    put(store, "images/a/x/0.png")
+    (root / "images/a/x/0.png").unlink()
+    store.delete_many(["images/a/x/0.png"])
+    assert folders(root) == bare
+    assert list((root / ".metadata").iterdir()) == []
+
+
+def test_puts_and_deletes_in_one_folder_do_not_disturb_each_other(store: FolderStore) -> None:
+    def puts(name: str) -> None:
+        for _ in range(60):
+            assert store.put(f"f/g/{name}", b"x", content_type="text/plain")
+            assert store.delete_many([f"f/g/{name}"]) == {}
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(puts, "abcdefgh"))
+    assert list(store.list("")) == []
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_killed_processes_left_half_written_is_swept_when_it_is_old(
+    store: FolderStore, root: Path, dry_run: bool
+) -> None:
+    old, young = root / ".incoming" / "old", root / ".incoming" / "young"
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    before = datetime.now(UTC) - timedelta(hours=1)
+    assert store.sweep(before=before, dry_run=dry_run) == 1
+    assert (old.exists(), young.exists()) == (dry_run, True)
