@@ -31,6 +31,8 @@ from rss_pipeline.collector.trouble import Trouble
 STUCK_AFTER = timedelta(days=30)
 """Nothing but 304 for so long, and one request goes without validators: stuck caches exist."""
 
+_SAME_DOCUMENT = "This is the same document as last time, which could not be read"
+
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
     {"html", "not_a_feed", "parse_timeout", "crashed", "storage_rejected"}
 )
@@ -159,11 +161,13 @@ class FeedVisit:
                     path.unlink()
 
     def _still_unreadable(self, document_hash: str, size: int) -> Trouble:
-        kind = self.feed.last_error_kind
-        said = f" ({self.feed.last_error})" if self.feed.last_error and kind in _DOCUMENT_KINDS else ""
+        kind, before = self.feed.last_error_kind, self.feed.last_error
+        message = f"{_SAME_DOCUMENT}."
+        if before and kind in _DOCUMENT_KINDS:
+            message = before if before.startswith(_SAME_DOCUMENT) else f"{_SAME_DOCUMENT} ({before})."
         return Trouble(
             kind if kind in _DOCUMENT_KINDS else "not_a_feed",
-            f"This is the same document as last time, which could not be read{said}.",
+            message,
             status=200,
             document_hash=document_hash,
             body_bytes=size,

@@ -199,6 +199,9 @@ def test_the_document_that_could_not_be_read_is_the_same_failure_again(
     assert (outcome.status, outcome.answered) == (200, True)
     assert "same document as last time" in outcome.message
     assert ("It is a web page." in outcome.message) is (last_kind in {"html", "storage_rejected"})
+    if last_kind == "html":
+        again = failure(fetch(replace(broken, last_error=outcome.message), tmp_path), "html", tmp_path)
+        assert again.message == outcome.message, "it does not grow at each visit"
 
 
 def test_a_304_that_was_not_asked_for_is_a_failure(server: FeedServer, tmp_path: Path) -> None:
