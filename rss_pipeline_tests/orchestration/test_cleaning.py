@@ -37,6 +37,7 @@ from rss_pipeline_tests.orchestration.archive import (
     is_sound,
     nothing_is_left_to_do,
 )
+from rss_pipeline_tests.orchestration.test_downloading import document, png
 from rss_pipeline_tests.pipeline import Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
@@ -225,6 +226,44 @@ def test_items_whose_images_are_being_downloaded_wait(stocked: Pipeline, server:
     stocked.lapse_leases()
     assert cleaned(stocked).total.items == 1
     is_clean(stocked, server)
+
+
+def test_what_the_download_job_archived_goes_with_its_items(pipeline: Pipeline, server: FeedServer) -> None:
+    pipeline.set(image_host_delay_seconds=0.0)
+    images = [server.route("127.0.1.1", f"/{n}", Answer(body=png(n))) for n in range(3)]
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=document(*images))), "feed")
+    pipeline.poll()
+    assert pipeline.download()["success"] == 3
+    archived = sum(info.size for info in pipeline.objects.list("images/"))
+    age(pipeline, "feed", 181)
+    total = cleaned(pipeline).total
+    assert (total.items, total.images, total.image_bytes) == (1, 3, archived)
+    assert list(pipeline.objects.list("images/")) == []
+    is_sound(pipeline)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", ["embedded"], indirect=True)
+@pytest.mark.parametrize("after", [0, 1, 4])
+def test_a_killed_download_leaves_nothing_behind_once_its_items_are_retired(
+    pipeline: Pipeline, server: FeedServer, after: int
+) -> None:
+    images = [server.route(f"127.0.1.{n + 1}", f"/{n}", Answer(body=png(n))) for n in range(6)]
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=document(*images))), "feed")
+    pipeline.poll()
+    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_download"]
+    killed = subprocess.run(
+        [*command, str(pipeline.settings.home), str(after)], cwd=Path(__file__).parents[2], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    age(pipeline, "feed", 181)
+    assert cleaned(pipeline).items_waiting == 1, "its lease has not lapsed yet"
+    assert len(list(pipeline.objects.list("images/"))) == after
+    pipeline.lapse_leases()
+    assert cleaned(pipeline).total.images == after
+    assert list(pipeline.objects.list("images/")) == []
+    assert pipeline.rows("SELECT id FROM image_tasks") == []
+    nothing_is_left_to_do(pipeline)
 
 
 class Faulty:
