@@ -21,6 +21,9 @@ import dagster as dg
 
 from rss_pipeline.orchestration.cleaning import clean
 from rss_pipeline.storage.d1 import D1Database
+from rss_pipeline.storage.image_claims import claim_images
+from rss_pipeline.storage.image_closings import Archived, record_archived
+from rss_pipeline.storage.leases import end
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.cloudflare import Cloudflare, local_cloudflare
 from rss_pipeline_tests.pipeline import Pipeline, rss
@@ -67,6 +70,7 @@ def main() -> None:
         _poll(pipeline, resources, f"poll of {feeds} feeds with ten new items and images each", feeds)
         _publish(server, pipeline, feeds, items=200, text="x" * 5_000)
         _poll(pipeline, resources, "poll of one new feed with 200 items of 5 KB (beside the unchanged)", 1)
+        _archive(pipeline)
         _clean(pipeline)
 
 
@@ -111,6 +115,24 @@ def _poll(pipeline: Pipeline, resources: dict[str, Any], what: str, feeds: int) 
         f"{what}: {counts['requests']} requests in {len(rounds)} run(s),"
         f" {counts['rows_written']:,} rows written ({counts['rows_written'] / feeds:.2f} a feed),"
         f" {counts['rows_read']:,} rows read, {counts['milliseconds']:,} ms in the database"
+    )
+
+
+def _archive(pipeline: Pipeline) -> None:
+    """Claim image tasks and record that their images lie in R2, as a download run does."""
+    database, now = pipeline.database, pipeline.clock()
+    # Made up as they are, all images are of one host, of which a claim takes no more than its share.
+    database.query("UPDATE image_tasks SET host = 'host-' || (rowid % 50)")
+    Counting.counts.clear()
+    claimed = claim_images(database, now=now, run_id="cost", lease_seconds=180, limit=1000)
+    archived = [Archived(task_id=task.id, key=f"images/{task.id}", bytes=40_000) for task in claimed.tasks]
+    assert len(record_archived(database, claimed.token, archived, now=now)) == len(archived) > 0
+    end(database, claimed.token, forgive=True)
+    counts = Counting.counts
+    print(
+        f"archiving {len(archived)} images: {counts['requests']} requests,"
+        f" {counts['rows_written']:,} rows written ({counts['rows_written'] / len(archived):.2f} an image),"
+        f" {counts['milliseconds']:,} ms in the database"
     )
 
 
