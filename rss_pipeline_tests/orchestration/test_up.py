@@ -94,11 +94,12 @@ class Up:
 
     def statuses(self) -> dict[str, list[str]]:
         """Keys by colour, as the asset's page has them."""
-        (node,) = self.ask(
-            """{ assetNodes { assetPartitionStatuses { ... on DefaultPartitionStatuses {
+        nodes = self.ask(
+            """{ assetNodes { assetKey { path } assetPartitionStatuses { ... on DefaultPartitionStatuses {
             materializedPartitions failedPartitions unmaterializedPartitions materializingPartitions
             } } } }"""
         )["assetNodes"]
+        (node,) = (node for node in nodes if node["assetKey"]["path"] == ["feed_items"])
         found = node["assetPartitionStatuses"]
         red = set(found["failedPartitions"])
         return {
@@ -148,7 +149,7 @@ def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: Feed
     register(tmp_path, server)
     with started(tmp_path) as up:
         soon(up.answers, seconds=45)
-        the_ui_has_the_asset_with_a_partition_a_feed_and_both_sensors_running(up)
+        the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
         a_poll_starts_by_itself_and_its_items_are_stored(up)
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
         a_backfill_of_scattered_keys_ends_green_and_red_exactly(up)
@@ -166,23 +167,29 @@ def register(folder: Path, server: FeedServer) -> None:
     (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
 
 
-def the_ui_has_the_asset_with_a_partition_a_feed_and_both_sensors_running(up: Up) -> None:
+def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up: Up) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/", timeout=20) as page:
         assert page.status == 200
         assert b"Dagster" in page.read()
-    (node,) = up.ask(
+    nodes = up.ask(
         "{ assetNodes { assetKey { path } isPartitioned partitionDefinition { type name } partitionKeys } }"
     )["assetNodes"]
-    assert node["assetKey"]["path"] == ["feed_items"]
+    (node,) = (node for node in nodes if node["assetKey"]["path"] == ["feed_items"])
     assert node["partitionDefinition"] == {"type": "DYNAMIC", "name": "feeds"}
     assert node["partitionKeys"] == FEEDS, "in the order of the file, before any poll"
     found = up.ask(
-        """query($selector: RepositorySelector!) { sensorsOrError(repositorySelector: $selector) {
-        ... on Sensors { results { name sensorState { status } } } } }""",
+        """query($selector: RepositorySelector!) {
+        sensorsOrError(repositorySelector: $selector) {
+          ... on Sensors { results { name sensorState { status } } } }
+        schedulesOrError(repositorySelector: $selector) {
+          ... on Schedules { results { name scheduleState { status } } } } }""",
         selector={"repositoryName": "__repository__", "repositoryLocationName": location(up)},
-    )["sensorsOrError"]
-    states = {sensor["name"]: sensor["sensorState"]["status"] for sensor in found["results"]}
-    assert states == {"poll_feeds_when_due": "RUNNING", "sync_registry": "RUNNING"}
+    )
+    sensors = {each["name"]: each["sensorState"] for each in found["sensorsOrError"]["results"]}
+    schedules = {each["name"]: each["scheduleState"] for each in found["schedulesOrError"]["results"]}
+    assert sensors.keys() == {"poll_feeds_when_due", "sync_registry", "download_images_when_waiting"}
+    assert schedules.keys() >= {"clean_daily", "clean_again"}
+    assert {state["status"] for state in (*sensors.values(), *schedules.values())} == {"RUNNING"}
 
 
 def location(up: Up) -> str:
