@@ -25,7 +25,7 @@ from rss_pipeline.storage.image_objects import ImagePlace, StoredImage, put_imag
 
 logger = logging.getLogger("rss_pipeline")
 
-CLAIMED_AT_ONCE = 1000
+CLAIMED_AT_ONCE = 2000
 ROUND_SECONDS = 60.0
 """What of a claim has not begun by then is given back: a slow host holds the others up no longer."""
 RUN_SECONDS = 900.0
