@@ -84,7 +84,7 @@ def item_rows(feed_id: str, items: Iterable[Item], *, fetched_at: datetime) -> I
     """Insert-ready rows of a document's items, in its order.
 
     An item that does not fit into a row of 2,000,000 bytes goes without its content, then without its
-    summary, enclosures and categories; `content_omitted` says so.
+    summary and whatever else is large but its guid; `content_omitted` says what was left out.
     """
     return chunked_rows(_fit(_row(feed_id, item, fetched_at)) for item in items)
 
@@ -141,6 +141,11 @@ def _fit(row: list[Any]) -> list[Any]:
         ("summary", None),
         ("enclosures", "[]"),
         ("categories", "[]"),
+        ("title", None),
+        ("author", None),
+        ("pub_date_raw", None),
+        ("base_url", None),
+        ("link", None),
     ):
         row[COLUMNS.index(name)] = empty
         dropped.append(name)
