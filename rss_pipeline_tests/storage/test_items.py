@@ -9,7 +9,6 @@ from rss_pipeline.collector.models import Enclosure, Item, instant, item_id
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage import items, leases
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
-from rss_pipeline.storage.sqlite import SqliteDatabase
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,
