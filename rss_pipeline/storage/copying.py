@@ -3,53 +3,34 @@
 Nothing is ever deleted, on neither side. Leases stay behind: they belong to runs, and none may be alive.
 """
 
-import hashlib
 import json
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
-from rss_pipeline.errors import CopyRefused, SettingsError, StorageRejected
+from rss_pipeline.errors import CopyRefused, SettingsError
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
-from rss_pipeline.storage.feeds import chunked
-from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.copied_objects import USED_MEANWHILE, copied_keys, copy_objects, sizes
+from rss_pipeline.storage.copied_tables import (
+    TABLES,
+    CopyProgress,
+    Fingerprint,
+    copy_table,
+    count_rows,
+    fingerprint,
+)
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.opening import open_database, open_objects
 from rss_pipeline.storage.rows import compact
 
 SideName = Literal["embedded", "cloudflare"]
 SIDES: tuple[SideName, ...] = get_args(SideName)
 
-TABLES = {
-    "feeds": ("id",),
-    "items": ("id",),
-    "image_tasks": ("id",),
-    "item_versions": ("item_id", "replaced_at"),
-    "expired_items": ("feed_id", "guid"),
-    "hosts": ("host",),
-    "image_holds": ("host",),
-}
-"""Table to the columns of its primary key, all text; a table comes after those it refers to."""
-PAGE_ROWS = 500
-PAGE_BYTES = 500_000
-"""Of a page's texts as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
-OBJECTS_AT_ONCE = 8
-
 MARKER = "copies/into-here.json"
 """Lies in the target's object store: whose copy it is, and what the rows were when it was complete."""
-_NOT_COPIED = ("copies/", "probe/")
-
-
-class CopyProgress(Protocol):
-    """Told of rows and objects as they are through. `step` is a table or `objects`."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self, step: str, by: int = 1) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +41,6 @@ class Side:
     identity: str
     database: Database
     objects: ObjectStore
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """A table's rows, or a store's objects, in key order: how many, and a SHA-256 over all of them."""
-
-    count: int
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +103,8 @@ def copy(source: Side, target: Side, *, progress: CopyProgress) -> Copied:
         side.objects.probe()
     _refuse_other_data(source, target)
     _put_marker(target, source, None)
-    rows_written = sum(_copy_table(source, target, table, progress) for table in TABLES)
-    objects, objects_written, object_bytes = _copy_objects(source, target, progress)
+    rows_written = sum(copy_table(source.database, target.database, table, progress) for table in TABLES)
+    objects, objects_written, object_bytes = copy_objects(source.objects, target.objects, progress)
     for side in (source, target):
         refuse_live_lease(side)
     tables = _check_rows(source, target, progress)
@@ -158,25 +131,12 @@ def refuse_live_lease(side: Side) -> None:
         )
 
 
-def fingerprint(database: Database, table: str, *, progress: CopyProgress | None = None) -> Fingerprint:
-    """A table's fingerprint, read page by page."""
-    digest, count = hashlib.sha256(), 0
-    columns = _columns(database, table)
-    for page in _pages(database, table, columns):
-        for row in page:
-            digest.update(_canonical(row, columns).encode() + b"\n")
-        count += len(page)
-        if progress is not None:
-            progress.advance("check", len(page))
-    return Fingerprint(count, digest.hexdigest())
-
-
 def _refuse_other_data(source: Side, target: Side) -> None:
     marker = _marker(target)
     if marker is None:
-        held = {table: _count(target.database, table) for table in TABLES}
+        held = {table: count_rows(target.database, table) for table in TABLES}
         found = [f"{count} {table}" for table, count in held.items() if count]
-        found += ["objects"] * any(True for _ in islice(_objects(target.objects), 1))
+        found += ["objects"] * any(True for _ in islice(copied_keys(target.objects), 1))
         if found:
             raise CopyRefused(
                 f"{target.name} ({target.identity}) already holds {', '.join(found)}: a copy goes into empty"
@@ -218,189 +178,25 @@ def _put_marker(target: Side, source: Side, tables: dict[str, Fingerprint] | Non
     target.objects.put(MARKER, compact(known).encode(), content_type="application/json")
 
 
-def _copy_table(source: Side, target: Side, table: str, progress: CopyProgress) -> int:
-    columns = _columns(source.database, table)
-    progress.begin(table, _count(source.database, table))
-    written = 0
-    for page in _pages(source.database, table, columns):
-        written += sum(target.database.query(*upsert).changes for upsert in _upserts(table, columns, page))
-        progress.advance(table, len(page))
-    return written
-
-
-def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
-    """Statements that make these rows the target's. A row that is there already is not written."""
-    key = TABLES[table]
-    updates = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
-    ours, theirs = (", ".join(f"{who}.{column}" for column in columns) for who in (table, "excluded"))
-    into = f"INSERT INTO {table} ({', '.join(columns)})"
-    upsert = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE ({ours}) IS NOT ({theirs})"
-    extracted = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(columns)))
-    small: list[str] = []
-    for row in page:
-        text = _canonical(row, columns)
-        if len(text.encode()) + 2 <= MAX_PARAMETER_BYTES:
-            small.append(text)
-            continue
-        # As JSON it may be too long for a value although no column of it is.
-        values = [row[column] for column in columns]
-        yield f"{into} SELECT {', '.join('?' * len(columns))} WHERE true {upsert}", values
-    for chunk in chunked(small):
-        yield f"{into} SELECT {extracted} FROM json_each(?) WHERE true {upsert}", [chunk]
-
-
-def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
-    """All rows in key order, in pages that fit into memory, here and in the Worker."""
-    key = TABLES[table]
-    keys, named = ", ".join(key), ", ".join(f"{column} AS k_{column}" for column in key)
-    order = ", ".join(f"k_{column}" for column in key)
-    same = " AND ".join(f"{table}.{column} = page.k_{column}" for column in key)
-    size = " + ".join(f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns)
-    last: list[str] | None = None
-    while True:
-        rows = database.query(
-            f"""WITH page AS (
-              SELECT {order}, sum(size) OVER (ORDER BY {order}) AS total,
-                row_number() OVER (ORDER BY {order}) AS n
-              FROM (SELECT {named}, {size} AS size FROM {table}
-                WHERE ({keys}) {">=" if last is None else ">"} ({", ".join("?" * len(key))})
-                ORDER BY {keys} LIMIT ?))
-            SELECT {", ".join(f"{table}.{column}" for column in columns)} FROM page
-            JOIN {table} ON {same} WHERE n = 1 OR total <= ? ORDER BY {order}""",
-            [*(last or [""] * len(key)), PAGE_ROWS, PAGE_BYTES],
-        ).rows
-        if not rows:
-            return
-        yield rows
-        last = [rows[-1][column] for column in key]
-
-
-def _canonical(row: Row, columns: Sequence[str]) -> str:
-    return compact([_value(row[column]) for column in columns])
-
-
-def _value(value: object) -> object:
-    """One form for one value: a whole number may come as an integer or as a double."""
-    if isinstance(value, bytes | list):
-        raise StorageRejected("a column holds bytes; all of ours hold text or numbers")
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _columns(database: Database, table: str) -> list[str]:
-    rows = database.query("SELECT name FROM pragma_table_info(?) ORDER BY cid", [table]).rows
-    return [row["name"] for row in rows]
-
-
-def _count(database: Database, table: str) -> int:
-    return int(database.query(f"SELECT count(*) AS n FROM {table}").rows[0]["n"])
-
-
 def _check_rows(source: Side, target: Side, progress: CopyProgress) -> dict[str, Fingerprint]:
-    progress.begin("check", 2 * sum(_count(source.database, table) for table in TABLES))
+    progress.begin("check", 2 * sum(count_rows(source.database, table) for table in TABLES))
     tables = {}
     for table in TABLES:
         ours, theirs = (fingerprint(side.database, table, progress=progress) for side in (source, target))
         if ours != theirs:
             raise CopyRefused(
                 f"{table} differs after the copy: {ours.count} rows in {source.name}, {theirs.count} in"
-                f" {target.name}, hashes {ours.sha256[:12]} and {theirs.sha256[:12]}. {_USED_MEANWHILE}"
+                f" {target.name}, hashes {ours.sha256[:12]} and {theirs.sha256[:12]}. {USED_MEANWHILE}"
             )
         tables[table] = ours
     return tables
 
 
-_USED_MEANWHILE = "One of them was used meanwhile: stop the daemon and start the copy again."
-
-
-def _objects(store: ObjectStore) -> Iterator[ObjectInfo]:
-    return (info for info in store.list("") if not info.key.startswith(_NOT_COPIED))
-
-
-def _beside(source: ObjectStore, target: ObjectStore) -> Iterator[tuple[ObjectInfo, ObjectInfo | None]]:
-    """Every object of the source and what the target has under its key, both listings side by side."""
-    theirs = _objects(target)
-    other = next(theirs, None)
-    for ours in _objects(source):
-        while other is not None and other.key < ours.key:
-            other = next(theirs, None)
-        yield ours, other if other is not None and other.key == ours.key else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Object:
-    key: str
-    size: int
-    sha256: str
-    written: bool
-
-
-def _copy_objects(source: Side, target: Side, progress: CopyProgress) -> tuple[Fingerprint, int, int]:
-    progress.begin("objects", sum(1 for _ in _objects(source.objects)))
-    digest, count, written, total = hashlib.sha256(), 0, 0, 0
-    with ThreadPoolExecutor(OBJECTS_AT_ONCE, "copy") as pool:
-        under_way: deque[Future[_Object | None]] = deque()
-
-        def arrived() -> Iterator[_Object | None]:
-            for ours, theirs in _beside(source.objects, target.objects):
-                under_way.append(pool.submit(_copy_object, source.objects, target.objects, ours, theirs))
-                if len(under_way) >= 2 * OBJECTS_AT_ONCE:
-                    yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
-
-        try:
-            for made in arrived():
-                progress.advance("objects")
-                if made is not None:
-                    digest.update(compact([made.key, made.size, made.sha256]).encode() + b"\n")
-                    count, written, total = count + 1, written + made.written, total + made.size
-        finally:
-            for future in under_way:
-                future.cancel()
-    return Fingerprint(count, digest.hexdigest()), written, total
-
-
-def _copy_object(
-    source: ObjectStore, target: ObjectStore, ours: ObjectInfo, theirs: ObjectInfo | None
-) -> _Object | None:
-    """Make one object the target's and read it back; None where it has gone from the source."""
-    found = source.get(ours.key)
-    if found is None:
-        return None
-    body, info = found
-    info = replace(info, content_type=info.content_type or "application/octet-stream")
-    made = _Object(ours.key, len(body), hashlib.sha256(body).hexdigest(), written=False)
-    if theirs is not None and theirs.size == len(body) and _same(target, body, info):
-        return made
-    target.put(ours.key, body, content_type=str(info.content_type), metadata=info.metadata)
-    if not _same(target, body, info):
-        raise CopyRefused(f"{ours.key} differs after it was copied. {_USED_MEANWHILE}")
-    return replace(made, written=True)
-
-
-def _same(store: ObjectStore, body: bytes, info: ObjectInfo) -> bool:
-    there = store.get(info.key)
-    return (
-        there is not None
-        and there[0] == body
-        and there[1].content_type == info.content_type
-        and dict(there[1].metadata) == dict(info.metadata)
-    )
-
-
 def _check_objects(source: Side, target: Side) -> None:
     """Bodies were read back one by one; what is left is that neither side has a key more, or another size."""
-    ours, theirs = _sizes(source.objects), _sizes(target.objects)
+    ours, theirs = sizes(source.objects), sizes(target.objects)
     if ours != theirs:
         raise CopyRefused(
             f"objects differ after the copy: {ours.count} in {source.name}, {theirs.count} in {target.name}."
-            f" {_USED_MEANWHILE}"
+            f" {USED_MEANWHILE}"
         )
-
-
-def _sizes(store: ObjectStore) -> Fingerprint:
-    digest, count = hashlib.sha256(), 0
-    for info in _objects(store):
-        digest.update(compact([info.key, info.size]).encode() + b"\n")
-        count += 1
-    return Fingerprint(count, digest.hexdigest())

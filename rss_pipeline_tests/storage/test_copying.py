@@ -25,7 +25,8 @@ from rss_pipeline.cli import main
 from rss_pipeline.collector.models import instant
 from rss_pipeline.errors import CopyRefused, DatabaseUnavailable, SettingsError
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.copying import MARKER, TABLES, Copied, Side, SideName, copy, fingerprint, open_side
+from rss_pipeline.storage.copied_tables import TABLES, fingerprint
+from rss_pipeline.storage.copying import MARKER, Copied, Side, SideName, copy, open_side
 from rss_pipeline.storage.d1 import D1Database
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import chunked
