@@ -52,6 +52,7 @@ soak: worker
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.images
 
 worker: $(WORKER)/node_modules/.ready
 
