@@ -129,8 +129,8 @@ PLACES: Mapping[str, Where] = {
     "backup": s3("PUT", "backups/one"),
     "backup of big": s3("PUT", "backups/big"),
     "store": sql("INSERT INTO items", of="one"),
-    "close": sql("SELECT count(*) FROM items", of='"id":"big"'),
-    "images": sql("images_extracted_at"),
+    "close": sql("WITH fresh", of='"id":"big"'),
+    "images": sql("SET images_extracted_at"),
     "lease end": sql("DELETE FROM leases WHERE token"),
     "mark": sql("SET reported_count"),
 }

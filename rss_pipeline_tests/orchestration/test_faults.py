@@ -87,11 +87,11 @@ PLACES = {
     "claim": statement("INSERT INTO leases"),
     "fetched": statement("UPDATE leases SET hosts"),
     "store": statement("INSERT INTO items", of="one"),
-    "close": statement("SELECT count(*) FROM items", of='"id":"big"'),
+    "close": statement("WITH fresh", of='"id":"big"'),
 }
 BEFORE_CLOSE = list(PLACES)
 PLACES |= {
-    "images": statement("images_extracted_at"),
+    "images": statement("SET images_extracted_at"),
     "lease end": statement("DELETE FROM leases WHERE token"),
     "mark": statement("SET reported_count"),
 }
@@ -553,7 +553,7 @@ def refusing(pipeline: Pipeline, at: Callable[[Statement], bool]) -> dict[str, A
 
 REFUSED = {
     "its items": statement("INSERT INTO items", of="one"),
-    "its closing": statement("SELECT count(*) FROM items", of='"id":"one"'),
+    "its closing": statement("WITH fresh", of='"id":"one"'),
 }
 
 
