@@ -44,6 +44,12 @@ from rss_pipeline_tests.server import Answer, FeedServer
 OLD, NEW = ("old-1", "old-2", "old-3"), ("new-1", "new-2")
 
 
+EMBEDDED_IN_CI = pytest.mark.parametrize(
+    "pipeline", ["embedded", pytest.param("cloudflare", marks=pytest.mark.soak)], indirect=True
+)
+"""For tests that take one passage for each place of a fault: on Cloudflare too by `make soak`."""
+
+
 @pytest.fixture(params=["embedded", "cloudflare"])
 def pipeline(
     request: pytest.FixtureRequest,
@@ -315,6 +321,7 @@ class FaultyObjects(Faulty):
 
 
 @pytest.mark.slow
+@EMBEDDED_IN_CI
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_store_that_fails_at_any_call_is_made_good_by_the_next_clean(
     stocked: Pipeline, server: FeedServer, applied: bool, monkeypatch: pytest.MonkeyPatch
@@ -443,6 +450,7 @@ def _die(pipeline: Pipeline, place: str, now: datetime) -> int:
 
 
 @pytest.mark.slow
+@EMBEDDED_IN_CI
 @pytest.mark.parametrize("place", PLACES)
 def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
     stocked: Pipeline, server: FeedServer, place: str
@@ -464,7 +472,15 @@ def test_a_clean_killed_before_a_backup_was_put_again_is_made_good_by_the_next_o
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [Refuse(500), Reset(), Reset(applied=True)], ids=str)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Refuse(500), marks=pytest.mark.soak),
+        pytest.param(Reset(), marks=pytest.mark.soak),
+        Reset(applied=True),
+    ],
+    ids=str,
+)
 def test_a_cloudflare_that_fails_at_any_request(
     tmp_path: Path,
     instance: dg.DagsterInstance,

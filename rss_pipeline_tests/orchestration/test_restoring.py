@@ -423,7 +423,11 @@ def _restore_in_child(home: Path, *place: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=() if len(place) == 1 else pytest.mark.soak) for place in PLACES],
+    ids=" ".join,
+)
 def test_a_restore_killed_anywhere_is_completed_by_the_next_one(
     place: tuple[str, ...], tmp_path: Path, pipeline: Pipeline, server: FeedServer
 ) -> None:
