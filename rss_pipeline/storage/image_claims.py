@@ -11,24 +11,21 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.image_closings import OUR_OUTAGE
-from rss_pipeline.storage.leases import new_token
+from rss_pipeline.storage.leases import DB_NOW, EXPIRY, RANKED_FIRST, new_token
 
 PER_HOST = 200
 """Tasks of one host in one claim: what its two connections get through in a round."""
 WRONG_CLOCK = timedelta(hours=49)
 """No pause of ours reaches further, so a later attempt was set by a wrong clock and is due."""
 
-_RANKED_FIRST = 5000
 _COUNTED = 1000
-_DB_NOW = "coalesce(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
-_EXPIRY = "strftime('%Y-%m-%dT%H:%M:%SZ', coalesce(?, 'now'), '+' || cast(? AS INTEGER) || ' seconds')"
 _DUE_AT = "coalesce(t.next_attempt_at, t.created_at)"
 _DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds ON feeds.id = items.feed_id
   WHERE t.status = 'pending' AND {_DUE_AT} <= ? AND feeds.images = 1
     AND (t.lease_token IS NULL
-      OR t.lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {_DB_NOW}))
+      OR t.lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
     AND t.host NOT IN (
-      SELECT j.value FROM leases, json_each(leases.image_hosts) AS j WHERE expires_at > {_DB_NOW})
+      SELECT j.value FROM leases, json_each(leases.image_hosts) AS j WHERE expires_at > {DB_NOW})
     AND t.host NOT IN (SELECT host FROM image_holds WHERE hold_until > ?)
     AND t.host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)"""
 
@@ -87,14 +84,14 @@ def claim_images(
             # As with feeds: nearly always the oldest few thousand have hosts enough among them.
             Statement(
                 _INSERT_LEASE.format(
-                    expiry=_EXPIRY, candidates=f"{candidates} ORDER BY due LIMIT {_RANKED_FIRST}"
+                    expiry=EXPIRY, candidates=f"{candidates} ORDER BY due LIMIT {RANKED_FIRST}"
                 )
                 + " WHERE n = max(?, 1)",
                 [*lease, *choosing, PER_HOST, limit, limit],
             ),
             Statement(
                 _INSERT_LEASE.format(
-                    expiry=_EXPIRY,
+                    expiry=EXPIRY,
                     candidates=f"{candidates} AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)",
                 )
                 + " WHERE n > 0",
@@ -180,7 +177,7 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
                 [at, clock, clock, at, at],
             ),
             Statement(
-                f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {_DB_NOW} AND image_tasks <> '[]'",
+                f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW} AND image_tasks <> '[]'",
                 [clock],
             ),
         ]

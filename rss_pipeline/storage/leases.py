@@ -18,18 +18,19 @@ PER_HOST = 60
 WRONG_CLOCK = timedelta(hours=25)
 """No schedule of ours reaches further, so a later `next_fetch_at` came from a wrong clock and is due."""
 
-_DB_NOW = "coalesce(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
-_EXPIRY = "strftime('%Y-%m-%dT%H:%M:%SZ', coalesce(?, 'now'), '+' || cast(? AS INTEGER) || ' seconds')"
+# The database's own clock, or the instant bound for a test; and so many seconds after it.
+DB_NOW = "coalesce(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
+EXPIRY = "strftime('%Y-%m-%dT%H:%M:%SZ', coalesce(?, 'now'), '+' || cast(? AS INTEGER) || ' seconds')"
 
 _FREE = f"""registered = 1 AND enabled = 1
-    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {_DB_NOW}))
-    AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {_DB_NOW})
+    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
+    AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {DB_NOW})
     AND host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)"""
 
 _DUE = "next_fetch_at <= ?"
 _UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ?)"
 _AMONG = "id IN (SELECT value FROM json_each(?))"
-_RANKED_FIRST = 5000
+RANKED_FIRST = 5000
 _SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 
 
@@ -111,7 +112,7 @@ def claim(
                 {
                     _chosen(
                         f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
-                        f" AND {_FREE} ORDER BY next_fetch_at LIMIT {_RANKED_FIRST}"
+                        f" AND {_FREE} ORDER BY next_fetch_at LIMIT {RANKED_FIRST}"
                     )
                 }
                 WHERE n = max(?, 1)""",
@@ -136,7 +137,7 @@ def claim(
             ),
             # Only what nobody refers to any more: a lapsed lease tells a later reader which run it was.
             Statement(
-                f"DELETE FROM leases WHERE expires_at < strftime('%Y-%m-%dT%H:%M:%SZ', {_DB_NOW}, '-1 day')",
+                f"DELETE FROM leases WHERE expires_at < strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '-1 day')",
                 [clock],
             ),
         ]
@@ -148,7 +149,7 @@ def claim(
 
 
 def _chosen(candidates: str) -> str:
-    return f"""SELECT ?, ?, {_EXPIRY}, feeds, hosts FROM (
+    return f"""SELECT ?, ?, {EXPIRY}, feeds, hosts FROM (
       SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
         SELECT id, host FROM (
           SELECT id, host, next_fetch_at,
@@ -167,7 +168,7 @@ def _heal_wrong_clock(now: datetime, clock: str | None) -> list[Statement]:
         ),
         Statement("DELETE FROM hosts WHERE hold_until > ?", [instant(now + WRONG_CLOCK)]),
         Statement(
-            f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {_DB_NOW}, '+1 day')",
+            f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')",
             [clock],
         ),
     ]
@@ -191,8 +192,8 @@ def renew(
     """Put the end of these leases off; how many were still alive. A lapsed lease stays lapsed."""
     clock = None if lease_now is None else instant(lease_now)
     return database.query(
-        f"UPDATE leases SET expires_at = {_EXPIRY}"
-        f" WHERE token IN (SELECT value FROM json_each(?)) AND expires_at > {_DB_NOW}",
+        f"UPDATE leases SET expires_at = {EXPIRY}"
+        f" WHERE token IN (SELECT value FROM json_each(?)) AND expires_at > {DB_NOW}",
         [clock, lease_seconds, compact(list(tokens)), clock],
     ).changes
 
@@ -267,7 +268,7 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
                   ORDER BY next_fetch_at LIMIT 100)""",
                 [instant(now), clock, clock, instant(now)],
             ),
-            Statement(f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {_DB_NOW}", [clock]),
+            Statement(f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW}", [clock]),
         ]
     )
     row = one(counts) or {}
@@ -289,9 +290,9 @@ def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[s
         f"""SELECT feeds.id, registered, enabled, leases.token AS held_token, hold_until,
         hosts.reason AS hold_reason,
         EXISTS (SELECT 1 FROM leases AS l, json_each(l.hosts) AS j
-          WHERE l.expires_at > {_DB_NOW} AND j.value = feeds.host) AS host_held
+          WHERE l.expires_at > {DB_NOW} AND j.value = feeds.host) AS host_held
         FROM feeds
-        LEFT JOIN leases ON leases.token = feeds.lease_token AND leases.expires_at > {_DB_NOW}
+        LEFT JOIN leases ON leases.token = feeds.lease_token AND leases.expires_at > {DB_NOW}
         LEFT JOIN hosts ON hosts.host = feeds.host AND hosts.hold_until > ?
         WHERE feeds.id IN (SELECT value FROM json_each(?))""",
         [None, None, instant(now), compact(list(ids))],

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.image_closings import image_totals
 
 PROMINENT_FAILURES = 10
 
@@ -40,12 +41,8 @@ def overview(database: Database, *, now: datetime) -> Overview:
         [instant(now), PROMINENT_FAILURES],
     ).rows[0]
     items = database.query("SELECT count(*) AS n FROM items").rows[0]["n"]
-    tasks = database.query(
-        """SELECT count(*) AS n, coalesce(sum(status = 'pending'), 0) AS pending,
-        coalesce(sum(status = 'failed'), 0) AS failed FROM image_tasks"""
-    ).rows[0]
-    pending, failed = int(tasks["pending"]), int(tasks["failed"])
-    by_status = {"pending": pending, "success": int(tasks["n"]) - pending - failed, "failed": failed}
+    totals = image_totals(database)
+    by_status = {"pending": totals.pending, "success": totals.success, "failed": totals.failed}
     return Overview(
         registered=int(feeds["registered"]),
         disabled=int(feeds["disabled"]),

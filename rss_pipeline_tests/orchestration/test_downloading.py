@@ -2,10 +2,8 @@
 
 import hashlib
 import signal
-import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,29 +18,12 @@ from rss_pipeline.orchestration.image_starting import decide_fresh, decide_retri
 from rss_pipeline.orchestration.polling import JobRun, Start
 from rss_pipeline.storage.folder import FolderStore
 from rss_pipeline.storage.image_claims import ImagesDue, images_due
+from rss_pipeline_tests.pictures import AVIF, GIF, JPEG, SVG, WEBP, png
 from rss_pipeline_tests.pipeline import NOON, Pipeline
 from rss_pipeline_tests.server import Answer, FeedServer, Request
 
 FEED_HOST = "127.0.0.2"
 GUID_HASH = hashlib.md5(b"item", usedforsecurity=False).hexdigest()[:8]
-
-
-def png(shade: int = 0) -> bytes:
-    """A PNG of one pixel."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    pixels = zlib.compress(bytes([0, shade]))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-
-JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00\xff\xd9"
-GIF = bytes.fromhex("47494638396101000100800000000000ffffff2c00000000010001000002024401003b")
-WEBP = b"RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00/\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00"
-AVIF = b"\x00\x00\x00\x1cftypavif\x00\x00\x00\x00avifmif1miaf" + b"\x00" * 32
-SVG = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
 def document(*images: str, guid: str = "item") -> bytes:
@@ -259,7 +240,7 @@ class Down(FolderStore):
 def test_an_object_store_that_is_down_for_an_hour_costs_no_attempt(
     home: Pipeline, server: FeedServer, after: int
 ) -> None:
-    collect(home, server, *(server.route("127.0.1.1", f"/{n}", Answer(body=png(n))) for n in range(6)))
+    collect(home, server, *(server.route("127.0.1.1", f"/{n}", Answer(body=png(1 + n))) for n in range(6)))
     store = Down(home.settings.objects_path)
     store.after = after
     for _ in range(4):
@@ -297,7 +278,7 @@ def test_our_own_outage_costs_no_attempt_and_dead_hosts_do_once_a_feed_has_answe
 def test_two_items_whose_guids_share_a_hash_keep_their_images_apart(
     home: Pipeline, server: FeedServer
 ) -> None:
-    collect(home, server, server.route("127.0.1.1", "/1", Answer(body=png(1))))
+    collect(home, server, server.route("127.0.1.1", "/1", Answer(body=png(2))))
     home.download()
     (key,) = archived(home)
     before = home.objects.get(key)
@@ -337,7 +318,7 @@ DYING = Path(__file__).with_name("dying_download.py")
 def test_killed_at_any_moment_each_image_is_stored_once_and_attempts_are_true(
     home: Pipeline, server: FeedServer, tmp_path: Path, after: int
 ) -> None:
-    fine = [server.route(f"127.0.1.{1 + n % 4}", f"/{n}", Answer(body=png(n))) for n in range(20)]
+    fine = [server.route(f"127.0.1.{1 + n % 4}", f"/{n}", Answer(body=png(1 + n))) for n in range(20)]
     bad = [server.route("127.0.1.9", f"/bad{n}", Answer(status=404)) for n in range(3)]
     collect(home, server, *fine, *bad)
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_download"]
