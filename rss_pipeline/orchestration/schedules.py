@@ -12,16 +12,15 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models import Clock
-from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.clean_store import CLEAN_STORE, UNFINISHED, clean_store
 from rss_pipeline.orchestration.cleaning_times import CleanRun, again, daily
 from rss_pipeline.orchestration.image_starting import decide_retries
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
 from rss_pipeline.orchestration.polling import Start, Wait
-from rss_pipeline.orchestration.sensors import DAEMON_TAGS, RUN_STATES, recent_runs
+from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs, run_or_reason
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.image_claims import images_due
-from rss_pipeline.storage.opening import open_database
 
 CLEAN_TAGS = {"dagster/priority": "-2"}
 """Behind polls and whatever a person starts."""
@@ -75,16 +74,12 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         ),
     )
     def retry_images(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        now = clock()
-        try:
-            with open_database(settings) as database:
-                due = images_due(database, now)
-        except RssPipelineError as error:
-            return dg.SkipReason(f"The database cannot be asked: {error}")
-        decision = decide_retries(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
-        if isinstance(decision, Start):
-            return dg.RunRequest(tags=DAEMON_TAGS)
-        return dg.SkipReason(decision.reason)
+        def ask(database: Database) -> Start | Wait:
+            now = clock()
+            due = images_due(database, now)
+            return decide_retries(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
+
+        return run_or_reason(context, settings, ask)
 
     return [clean_daily, clean_again, retry_images]
 

@@ -4,6 +4,7 @@ The decisions are polling.py's and image_starting.py's, the sync syncing.py's.
 https://docs.dagster.io/guides/automate/sensors
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -12,10 +13,11 @@ from rss_pipeline.collector.models import Clock
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.image_starting import decide_fresh
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
-from rss_pipeline.orchestration.polling import JobRun, Start, decide
+from rss_pipeline.orchestration.polling import JobRun, Start, Wait, decide
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.image_claims import images_due
 from rss_pipeline.storage.opening import open_database
 
@@ -46,17 +48,12 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         description="Starts a poll when a feed is new, one has been due for 4 minutes, or 100 are due.",
     )
     def poll_feeds_when_due(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        now = clock()
-        try:
-            with open_database(settings) as database:
-                due = leases.due_summary(database, now)
-        except RssPipelineError as error:
-            return dg.SkipReason(f"The database cannot be asked: {error}")
-        decision = decide(due, recent_runs(context.instance, POLL_FEEDS), now=now)
-        context.log.info(decision.reason)
-        if isinstance(decision, Start):
-            return dg.RunRequest(tags=DAEMON_TAGS)
-        return dg.SkipReason(decision.reason)
+        def ask(database: Database) -> Start | Wait:
+            now = clock()
+            due = leases.due_summary(database, now)
+            return decide(due, recent_runs(context.instance, POLL_FEEDS), now=now)
+
+        return run_or_reason(context, settings, ask)
 
     @dg.sensor(
         name="download_images_when_waiting",
@@ -66,17 +63,12 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         description="Starts a download when images of new items have waited for 2 minutes, or 100 wait.",
     )
     def download_images_when_waiting(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        now = clock()
-        try:
-            with open_database(settings) as database:
-                due = images_due(database, now)
-        except RssPipelineError as error:
-            return dg.SkipReason(f"The database cannot be asked: {error}")
-        decision = decide_fresh(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
-        context.log.info(decision.reason)
-        if isinstance(decision, Start):
-            return dg.RunRequest(tags=DAEMON_TAGS)
-        return dg.SkipReason(decision.reason)
+        def ask(database: Database) -> Start | Wait:
+            now = clock()
+            due = images_due(database, now)
+            return decide_fresh(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
+
+        return run_or_reason(context, settings, ask)
 
     @dg.sensor(
         name="sync_registry",
@@ -94,6 +86,23 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         return dg.SkipReason(f"{synced}.")
 
     return [poll_feeds_when_due, download_images_when_waiting, sync_registry_sensor]
+
+
+def run_or_reason(
+    context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext,
+    settings: Settings,
+    ask: Callable[[Database], Start | Wait],
+) -> dg.RunRequest | dg.SkipReason:
+    """A run of the daemon's, or why there is none, by a question to the database."""
+    try:
+        with open_database(settings) as database:
+            decision = ask(database)
+    except RssPipelineError as error:
+        return dg.SkipReason(f"The database cannot be asked: {error}")
+    if isinstance(decision, Start):
+        context.log.info(decision.reason)
+        return dg.RunRequest(tags=DAEMON_TAGS)
+    return dg.SkipReason(decision.reason)
 
 
 def recent_runs(instance: dg.DagsterInstance, job_name: str) -> list[JobRun]:

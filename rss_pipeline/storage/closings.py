@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models import Failure, Feed, HostHold, NextVisit, NotModified, Response, instant
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import chunked
+from rss_pipeline.storage.holds import hold_statements
 from rss_pipeline.storage.rows import compact, seconds, storable
 
 HEARTBEAT = timedelta(days=7)
@@ -55,8 +56,7 @@ def close_failed(
     database: Database, visits: Sequence[Failed], *, now: datetime, holds: Sequence[HostHold] = ()
 ) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
-    pauses = [compact([hold.host, instant(hold.until), storable(hold.reason)]) for hold in holds]
-    held = [Statement(_HOLD, [chunk]) for chunk in chunked(pauses)]
+    held = hold_statements("hosts", holds)
     return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now, held)
 
 
@@ -167,12 +167,6 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
-
-_HOLD = """INSERT INTO hosts (host, hold_until, reason)
-  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
-  FROM json_each(?) WHERE true
-  ON CONFLICT (host) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason
-  WHERE excluded.hold_until > hold_until"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

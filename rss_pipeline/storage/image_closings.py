@@ -11,6 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models import HostHold, instant
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import chunked
+from rss_pipeline.storage.holds import hold_statements
 from rss_pipeline.storage.rows import compact, storable
 
 MAX_ATTEMPTS = 3
@@ -57,8 +58,7 @@ def record_attempted(
         compact([each.task_id, storable(each.message[:2000]), instant(each.next_attempt_at)])
         for each in attempted
     )
-    pauses = [compact([hold.host, instant(hold.until), storable(hold.reason)]) for hold in holds]
-    held = [Statement(_HOLD, [chunk]) for chunk in chunked(pauses)]
+    held = hold_statements("image_holds", holds)
     return _record(database, _ATTEMPTED, token, rows, now, held)
 
 
@@ -117,11 +117,6 @@ _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
   lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]'),
   next_attempt_at = json_extract(v.value, '$[2]'), lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
-_HOLD = """INSERT INTO image_holds (host, hold_until, reason)
-  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
-  FROM json_each(?) WHERE true
-  ON CONFLICT (host) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason
-  WHERE excluded.hold_until > hold_until"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
