@@ -93,7 +93,9 @@ class _Round:
             self._adopt()
             settings = self._visiting.settings
             requests = [
-                ImageRequest(id=task.id, url=task.url, item_link=task.item_link)
+                ImageRequest(
+                    id=task.id, url=task.url, item_link=task.item_link, allow_private=task.allow_private
+                )
                 for task in self._tasks.values()
             ]
             fetch_images(
@@ -106,6 +108,8 @@ class _Round:
                     deadline=IMAGE_SECONDS,
                     round_seconds=ROUND_SECONDS,
                     proxy=settings.proxy,
+                    allow_networks=settings.allow_networks,
+                    allow_ports=settings.allow_ports,
                 ),
                 spool=self._visiting.spool,
                 keep=self._keep,

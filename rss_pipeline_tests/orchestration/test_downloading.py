@@ -7,7 +7,9 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,8 @@ def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
     home.register(server.url(FEED_HOST, "/feed"), "feed")
     home.poll()
     home.database.query("UPDATE feeds SET allow_private = 0")
+    opened = {"allow_networks": (ip_network("127.0.0.0/8"),), "allow_ports": frozenset({server.port})}
+    home.settings = replace(home.settings, **opened)
     home.download()
     rows = image_rows(home)
     assert (rows["own"]["status"], rows["item"]["status"]) == ("success", "success")
