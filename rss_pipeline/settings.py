@@ -243,7 +243,7 @@ class _Reader:
             try:
                 network = ip_network(text)
             except ValueError:
-                self._wrong(name, text, "write ranges such as 198.18.0.0/15, with commas between them")
+                self._wrong(name, text, _range_meant(text))
                 continue
             if is_never_opened(network):
                 self._wrong(
@@ -339,6 +339,13 @@ class _Reader:
 def _default_workers() -> int:
     """A worker a core, at most 4: parsing more at once would starve the rest of the run."""
     return max(1, min(4, os.cpu_count() or 1))
+
+
+def _range_meant(text: str) -> str:
+    try:
+        return f"write {ip_network(text, strict=False)} or {text.partition('/')[0]}"
+    except ValueError:
+        return "write ranges such as 198.18.0.0/15, with commas between them"
 
 
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
