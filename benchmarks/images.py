@@ -126,8 +126,8 @@ def _write_tasks(database: Database, urls: Sequence[str]) -> None:
     """As polls would have left them: an item has ten images, a feed one host's."""
     at = "2026-01-01T00:00:00Z"
     database.query(
-        """INSERT INTO feeds (id, url, host, next_fetch_at, created_at)
-        SELECT 'feed-' || value, 'http://127.0.0.1/' || value, '127.0.0.1', ?, ? FROM json_each(?)""",
+        """INSERT INTO feeds (id, url, host, allow_private, next_fetch_at, created_at)
+        SELECT 'feed-' || value, 'http://127.0.0.1/' || value, '127.0.0.1', 1, ?, ? FROM json_each(?)""",
         [at, at, json.dumps(list(range(len(_HOSTS))))],
     )
     items = [[number, f"feed-{number % len(_HOSTS)}"] for number in range(-(-len(urls) // IMAGES_AN_ITEM))]
@@ -169,7 +169,7 @@ def _fetch(urls: Sequence[str], folder: Path) -> float:
         return image.size
 
     policy = image_policy(user_agent="benchmark", concurrency=AT_ONCE, host_delay=0.0, round_seconds=None)
-    requests = [ImageRequest(id=str(number), url=url) for number, url in enumerate(urls)]
+    requests = [ImageRequest(id=str(number), url=url, allow_private=True) for number, url in enumerate(urls)]
     started = time.perf_counter()
     for start in range(0, len(requests), ROUND):
         batch = requests[start : start + ROUND]

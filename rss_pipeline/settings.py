@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import time
 from importlib.metadata import version
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
+from rss_pipeline.collector.addresses import Network, is_never_opened
 from rss_pipeline.collector.models import FOREVER_DAYS
 from rss_pipeline.errors import SettingsError
 
@@ -41,6 +43,8 @@ _VARIABLES = (
     "RSS_TIMEZONE",
     "RSS_PROXY",
     "RSS_PORT",
+    "ALLOW_NETWORKS",
+    "ALLOW_PORTS",
 )
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _R2 = ("R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
@@ -96,6 +100,10 @@ class Settings:
     """Of `clean_at`: a name of the tz database."""
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
+    allow_networks: tuple[Network, ...] = ()
+    """Address ranges that feeds and images may be fetched from although they are not public."""
+    allow_ports: frozenset[int] = frozenset()
+    """Likewise ports, besides 80 and 443."""
     port: int = 3000
     d1: D1Settings | None = None
     """None: the embedded database, `database_path`."""
@@ -144,6 +152,8 @@ class Settings:
             clean_at=reader.time("RSS_CLEAN_AT", time(4, 0)),
             timezone=reader.timezone("RSS_TIMEZONE", "UTC"),
             proxy=reader.proxy("RSS_PROXY"),
+            allow_networks=reader.networks("ALLOW_NETWORKS"),
+            allow_ports=reader.ports("ALLOW_PORTS"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
             d1=reader.d1(),
             r2=reader.r2(),
@@ -227,6 +237,30 @@ class _Reader:
             self.mistakes.append(f"{name}: not the URL of a proxy; write http://[user:password@]host:port")
         return text
 
+    def networks(self, name: str) -> tuple[Network, ...]:
+        networks = []
+        for text in self._listed(name):
+            try:
+                network = ip_network(text)
+            except ValueError:
+                self._wrong(name, text, _range_meant(text))
+                continue
+            if is_never_opened(network):
+                self._wrong(
+                    name, text, "link-local, metadata, multicast and unspecified addresses are never asked"
+                )
+            networks.append(network)
+        return tuple(networks)
+
+    def ports(self, name: str) -> frozenset[int]:
+        ports = set()
+        for text in self._listed(name):
+            if re.fullmatch(r"[0-9]{1,5}", text) and 0 < int(text) < 65_536:
+                ports.add(int(text))
+            else:
+                self._wrong(name, text, "write ports from 1 to 65535, with commas between them")
+        return frozenset(ports)
+
     def d1(self) -> D1Settings | None:
         given = self._all_or_none(_D1)
         if given is None:
@@ -274,6 +308,9 @@ class _Reader:
     def _text(self, name: str) -> str | None:
         return self._environ.get(name, "").strip() or None
 
+    def _listed(self, name: str) -> list[str]:
+        return [text for part in (self._text(name) or "").split(",") if (text := part.strip())]
+
     def _number(
         self,
         name: str,
@@ -304,10 +341,17 @@ def _default_workers() -> int:
     return max(1, min(4, os.cpu_count() or 1))
 
 
+def _range_meant(text: str) -> str:
+    try:
+        return f"write {ip_network(text, strict=False)} or {text.partition('/')[0]}"
+    except ValueError:
+        return "write ranges such as 198.18.0.0/15, with commas between them"
+
+
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
     sentences = []
     for name in sorted(environ):
-        if name.startswith("RSS_") and name not in _VARIABLES:
+        if name.startswith(("RSS_", "ALLOW_NETWORK", "ALLOW_PORT")) and name not in _VARIABLES:
             close = difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.7)
             meant = f'did you mean "{close[0]}"?' if close else "it is ignored"
             sentences.append(f"{name}: no setting has this name; {meant}")

@@ -94,6 +94,27 @@ def test_a_proxy_that_is_none_is_refused_unseen(proxy: str) -> None:
     assert text == "RSS_PROXY: not the URL of a proxy; write http://[user:password@]host:port"
 
 
+def test_ranges_and_ports_that_are_opened() -> None:
+    found = settings(ALLOW_NETWORKS="198.18.0.0/15, 10.0.0.5 ,fd00::/8,", ALLOW_PORTS="8080, 8443")
+    assert [str(network) for network in found.allow_networks] == ["198.18.0.0/15", "10.0.0.5/32", "fd00::/8"]
+    assert found.allow_ports == {8080, 8443}
+    assert (settings().allow_networks, settings().allow_ports) == ((), frozenset())
+
+
+def test_ranges_and_ports_that_cannot_be_opened() -> None:
+    text = refusal(ALLOW_NETWORKS="home,10.0.0.1/8,169.254.0.0/16", ALLOW_PORTS="80 81,0,65536,http")
+    assert text.splitlines() == [
+        'ALLOW_NETWORKS: "home" cannot be used; write ranges such as 198.18.0.0/15, with commas between them',
+        'ALLOW_NETWORKS: "10.0.0.1/8" cannot be used; write 10.0.0.0/8 or 10.0.0.1',
+        'ALLOW_NETWORKS: "169.254.0.0/16" cannot be used; link-local, metadata, multicast and unspecified '
+        "addresses are never asked",
+        *(
+            f'ALLOW_PORTS: "{port}" cannot be used; write ports from 1 to 65535, with commas between them'
+            for port in ("80 81", "0", "65536", "http")
+        ),
+    ]
+
+
 def test_the_proxy_s_password_shows_in_no_repr() -> None:
     assert "hunter2" not in repr(settings(RSS_PROXY="http://u:hunter2@proxy.example:3128"))
 
@@ -104,6 +125,8 @@ def test_a_misspelt_variable_is_a_warning_with_a_suggestion() -> None:
         'RSS_FEED_FILE: no setting has this name; did you mean "RSS_FEEDS_FILE"?',
         "RSS_READER_THEME: no setting has this name; it is ignored",
     )
+    [sentence] = settings(RSS_ALLOW_NETWORKS="10.0.0.0/8").unknown
+    assert sentence.endswith('did you mean "ALLOW_NETWORKS"?')
 
 
 def test_the_example_file_lists_every_variable_with_its_default() -> None:
@@ -111,7 +134,7 @@ def test_the_example_file_lists_every_variable_with_its_default() -> None:
     assert settings(**listed).unknown == ()
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown
-    assert len(misspelt) == len(listed) == 17
+    assert len(misspelt) == len(listed) == 19
 
 
 D1 = {"D1_PROXY_URL": "https://proxy.example.workers.dev", "D1_PROXY_TOKEN": "hunter2-token"}

@@ -23,6 +23,8 @@ class Asking:
     turns: Turns
     policy: FetchPolicy
     clock: Clock
+    allow_private: bool
+    """Of the feed whose visit it is: it, and its images, may be on this machine or the local network."""
     _spent: float = field(default=0.0, init=False)
     _started: float | None = field(default=None, init=False)
     _begun: bool = field(default=False, init=False)
@@ -49,7 +51,9 @@ class Asking:
         started = self._started = time()
         try:
             async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
-                async with self.client.get(here, headers, stay=stay) as answer:
+                async with self.client.get(
+                    here, headers, stay=stay, allow_private=self.allow_private
+                ) as answer:
                     self._answered, self._status = True, answer.status
                     yield answer
         except TimeoutError:

@@ -64,7 +64,13 @@ class FeedVisit:
     _with_access: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._asking = Asking(client=self.client, turns=self.turns, policy=self.policy, clock=self.clock)
+        self._asking = Asking(
+            client=self.client,
+            turns=self.turns,
+            policy=self.policy,
+            clock=self.clock,
+            allow_private=self.feed.allow_private,
+        )
 
     async def run(self) -> NotModified | Document | Failure | GivenBack:
         """The outcome. Raises `InfrastructureError` only, where the spool cannot be written."""

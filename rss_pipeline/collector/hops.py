@@ -4,10 +4,13 @@ No I/O. This is the one place where a hop is checked before anything is sent to 
 """
 
 import re
+import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 import httpx
+import idna
 
 from rss_pipeline.collector.trouble import Trouble, bad_host
 
@@ -15,6 +18,8 @@ _PORTS = {"http": 80, "https": 443}
 
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]+")
 """Labels of a name (RFC 1035 2.3.4; underscores are met in the wild), or an IPv6 address."""
+
+_NUMERIC = re.compile(r"[0-9a-fx.]*[0-9a-f]\.?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +30,8 @@ class Hop:
     """As it was given, without userinfo and fragment."""
     scheme: str
     host: str
-    """As it is resolved: lower case, IDNA. What pacing and holds go by."""
+    """As it is resolved: lower case, IDNA, an IPv4 address with four decimal numbers. What pacing and holds
+    go by."""
     port: int
     target: bytes = field(repr=False)
     """Path and query exactly as given; only what HTTP cannot carry is percent-encoded."""
@@ -55,7 +61,7 @@ def hop(url: str) -> Hop:
         raise Trouble("bad_url", f"{scheme}: is not asked for; only http:// and https:// are.")
     authority = authority.rpartition("@")[2]
     try:
-        address = httpx.URL(f"{scheme}://{authority}/")
+        address = httpx.URL(f"{scheme}://{_plain(authority)}/")
         host = address.raw_host.decode("ascii")
         port = _PORTS[scheme] if address.port is None else address.port
     except (httpx.InvalidURL, ValueError):
@@ -72,6 +78,23 @@ def hop(url: str) -> Hop:
         target=_encoded(target.encode("utf-8", "surrogatepass")),
         address=address,
     )
+
+
+def _plain(authority: str) -> str:
+    """Host and port with the host spelt the one way in which it is checked and asked, as browsers do it.
+
+    Full-width digits, circled letters and kin are mapped (UTS 46); 127.1, 0x7f.1, 0177.0.0.1 and 2130706433
+    are the address they mean to the system. Raises ValueError for what IDNA does not allow.
+    """
+    if authority.startswith("["):
+        return authority
+    host, colon, port = authority.partition(":")
+    if not host.isascii():
+        host = idna.encode(host, uts46=True).decode("ascii")
+    if _NUMERIC.fullmatch(host):
+        with suppress(OSError):
+            host = socket.inet_ntoa(socket.inet_aton(host.removesuffix(".")))
+    return f"{host}{colon}{port}"
 
 
 def redirected(here: Hop, location: str | None) -> Hop:

@@ -1,7 +1,8 @@
 """The polite client: one GET, its head, its body in pieces, on a connection of its own or on a kept one.
 
-Not here: whose turn it is (`pacing.py`), what a status means and where a redirect leads (`statuses.py`,
-`hops.py`), how policies differ for images (`image_fetch.py`).
+Not here: which addresses may be connected to (`reach.py`, `guard.py`), whose turn it is (`pacing.py`),
+what a status means and where a redirect leads (`statuses.py`, `hops.py`), how policies differ for images
+(`image_fetch.py`).
 It speaks to httpx's transport and not to its client, so there are no cookies, no netrc, no redirects
 followed unasked and no proxy from the environment.
 """
@@ -19,9 +20,12 @@ from typing import Any, Self
 
 import httpx
 
+from rss_pipeline.collector.addresses import Network as Range
+from rss_pipeline.collector.guard import Network, guarded_transport
 from rss_pipeline.collector.headers import Head, own_headers
 from rss_pipeline.collector.hops import Hop
 from rss_pipeline.collector.models import Access
+from rss_pipeline.collector.reach import Reach
 from rss_pipeline.collector.trouble import Trouble, body_trouble, request_trouble
 
 ACCEPT = (
@@ -63,7 +67,13 @@ class FetchPolicy:
     max_body_bytes: int = 20_000_000
     max_redirects: int = 5
     proxy: str | None = field(default=None, repr=False)
-    """URL of an outbound proxy; may hold its password."""
+    """URL of an outbound proxy; may hold its password. Names are resolved there and not checked here."""
+    allow_networks: tuple[Range, ...] = ()
+    """Ranges that may be connected to although they are not public."""
+    allow_ports: frozenset[int] = frozenset()
+    """Besides 80 and 443."""
+    network: Network = field(default_factory=Network, repr=False)
+    """What names and connections come from."""
     ca_file: Path | None = None
     """PEM bundle of authorities to trust besides the usual ones: a company's own, or a test's."""
 
@@ -130,15 +140,16 @@ class Client:
 
     @asynccontextmanager
     async def get(
-        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool = False
+        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool = False, allow_private: bool
     ) -> AsyncIterator[Answer]:
         """Ask `hop`; at the end of the block the connection is closed, read out or not.
 
-        Where the policy keeps connections alive, one that was read out stays open if `stay` says so: for a
-        next request to the same origin that is known of. Raises `Trouble` where no answer comes.
+        `allow_private` lets it be on this machine or the local network. Where the policy keeps connections
+        alive, one that was read out stays open if `stay` says so: for a next request to the same origin that
+        is known of. Raises `Trouble` where no answer comes.
         """
         stay = stay and self._policy.keep_alive
-        line, response = await self._send(hop, extra, stay=stay)
+        line, response = await self._send(hop, extra, stay=stay, allow_private=allow_private)
         try:
             yield Answer(response, hop.host)
         finally:
@@ -148,9 +159,9 @@ class Client:
             await self._give_back(line, stay=stay)
 
     async def _send(
-        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool
+        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool, allow_private: bool
     ) -> "tuple[_Line, httpx.Response]":
-        line = self._borrow(hop)
+        line = self._borrow(hop, allow_private=allow_private)
         watch = _Watch()
         try:
             request = self._request(hop, extra, watch, stay=stay)
@@ -161,7 +172,7 @@ class Client:
                     raise
             # The server closed the kept connection while our request was on its way (RFC 9112 9.3.1).
             await self._give_back(line, stay=False)
-            line = self._borrow(hop, anew=True)
+            line = self._borrow(hop, allow_private=allow_private, anew=True)
             return line, await line.transport.handle_async_request(request)
         except BaseException as error:
             await self._give_back(line, stay=False)
@@ -186,12 +197,15 @@ class Client:
         request.url = _ExactURL(hop)
         return request
 
-    def _borrow(self, hop: Hop, *, anew: bool = False) -> "_Line":
-        """Kept connections are one origin's; those that close after each request may be anybody's."""
-        key = hop.origin if self._policy.keep_alive else hop.scheme
+    def _borrow(self, hop: Hop, *, allow_private: bool, anew: bool = False) -> "_Line":
+        """Kept connections are one origin's; those that close after each request may be anybody's.
+
+        None that a feed with `allow_private` was given may serve one without.
+        """
+        key = (hop.origin if self._policy.keep_alive else hop.scheme, allow_private)
         line = self._lines.pop(key, None)
         if line is None or anew:
-            line = _Line(key, self._transport(hop.scheme))
+            line = _Line(key, self._transport(hop.scheme, allow_private=allow_private))
         # Behind the others: the first ones are those that have been idle longest.
         self._lines[key] = line
         line.users += 1
@@ -213,26 +227,28 @@ class Client:
             del self._lines[line.key]
         await line.transport.aclose()
 
-    def _transport(self, scheme: str) -> httpx.AsyncHTTPTransport:
+    def _transport(self, scheme: str, *, allow_private: bool) -> httpx.AsyncHTTPTransport:
         """The one place where connections are made. The authorities are read when first needed: it costs
         some 20 ms, and a round of http feeds needs none."""
+        policy = self._policy
         if scheme not in self._trust:
             if scheme == "https":
                 trust = httpx.create_ssl_context(trust_env=False)
-                if self._policy.ca_file is not None:
-                    trust.load_verify_locations(self._policy.ca_file)
+                if policy.ca_file is not None:
+                    trust.load_verify_locations(policy.ca_file)
             else:
-                # Trusts nobody, and is cheap: httpx wants a context even where no TLS will be spoken.
+                # Trusts nobody, and is cheap: httpcore wants a context even where no TLS will be spoken.
                 trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             self._trust[scheme] = trust
-        kept = self._policy.connections_per_host if self._policy.keep_alive else 0
-        return httpx.AsyncHTTPTransport(
-            verify=self._trust[scheme],
-            trust_env=False,
+        kept = policy.connections_per_host if policy.keep_alive else 0
+        return guarded_transport(
+            Reach(allow_private=allow_private, networks=policy.allow_networks, ports=policy.allow_ports),
+            policy.network,
+            trust=self._trust[scheme],
             limits=httpx.Limits(
                 max_connections=None, max_keepalive_connections=kept, keepalive_expiry=KEPT_SECONDS
             ),
-            proxy=self._policy.proxy,
+            proxy=policy.proxy,
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from rss_pipeline.collector.addresses import Network
 from rss_pipeline.collector.asking import Asking
 from rss_pipeline.collector.hops import hop
 from rss_pipeline.collector.http import Client, FetchPolicy
@@ -59,9 +60,16 @@ def fetch_images(
             # One image after the other: those that wait cost no more than their number.
             while queue:
                 index = queue.popleft()
+                request = requests[index]
                 visit = ImageVisit(
-                    request=requests[index],
-                    asking=Asking(client=client, turns=turns, policy=policy, clock=clock),
+                    request=request,
+                    asking=Asking(
+                        client=client,
+                        turns=turns,
+                        policy=policy,
+                        clock=clock,
+                        allow_private=request.allow_private,
+                    ),
                     spool=spool,
                     keep=keep,
                     keepers=keepers,
@@ -96,6 +104,8 @@ def image_policy(
     deadline: float = 20.0,
     round_seconds: float | None = 120.0,
     proxy: str | None = None,
+    allow_networks: tuple[Network, ...] = (),
+    allow_ports: frozenset[int] = frozenset(),
 ) -> FetchPolicy:
     """How images are asked for: on kept connections, at most 15 MB and `deadline` seconds each."""
     return FetchPolicy(
@@ -110,6 +120,8 @@ def image_policy(
         max_wire_bytes=15_000_000,
         max_body_bytes=15_000_000,
         proxy=proxy,
+        allow_networks=allow_networks,
+        allow_ports=allow_ports,
     )
 
 

@@ -36,6 +36,8 @@ class ImageRequest:
     url: str
     item_link: str | None = None
     """The page it stands on, where a refusing host may be told; None keeps it from all (a private feed)."""
+    allow_private: bool = False
+    """Of its feed: the image may be on this machine or the local network."""
 
 
 @dataclass(frozen=True, slots=True)

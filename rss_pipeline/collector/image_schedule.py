@@ -6,7 +6,7 @@ A host's pause is schedule.py's (`host_hold`).
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models import NETWORK_KINDS, Failure, FailureKind
+from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, FailureKind
 from rss_pipeline.collector.schedule import LONGEST, OUTAGE_HOSTS
 
 IMAGE_PAUSES = (timedelta(hours=1), timedelta(hours=8))
@@ -24,13 +24,15 @@ def images_network_is_down(
 ) -> bool:
     """Whether a round of images says that our own network is down: then no attempt counts.
 
-    `failures` are host and kind of every attempt of the round, none of which went well. So it is where all
-    failed in the network, at three hosts or more, and no feed's host has answered since `since`: the
-    round's start, or the time at which this was found before of the same images. Three dead hosts are thus
-    put off once, and counted as soon as a poll has shown that the network is up.
+    `failures` are host and kind of every attempt of the round, none of which went well; addresses that may
+    not be asked prove nothing. So it is where all others failed in the network, at three hosts or more, and
+    no feed's host has answered since `since`: the round's start, or the time at which this was found before
+    of the same images. Three dead hosts are thus put off once, and counted as soon as a poll has shown that
+    the network is up.
     """
-    if any(kind not in NETWORK_KINDS for _, kind in failures):
+    asked = [(host, kind) for host, kind in failures if kind not in UNASKED_KINDS]
+    if any(kind not in NETWORK_KINDS for _, kind in asked):
         return False
     if last_feed_answer is not None and last_feed_answer > since:
         return False
-    return len({host for host, _ in failures}) >= OUTAGE_HOSTS
+    return len({host for host, _ in asked}) >= OUTAGE_HOSTS

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models import (
     NETWORK_KINDS,
+    UNASKED_KINDS,
     Document,
     Failure,
     Feed,
@@ -124,9 +125,14 @@ def our_network_is_down(
     """Whether a round says more about us than about the feeds.
 
     So it is where every visit failed in the network and three hosts among them had answered the time
-    before: hosts that were dead then prove nothing.
+    before: hosts that were dead then prove nothing, nor do addresses that may not be asked.
     """
-    visited = [(feed, outcome) for feed, outcome in outcomes if not isinstance(outcome, GivenBack)]
+    visited = [
+        (feed, outcome)
+        for feed, outcome in outcomes
+        if not isinstance(outcome, GivenBack)
+        and not (isinstance(outcome, Failure) and outcome.kind in UNASKED_KINDS)
+    ]
     if not all(isinstance(outcome, Failure) and outcome.kind in NETWORK_KINDS for _, outcome in visited):
         return False
     return len({feed.host for feed, _ in visited if feed.host_answered}) >= OUTAGE_HOSTS

@@ -48,6 +48,9 @@ _NOT_ABOUT_TLS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError, 
 def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> Trouble:
     """What kept a request to `host` from being answered, for any exception that asking raised."""
     for cause in _causes(error):
+        # The address guard's, from within a connection attempt.
+        if isinstance(cause, Trouble):
+            return cause
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(cause, host)
         # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.

@@ -14,7 +14,7 @@ from rss_pipeline.collector.image_body import Image
 from rss_pipeline.collector.image_fetch import fetch_images, image_policy
 from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, Kept
 from rss_pipeline.collector.image_schedule import images_network_is_down, next_image_attempt
-from rss_pipeline.collector.models import NETWORK_KINDS, Failure, GivenBack, HostHold
+from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, GivenBack, HostHold
 from rss_pipeline.collector.schedule import OUTAGE_PAUSE, host_hold
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
 from rss_pipeline.orchestration.visiting import Visiting
@@ -93,7 +93,9 @@ class _Round:
             self._adopt()
             settings = self._visiting.settings
             requests = [
-                ImageRequest(id=task.id, url=task.url, item_link=task.item_link)
+                ImageRequest(
+                    id=task.id, url=task.url, item_link=task.item_link, allow_private=task.allow_private
+                )
                 for task in self._tasks.values()
             ]
             fetch_images(
@@ -106,6 +108,8 @@ class _Round:
                     deadline=IMAGE_SECONDS,
                     round_seconds=ROUND_SECONDS,
                     proxy=settings.proxy,
+                    allow_networks=settings.allow_networks,
+                    allow_ports=settings.allow_ports,
                 ),
                 spool=self._visiting.spool,
                 keep=self._keep,
@@ -149,7 +153,7 @@ class _Round:
                 self._network_is_up = True
                 self._add(request.id, stored)
             case Failure() as failure:
-                self._network_is_up |= failure.kind not in NETWORK_KINDS
+                self._network_is_up |= failure.kind not in NETWORK_KINDS | UNASKED_KINDS
                 self._failed.append((self._tasks[request.id], failure))
                 # Whose fault a failure in the network is, only the round's end shows: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
@@ -216,7 +220,7 @@ class _Round:
         ):
             return
         now = self._visiting.clock()
-        said = self._failed[0][1].message
+        said = next(failure.message for _, failure in self._failed if failure.kind in NETWORK_KINDS)
         ids = [task.id for task in tried]
         image_closings.postpone(
             self._visiting.database,

@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rss_pipeline.collector.fetch import fetch_feeds
-from rss_pipeline.collector.models import Document, Failure, Feed, GivenBack, NotModified, Pending
+from rss_pipeline.collector.models import (
+    NETWORK_KINDS,
+    Document,
+    Failure,
+    Feed,
+    GivenBack,
+    NotModified,
+    Pending,
+)
 from rss_pipeline.collector.schedule import next_after_our_outage, our_network_is_down
 from rss_pipeline.errors import NetworkUnavailable, StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
@@ -87,7 +95,8 @@ def _end_if_our_network_is_down(visiting: Visiting, visits: Visits) -> None:
     for token in {visit.token for visit, _ in asked}:
         ids = [visit.feed.id for visit, _ in asked if visit.token == token]
         leases.postpone(visiting.database, token, ids, until=later.at, reason=later.reason)
-    example = next(outcome for _, outcome in asked if isinstance(outcome, Failure))
+    failures = (outcome for _, outcome in asked if isinstance(outcome, Failure))
+    example = next(failure for failure in failures if failure.kind in NETWORK_KINDS)
     raise NetworkUnavailable(
         f"all {len(asked)} feeds failed in the network, hosts among them that answered before; it is ours."
         f" They are due again in 5 minutes. The first one said: {example.message}"

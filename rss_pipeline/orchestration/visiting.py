@@ -86,6 +86,8 @@ class Visiting:
             concurrency=settings.fetch_concurrency,
             host_delay=settings.host_delay_seconds,
             proxy=settings.proxy,
+            allow_networks=settings.allow_networks,
+            allow_ports=settings.allow_ports,
         )
         self._spool: Path | None = None
         self._tokens: set[str] = set()

@@ -45,6 +45,8 @@ class ImageTask:
     attempts: int
     was_interrupted: bool
     """A run that had it ended without a word: its image may be stored already."""
+    allow_private: bool
+    """Of its feed: the image may be on this machine or the local network."""
     postponed_at: datetime | None
     """When our own network was found to be down while it was tried."""
 
@@ -147,6 +149,7 @@ def _task(row: Row) -> ImageTask:
         position=int(row["position"]),
         attempts=int(row["attempts"]),
         was_interrupted=row["lease_token"] is not None,
+        allow_private=bool(row["allow_private"]),
         postponed_at=datetime.fromisoformat(row["updated_at"]) if postponed else None,
     )
 

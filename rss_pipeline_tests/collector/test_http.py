@@ -287,7 +287,7 @@ class TestHosts:
         answered = threading.Event()
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(30) and [])
         started = time.monotonic()
-        failure(fetch(feed("http://hangs.example/"), tmp_path, connect_timeout=0.2), "timeout", tmp_path)
+        failure(fetch(feed("http://hangs.example/"), tmp_path, connect_timeout=0.2), "dns", tmp_path)
         assert time.monotonic() - started < 5
         answered.set()
 

@@ -39,7 +39,10 @@ def store(request: ImageRequest, image: Image) -> Stored:
 
 
 def wanted(urls: list[str], item_link: str | None = None) -> list[ImageRequest]:
-    return [ImageRequest(id=f"task-{n}", url=url, item_link=item_link) for n, url in enumerate(urls)]
+    return [
+        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, allow_private=True)
+        for n, url in enumerate(urls)
+    ]
 
 
 def fetch(

@@ -36,6 +36,8 @@ THREE = [("a", "timeout"), ("b", "dns"), ("c", "connect")]
         (THREE[:2], None, False),
         ([*THREE[:2], ("b", "connect")], None, False),
         ([*THREE, ("d", "http_status")], None, False),
+        ([*THREE, ("d", "blocked_address")], None, True),
+        ([*THREE[:2], ("d", "blocked_address")], None, False),
     ],
 )
 def test_only_three_hosts_that_all_failed_and_no_feed_that_answered_mean_our_own_network(

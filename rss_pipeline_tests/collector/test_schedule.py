@@ -266,6 +266,12 @@ OK = NotModified(
         ),
         ("one answered", [*[(on(h), failed()) for h in "abc"], (on("d"), OK)], False),
         ("one 404", [*[(on(h), failed()) for h in "abc"], (on("d"), failed("http_status"))], False),
+        (
+            "a refused address",
+            [*[(on(h), failed()) for h in "abc"], (on("d"), failed("blocked_address"))],
+            True,
+        ),
+        ("only refused addresses", [(on(h), failed("blocked_address")) for h in "abc"], False),
         ("a bad certificate is an answer", [(on(h), failed("tls")) for h in "abc"], False),
         ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), GivenBack())], True),
         ("all given back", [(on(h), GivenBack()) for h in "abc"], False),

@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +115,34 @@ def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
     home.register(server.url(FEED_HOST, "/feed"), "feed")
     home.poll()
     home.database.query("UPDATE feeds SET allow_private = 0")
+    opened = {"allow_networks": (ip_network("127.0.0.0/8"),), "allow_ports": frozenset({server.port})}
+    home.settings = replace(home.settings, **opened)
     home.download()
     rows = image_rows(home)
     assert (rows["own"]["status"], rows["item"]["status"]) == ("success", "success")
     assert (rows["never"]["status"], rows["never"]["attempts"]) == ("pending", 1)
     asked = [r.headers.get("referer") for r in server.requests if r.target == "/never"]
     assert asked == [None, server.url("127.0.1.3", "/"), page]
+
+
+def test_what_a_feed_of_the_world_names_at_home_is_never_asked(home: Pipeline, server: FeedServer) -> None:
+    shown = server.route("127.0.1.1", "/shown", Answer(body=png()))
+    home.register(server.route(FEED_HOST, "/feed", Answer(body=document(shown))), "feed")
+    home.poll()
+    server.forget()
+    home.feeds[0]["allow_private"] = False
+    home.write_registry()
+    home.sync()
+    home.download()
+    home.clock.turn(hours=24)
+    home.poll()
+    assert server.most_open == {}
+    row = image_rows(home)["shown"]
+    assert (row["status"], row["attempts"]) == ("pending", 1)
+    assert "127.0.1.1 is this machine itself" in row["last_error"]
+    [found] = home.database.query("SELECT last_error_kind, last_error FROM feeds").rows
+    assert found["last_error_kind"] == "blocked_address"
+    assert "write `allow_private: true` for this feed in feeds.yaml" in found["last_error"]
 
 
 def test_a_private_feeds_pages_are_named_to_nobody(home: Pipeline, server: FeedServer) -> None:

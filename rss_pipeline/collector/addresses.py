@@ -1,0 +1,175 @@
+"""Which addresses may be connected to.
+
+No I/O: names are resolved and connections made in `guard.py`; what a refusal says is `reach.py`'s.
+What is refused is refused by range, after IANA's registries of special-purpose addresses, and for IPv6 by
+default: only 2000::/3 has ever been given out. `ipaddress.is_global` alone lets through multicast, 6to4 and
+NAT64 of private addresses, and differs from one Python to the next (CVE-2024-4032).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Literal
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Opener = Literal["allow_private", "networks", "nothing"]
+"""What opens a range: a feed's own flag (ALLOW_NETWORKS as well), ALLOW_NETWORKS alone, or nothing."""
+
+_Row = tuple[Network, str, Opener]
+
+
+def _rows(opener: Opener, ranges: dict[str, str]) -> list[_Row]:
+    return [(ip_network(text), what, opener) for text, what in ranges.items()]
+
+
+_NEVER = _rows(
+    "nothing",
+    {
+        "0.0.0.0/8": "an address of no host",
+        "255.255.255.255/32": "the broadcast address",
+        "224.0.0.0/4": "a multicast address",
+        "169.254.169.254/32": "where clouds keep this machine's credentials",
+        "169.254.0.0/16": "a link-local address",
+        # Azure's, Alibaba's, Oracle's, AWS's and Google's doors to credentials that are not link-local.
+        "168.63.129.16/32": "where clouds keep this machine's credentials",
+        "100.100.100.200/32": "where clouds keep this machine's credentials",
+        "192.0.0.192/32": "where clouds keep this machine's credentials",
+        "fd00:ec2::/32": "where clouds keep this machine's credentials",
+        "fd20:ce::254/128": "where clouds keep this machine's credentials",
+        "::/128": "an address of no host",
+        "fe80::/10": "a link-local address",
+        "ff00::/8": "a multicast address",
+    },
+)
+_PRIVATE = _rows(
+    "allow_private",
+    {
+        "127.0.0.0/8": "this machine itself",
+        "10.0.0.0/8": "an address of a local network",
+        "172.16.0.0/12": "an address of a local network",
+        "192.168.0.0/16": "an address of a local network",
+        "::1/128": "this machine itself",
+        "fc00::/7": "an address of a local network",
+    },
+)
+_SPECIAL = _rows(
+    "networks",
+    {
+        "100.64.0.0/10": "an address inside a provider's or VPN's network",
+        "192.0.0.0/24": "an address for protocols, not for hosts",
+        "192.0.2.0/24": "an address for documentation",
+        "192.88.99.0/24": "an address for 6to4 relays",
+        "198.18.0.0/15": "an address for measurements, which some proxies invent for every name",
+        "198.51.100.0/24": "an address for documentation",
+        "203.0.113.0/24": "an address for documentation",
+        "240.0.0.0/4": "a reserved address",
+        "::ffff:0:0/96": "an IPv4 address written as an IPv6 one",
+        "::ffff:0:0:0/96": "an IPv4 address written as an IPv6 one",
+        "::/96": "an IPv4 address written as an IPv6 one",
+        "64:ff9b:1::/48": "an IPv4 address behind a local NAT64",
+        "100::/64": "an address that leads nowhere",
+        "2001::/32": "an IPv4 address behind Teredo",
+        "2001::/23": "an address for protocols, not for hosts",
+        "2001:db8::/32": "an address for documentation",
+        "2002::/16": "an IPv4 address behind 6to4",
+        "3fff::/20": "an address for documentation",
+        "fec0::/10": "a site-local address",
+    },
+)
+_TABLE: dict[int, list[_Row]] = {
+    version: [row for row in [*_NEVER, *_PRIVATE, *_SPECIAL] if row[0].version == version]
+    for version in (4, 6)
+}
+_GIVEN_OUT = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+"""RFC 6052: how networks without IPv4 reach all of IPv4, so public addresses behind it are public."""
+_IPV4_IN_LAST_BITS = tuple(
+    map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0/96", "::ffff:0:0:0/96", "::/96"))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barred:
+    """Why an address is not connected to."""
+
+    what: str
+    """What it is, as the end of a sentence."""
+    opened_by: Opener
+    range: Network
+    """What ALLOW_NETWORKS would have to name; wide enough for the next address of its kind."""
+
+
+def barred(address: Address, *, allow_private: bool, networks: Sequence[Network] = ()) -> Barred | None:
+    """Why `address` may not be connected to; None where it may.
+
+    `allow_private` opens loopback, RFC 1918 and unique local addresses, `networks` whatever it names;
+    neither opens link-local, metadata, multicast, broadcast and unspecified addresses, nor any form of
+    IPv6 that carries such an IPv4 address.
+    """
+    found = _ranked(address)
+    inner = _embedded(address)
+    if inner is not None:
+        within = _ranked(inner)
+        if within is not None and within.opened_by == "nothing":
+            return Barred(
+                what=f"{inner} in another form, {within.what}", opened_by="nothing", range=single(address)
+            )
+        if address in _NAT64:
+            # Opened by the IPv4 address's own range too, but not by allow_private: no home is behind NAT64.
+            inside = barred(inner, allow_private=False, networks=networks)
+            found = inside and Barred(
+                what=f"{inner} behind NAT64, {inside.what}", opened_by="networks", range=single(address)
+            )
+    if found is None or found.opened_by == "nothing":
+        return found
+    if found.opened_by == "allow_private" and allow_private:
+        return None
+    return None if any(address in network for network in networks) else found
+
+
+def is_never_opened(network: Network) -> bool:
+    """Whether ALLOW_NETWORKS would name `network` in vain."""
+    return any(_holds(never, network) for never, _, _ in _NEVER)
+
+
+def _ranked(address: Address) -> Barred | None:
+    for network, what, opener in _TABLE[address.version]:
+        if address in network:
+            return Barred(what=what, opened_by=opener, range=network)
+    # For IPv4, ranges that a newer Python has learned of and the table has not.
+    if address in _GIVEN_OUT if isinstance(address, IPv6Address) else address.is_global:
+        return None
+    return Barred(what="no public address", opened_by="networks", range=single(address))
+
+
+def _embedded(address: Address) -> IPv4Address | None:
+    """The IPv4 address that packets to an IPv6 one may end up at."""
+    if isinstance(address, IPv4Address) or address.packed[:15] == bytes(15):
+        return None
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    if any(address in network for network in _IPV4_IN_LAST_BITS):
+        return IPv4Address(address.packed[12:])
+    return None
+
+
+def single(address: Address) -> Network:
+    """The range that is this address only."""
+    return ip_network(address.packed)
+
+
+def _holds(outer: Network, inner: Network) -> bool:
+    if isinstance(outer, IPv4Network):
+        return isinstance(inner, IPv4Network) and inner.subnet_of(outer)
+    return isinstance(inner, IPv6Network) and inner.subnet_of(outer)
+
+
+def literal(host: str) -> Address | None:
+    """The address that `host` is; None for a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
