@@ -200,9 +200,9 @@ def main() -> None:
         ours = year.scores(Auto)
         rules = {"**auto**": ours, **{name: year.scores(Peer(name=name)) for name in PEERS}}
         scaled = {"**auto**": ours}
-        for name, title in (("fixed 60 min", "fixed"), ("commafeed", "commafeed"), ("miniflux", "miniflux")):
+        for name in ("fixed 60 min", "commafeed", "miniflux"):
             factor, found = year.scaled(name, ours["all"].requests)
-            scaled[f"{title} × {factor:.2f}"] = found
+            scaled[f"{name} × {factor:.2f}"] = found
     items = len(ours["all"].waits) + ours["all"].missed
     print(f"{arguments.feeds} feeds, {items:,} items, seed {arguments.seed}")
     print("\n## Each rule as it stands")
