@@ -4,11 +4,10 @@ Not here: what is due now (the claim), and the memory of holds (the hosts table)
 """
 
 import hashlib
-import itertools
-import statistics
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from rss_pipeline.collector import auto
 from rss_pipeline.collector.models import (
     NETWORK_KINDS,
     UNASKED_KINDS,
@@ -22,11 +21,6 @@ from rss_pipeline.collector.models import (
 )
 
 LONGEST = timedelta(hours=24)
-
-AUTO_SHORTEST = timedelta(minutes=15)
-AUTO_LONGEST_ALIVE = timedelta(hours=2)
-AUTO_UNKNOWN = timedelta(hours=1)
-SILENT_AFTER = timedelta(days=14)
 
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
@@ -59,14 +53,18 @@ def next_after_success(
     for name, wish in (("max-age", _seconds(max_age)), ("ttl", ttl)):
         if wish is not None and wish > own:
             reasons.append(f"the server asks {name} {duration(wish)}")
-            asked = max(asked, wish)
+        asked = max(asked, wish or asked)
     base = max(own, asked)
     if base > LONGEST:
         reasons.append(f"at most {duration(LONGEST)}")
-        base = LONGEST
-    per_cent = _spread_per_cent(feed.id)
-    if asked > own:
-        per_cent = abs(per_cent)  # to come earlier than was asked would be to ignore it
+        base = asked = LONGEST
+    is_auto = feed.interval is None
+    per_cent = _spread_within(
+        feed.id,
+        base,
+        shortest=max(asked, auto.SHORTEST) if is_auto else asked,
+        longest=auto.LONGEST_ALIVE if is_auto and base <= auto.LONGEST_ALIVE else LONGEST,
+    )
     delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
     if delay != base:
         reasons.append(f"spread {per_cent:+.1f} %")
@@ -171,43 +169,34 @@ def duration(value: timedelta) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-def usual_gap(rhythm: Sequence[datetime], *, now: datetime) -> timedelta | None:
-    """The median time between publications, or None for fewer than two.
-
-    Items less than 15 min apart count as one publication: a day's batch of ten is a daily feed. Dates
-    in the future are announcements and prove no rhythm.
-    """
-    times: list[datetime] = []
-    for time in sorted(time for time in rhythm if time <= now):
-        if not times or time - times[-1] >= AUTO_SHORTEST:
-            times.append(time)
-    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
-    if not gaps:
-        return None
-    return timedelta(seconds=statistics.median(gap.total_seconds() for gap in gaps))
-
-
 def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> tuple[timedelta, list[str]]:
     if feed.interval is not None:
         return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
-    gap = usual_gap(rhythm, now=now)
-    if gap is None:
-        interval = AUTO_UNKNOWN
-        reasons = [f"auto: no rhythm known yet, so {duration(interval)}"]
-    else:
-        half = gap / 2
-        interval = min(max(half, AUTO_SHORTEST), AUTO_LONGEST_ALIVE)
-        reasons = [f"auto: half the usual gap of {duration(gap)} between items is {duration(half)}"]
-        if interval > half:
-            reasons.append(f"at least {duration(AUTO_SHORTEST)}")
-        elif interval < half:
-            reasons.append(f"at most {duration(AUTO_LONGEST_ALIVE)}")
-    newest = max((time for time in rhythm if time <= now), default=None)
-    if newest is not None and now - newest >= SILENT_AFTER:
-        silence = now - newest
-        interval = min(max(interval, AUTO_LONGEST_ALIVE * (silence / SILENT_AFTER)), LONGEST)
-        reasons.append(f"silent for {silence.days} d: {duration(interval)}")
-    return interval, reasons
+    own = auto.auto_interval(rhythm, now=now)
+    if own.is_silent:
+        return own.interval, [f"auto: silent for {own.silence.days} d, so {duration(own.interval)}"]
+    if own.items < 2:
+        return own.interval, [f"auto: no rhythm known yet, so {duration(own.interval)}"]
+    wait = timedelta(minutes=max(round(own.wait / timedelta(minutes=1)), 1))
+    reasons = [
+        f"auto: {own.items} items in {duration(own.span)}; by their hours"
+        f" {own.expected:.2f} more are expected in {duration(wait)}"
+    ]
+    if own.interval > own.wait:
+        reasons.append(f"at least {duration(own.interval)}")
+    elif own.wait >= auto.LONGEST_ALIVE:
+        reasons.append(f"at most {duration(own.interval)}")
+    return own.interval, reasons
+
+
+def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:
+    """The feed's per cent, turned round where it would lead beyond a bound; `shortest` before `longest`."""
+    per_cent = _spread_per_cent(feed_id)
+    if base * (1 + per_cent / 100) > longest:
+        per_cent = -abs(per_cent)
+    if base * (1 + per_cent / 100) < shortest:
+        per_cent = abs(per_cent)
+    return per_cent
 
 
 def _spread_per_cent(feed_id: str) -> float:

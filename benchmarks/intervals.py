@@ -1,0 +1,224 @@
+"""What the rules for intervals cost and miss in a year of publishing: `auto` beside those of its peers.
+
+`auto` is driven through collector.schedule's own functions, with a Feed that changes as a poll's closing
+statements would change it. What is published is synthetic_feeds.py's. No network; the same every time.
+`python -m benchmarks.intervals [--feeds 100] [--seed 1]`
+"""
+
+import argparse
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from benchmarks.synthetic_feeds import CLASSES, END, START, SyntheticFeed, synthetic_feeds
+from rss_pipeline.collector import auto
+from rss_pipeline.collector.models import Feed
+from rss_pipeline.collector.schedule import next_after_not_modified, next_after_success
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+SHORTEST, LONGEST = auto.SHORTEST.total_seconds(), auto.LONGEST.total_seconds()
+_NEWEST = 20
+"""Publication times that a poll keeps of a document."""
+_NO_SKIPS: frozenset[int] = frozenset()
+
+Rule = Callable[[float, Sequence[float]], float]
+"""From now and the times of the items collected, ascending, of which the document lists the last: seconds."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Score:
+    """What a rule came to. `waits` are seconds from an item's publication to the visit that found it."""
+
+    requests: int = 0
+    missed: int = 0
+    waits: list[float] = field(default_factory=list)
+
+    def add(self, other: "Score") -> None:
+        self.requests += other.requests
+        self.missed += other.missed
+        self.waits += other.waits
+
+    @property
+    def mean_minutes(self) -> float:
+        return sum(self.waits) / len(self.waits) / MINUTE if self.waits else 0
+
+    @property
+    def ninetieth_minutes(self) -> float:
+        return sorted(self.waits)[len(self.waits) * 9 // 10] / MINUTE if self.waits else 0
+
+
+class Auto:
+    """Our own rule, for one feed."""
+
+    def __init__(self, feed: SyntheticFeed) -> None:
+        self._max_age = feed.max_age
+        self._length = feed.length
+        self._collected = -1
+        self._feed = Feed(id=feed.id, url="http://a.example/feed", host="a.example", ttl=feed.ttl)
+
+    def __call__(self, now: float, collected: Sequence[float]) -> float:
+        at = datetime.fromtimestamp(now, UTC)
+        if len(collected) == self._collected:
+            later = next_after_not_modified(self._feed, now=at, max_age=self._max_age)
+            return (later.at - at).total_seconds()
+        self._collected = len(collected)
+        listed = {datetime.fromtimestamp(int(time), UTC) for time in collected[-self._length :]}
+        rhythm = tuple(sorted(listed, reverse=True)[:_NEWEST])
+        later = next_after_success(
+            self._feed,
+            now=at,
+            max_age=self._max_age,
+            ttl=self._feed.ttl,
+            rhythm=rhythm,
+            skip_hours=_NO_SKIPS,
+            skip_days=_NO_SKIPS,
+        )
+        self._feed = replace(self._feed, rhythm=rhythm, last_success_at=at, last_body_at=at)
+        return (later.at - at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Another's rule as it stands, or times `factor`, then within our own floor and ceiling."""
+
+    name: str
+    factor: float | None = None
+
+    def __call__(self, feed: SyntheticFeed) -> Rule:
+        rule = PEERS[self.name](feed)
+        factor = self.factor
+        if factor is None:
+            return rule
+        return lambda now, collected: min(max(factor * rule(now, collected), SHORTEST), LONGEST)
+
+
+def _fixed(seconds: float) -> Rule:
+    return lambda _now, _collected: seconds
+
+
+def _commafeed(length: int) -> Rule:
+    def rule(now: float, collected: Sequence[float]) -> float:
+        listed = collected[-length:]
+        silence = now - listed[-1] if listed else math.inf
+        for days, hours in ((30, 4), (14, 2), (7, 1)):
+            if silence >= days * DAY:
+                return hours * HOUR
+        gap = (listed[-1] - listed[0]) / (len(listed) - 1) if len(listed) > 1 else HOUR
+        return min(max(gap / 2, 5 * MINUTE), HOUR)
+
+    return rule
+
+
+def _miniflux(now: float, collected: Sequence[float]) -> float:
+    last_week = len(collected) - bisect_right(collected, now - 7 * DAY)
+    return min(max(7 * DAY / last_week, 5 * MINUTE), 24 * HOUR) if last_week else 24 * HOUR
+
+
+PEERS: Mapping[str, Callable[[SyntheticFeed], Rule]] = {
+    "fixed 15 min": lambda _: _fixed(15 * MINUTE),
+    "fixed 60 min": lambda _: _fixed(HOUR),
+    "commafeed": lambda feed: _commafeed(feed.length),
+    "miniflux": lambda _: _miniflux,
+}
+
+
+def visit_for_a_year(feed: SyntheticFeed, rule: Rule) -> Score:
+    """Visit it from the year's first minutes to its end. What the feed asks is a lower bound for any rule."""
+    score = Score()
+    asked = max(feed.max_age or 0, feed.ttl.total_seconds() if feed.ttl else 0)
+    now = START.timestamp()
+    known = bisect_right(feed.times, now)
+    collected = list(feed.times[:known])
+    while now < END.timestamp():
+        score.requests += 1
+        published = bisect_right(feed.times, now, known)
+        if published > known:
+            found = max(known, published - feed.length)
+            score.missed += found - known
+            score.waits += [now - time for time in feed.times[found:published]]
+            collected += feed.times[found:published]
+            known = published
+        now += max(rule(now, collected), asked)
+    return score
+
+
+class Year:
+    """The feeds, and the processes in which rules visit them."""
+
+    def __init__(self, feeds: Sequence[SyntheticFeed], pool: ProcessPoolExecutor) -> None:
+        self._feeds = feeds
+        self._pool = pool
+
+    def scores(self, make: Callable[[SyntheticFeed], Rule]) -> dict[str, Score]:
+        """A rule's score, a class and "all"."""
+        found = {kind: Score() for kind in (*CLASSES, "all")}
+        visits = self._pool.map(_visited, [make] * len(self._feeds), self._feeds, chunksize=3)
+        for feed, score in zip(self._feeds, visits, strict=True):
+            found[feed.kind].add(score)
+            found["all"].add(score)
+        return found
+
+    def scaled(self, name: str, requests: int) -> tuple[float, dict[str, Score]]:
+        """A peer's rule with the factor at which it makes as many requests, within 0.5 %, and its score."""
+        factor = 1.0
+        while True:
+            found = self.scores(Peer(name=name, factor=factor))
+            more = found["all"].requests / requests
+            if abs(more - 1) <= 0.005:
+                return factor, found
+            # Bounds keep some feeds from following the factor, so it goes a little further.
+            factor *= more**1.4
+
+
+def _visited(make: Callable[[SyntheticFeed], Rule], feed: SyntheticFeed) -> Score:
+    return visit_for_a_year(feed, make(feed))
+
+
+def table(rows: Mapping[str, Mapping[str, Score]], kind: str) -> Iterator[str]:
+    """The lines of a Markdown table."""
+    yield "| rule | requests | missed items | mean delay | 90th percentile |"
+    yield "|---|---:|---:|---:|---:|"
+    for name, score in rows.items():
+        of = score[kind]
+        yield (
+            f"| {name} | {of.requests:,} | {of.missed:,} "
+            f"| {of.mean_minutes:.1f} min | {of.ninetieth_minutes:.1f} min |"
+        )
+
+
+def main() -> None:
+    """Visit for a year by each rule, and print the tables in Markdown."""
+    parser = argparse.ArgumentParser(description="Compare rules for intervals over a synthetic year.")
+    parser.add_argument("--feeds", type=int, default=100, help="how many, a multiple of 20 (default 100)")
+    parser.add_argument("--seed", type=int, default=1, help="another year (default 1)")
+    arguments = parser.parse_args()
+    with ProcessPoolExecutor(2) as pool:
+        year = Year(synthetic_feeds(arguments.feeds, seed=arguments.seed), pool)
+        ours = year.scores(Auto)
+        rules = {"**auto**": ours, **{name: year.scores(Peer(name=name)) for name in PEERS}}
+        scaled = {"**auto**": ours}
+        for name in ("fixed 60 min", "commafeed", "miniflux"):
+            factor, found = year.scaled(name, ours["all"].requests)
+            scaled[f"{name} × {factor:.2f}"] = found
+    items = len(ours["all"].waits) + ours["all"].missed
+    print(f"{arguments.feeds} feeds, {items:,} items, seed {arguments.seed}")
+    print("\n## Each rule as it stands")
+    for kind in ("all", *CLASSES):
+        print(f"\n{kind}:\n", *table(rules, kind), sep="\n")
+    print("\n## Each peer's rule scaled to as many requests as auto, from 15 min to 24 h")
+    for kind in ("all", *CLASSES):
+        print(f"\n{kind}:\n", *table(scaled, kind), sep="\n")
+    peers = [found["all"] for name, found in scaled.items() if name != "**auto**"]
+    best, fewest = min(peer.mean_minutes for peer in peers), min(peer.missed for peer in peers)
+    print(
+        f"\nMean delay of auto beside the best of the others at as many requests:"
+        f" {ours['all'].mean_minutes / best:.2f} (goal: at most 0.80)."
+        f" Missed: {ours['all'].missed:,} beside {fewest:,} (goal: no more)."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""How long to leave a feed alone for which feeds.yaml names no interval: from when its newest items came.
+
+Not here: what the server asks, the spread and the sentence, which are schedule.py's. Pure functions. The
+constants were chosen by `python -m benchmarks.intervals`; docs/intervals.md says what each is worth.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+SHORTEST = timedelta(minutes=15)
+LONGEST_ALIVE = timedelta(hours=2)
+LONGEST = timedelta(hours=24)
+UNKNOWN = timedelta(hours=1)
+SILENT_AFTER = timedelta(days=14)
+
+PATIENCE = timedelta(seconds=90)
+"""What the items of a visit may have waited for it, as expected, all together. For items at a steady rate
+that makes visits in proportion to the square root of the rate, which is the least waiting for a number of
+visits (Sia, Cho and Cho, "Efficient Monitoring Algorithm for Fast News Alerts")."""
+
+_NEAR = timedelta(minutes=45).total_seconds()
+"""Items this near to an hour of the day, before or after it, count as published at it."""
+_DOUBT = 0.5
+"""Items by which each hour is drawn to the feed's mean rate: an hour without any is not one without hope."""
+_STEP = SHORTEST.total_seconds()
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoInterval:
+    """An interval with the inputs it was made of."""
+
+    interval: timedelta
+    """15 min to 2 h; up to 24 h for a silent feed."""
+    items: int
+    """Of how many newest items the times are known; for fewer than two there is no rhythm."""
+    span: timedelta
+    """From the oldest of them until now."""
+    silence: timedelta
+    """From the newest of them until now."""
+    wait: timedelta
+    """When the items expected would have waited `PATIENCE`: the interval before its bounds."""
+    expected: float
+    """Items until the end of the interval."""
+
+    @property
+    def is_silent(self) -> bool:
+        return self.items > 0 and self.silence >= SILENT_AFTER
+
+
+def auto_interval(rhythm: Sequence[datetime], *, now: datetime) -> AutoInterval:
+    """The interval from `now` on for a feed whose newest items came at `rhythm`.
+
+    Dates in the future are announcements and prove no rhythm.
+    """
+    times = sorted(at for at in rhythm if at <= now)
+    none = timedelta(0)
+    span, silence = (now - times[0], now - times[-1]) if times else (none, none)
+    wait, expected = _wait([at.timestamp() for at in times], now.timestamp()) if len(times) > 1 else (0, 0)
+    interval = min(max(timedelta(seconds=wait), SHORTEST), LONGEST_ALIVE) if len(times) > 1 else UNKNOWN
+    if times and silence >= SILENT_AFTER:
+        interval = min(LONGEST_ALIVE * (silence / SILENT_AFTER), LONGEST)
+    return AutoInterval(
+        interval=interval,
+        items=len(times),
+        span=span,
+        silence=silence,
+        wait=timedelta(seconds=wait),
+        expected=expected,
+    )
+
+
+def _wait(times: Sequence[float], now: float) -> tuple[float, float]:
+    """Seconds until the items expected have waited `PATIENCE` together, at most 2 h, and their number."""
+    patience, longest = PATIENCE.total_seconds(), LONGEST_ALIVE.total_seconds()
+    mean = len(times) / max(now - times[0], _STEP)
+    hours = [at % _DAY for at in times]
+    waited = expected = passed = 0.0
+    while passed < longest:
+        rate = _rate((now + passed + _STEP / 2) % _DAY, hours, times[0], now, mean)
+        after = waited + (expected + rate * _STEP / 2) * _STEP
+        if after >= patience:
+            # expected * t + rate * t^2 / 2 is what is added in t seconds of this step.
+            t = (math.sqrt(expected**2 + 2 * rate * (patience - waited)) - expected) / rate
+            return passed + t, expected + rate * t
+        waited, expected, passed = after, expected + rate * _STEP, passed + _STEP
+    return longest, expected
+
+
+def _rate(at: float, hours: Sequence[float], oldest: float, now: float, mean: float) -> float:
+    """Items a second to be expected at a time of the day: those that came near it, by how often it came."""
+    near = 0
+    for hour in hours:
+        apart = abs(hour - at)
+        near += apart < _NEAR or _DAY - apart < _NEAR
+    return (near + _DOUBT) / (_seconds_near(at, oldest, now) + _DOUBT / mean)
+
+
+def _seconds_near(at: float, oldest: float, now: float) -> float:
+    """How much of the time from `oldest` to `now` lay near that time of the day."""
+    whole, rest = divmod(now - oldest, _DAY)
+    begin = oldest % _DAY
+    end = begin + rest
+    part = 0.0
+    for middle in (at - _DAY, at, at + _DAY):
+        part += max(0.0, min(end, middle + _NEAR) - max(begin, middle - _NEAR))
+    return 2 * _NEAR * whole + part
