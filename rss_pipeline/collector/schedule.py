@@ -143,16 +143,17 @@ def host_hold(failure: Failure, *, host: str, now: datetime) -> HostHold | None:
     """
     if failure.status != 429:
         return None
+    return hold_for(failure, "429 Too Many Requests", host=failure.host or host, now=now)
+
+
+def hold_for(failure: Failure, answered: str, *, host: str, now: datetime) -> HostHold:
+    """A pause of `host` as long as the answer's Retry-After, at most 1 h; 15 min where it says none."""
     asked = _seconds(failure.retry_after)
     if not asked:
         pause, said = BARE_429_HOLD, "without Retry-After"
     else:
         pause, said = min(asked, LONGEST_HOLD), f"with Retry-After {duration(asked)}"
-    return HostHold(
-        host=failure.host or host,
-        until=now + pause,
-        reason=f"429 Too Many Requests {said}: held for {duration(pause)}",
-    )
+    return HostHold(host=host, until=now + pause, reason=f"{answered} {said}: held for {duration(pause)}")
 
 
 def duration(value: timedelta) -> str:

@@ -7,15 +7,16 @@ never touched by any of it.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from rss_pipeline.collector.image_body import Image
 from rss_pipeline.collector.image_fetch import fetch_images, image_policy
 from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, Kept
-from rss_pipeline.collector.image_schedule import images_network_is_down, next_image_attempt
+from rss_pipeline.collector.image_schedule import image_holds, images_network_is_down, next_image_attempt
 from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, GivenBack, HostHold
-from rss_pipeline.collector.schedule import OUTAGE_PAUSE, host_hold
+from rss_pipeline.collector.schedule import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.storage import image_closings
@@ -47,7 +48,6 @@ class Downloads:
     failed_attempts: int = 0
     failed: int = 0
     """Of these, third attempts: not asked for again."""
-    rounds: int = 0
     failures: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
 
@@ -70,7 +70,6 @@ def download_images(visiting: Visiting, *, seconds: float = RUN_SECONDS) -> Down
         visiting.progress.begin("download_images", len(claim.tasks))
         _Round(visiting, claim, done).run()
         visiting.end_leases({claim.token})
-        done.rounds += 1
     return done
 
 
@@ -127,13 +126,15 @@ class _Round:
 
     def _adopt(self) -> None:
         """Images that a run put into the store and did not live to record."""
-        for task in [task for task in self._tasks.values() if task.was_interrupted]:
-            there = stored_image(self._visiting.objects, _place(task))
-            if there is not None:
-                del self._tasks[task.id]
-                self._done.adopted += 1
-                self._add(task.id, there)
-                self._visiting.progress.advance("download_images")
+        interrupted = [task for task in self._tasks.values() if task.was_interrupted]
+        with ThreadPoolExecutor(self._visiting.settings.image_concurrency, "adopt") as threads:
+            found = threads.map(lambda task: stored_image(self._visiting.objects, _place(task)), interrupted)
+            for task, there in zip(interrupted, found, strict=True):
+                if there is not None:
+                    del self._tasks[task.id]
+                    self._done.adopted += 1
+                    self._add(task.id, there)
+                    self._visiting.progress.advance("download_images")
 
     def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
         """Runs in a thread of the round, while the image's slot is held."""
@@ -255,7 +256,7 @@ def _holds(failed: Sequence[tuple[ImageTask, Failure]], now: datetime) -> list[H
     """The pauses asked for, one a host, the longest."""
     holds: dict[str, HostHold] = {}
     for task, failure in failed:
-        hold = host_hold(failure, host=task.host, now=now)
-        if hold is not None and (hold.host not in holds or hold.until > holds[hold.host].until):
-            holds[hold.host] = replace(hold)
+        for hold in image_holds(failure, host=task.host, now=now):
+            if hold.host not in holds or hold.until > holds[hold.host].until:
+                holds[hold.host] = hold
     return list(holds.values())

@@ -20,11 +20,12 @@ _TABLE_ROWS = 200
 
 
 def image_metadata(visiting: Visiting, instance: dg.DagsterInstance, done: Downloads) -> dict[str, Any]:
-    """Numbers that plot: of the run `archived`, `failed_attempts`, `given_up`, `archived_bytes`; in all
-    `pending`, `success`, `failed`, `bytes`."""
+    """Numbers that plot: of the run `archived` (of these `adopted`), `archived_bytes`, `failed_attempts` and
+    `given_up`; in all `pending`, `success`, `failed` and `bytes`."""
     totals, counted_at = _totals(visiting, instance, done)
     metadata: dict[str, Any] = {
         "archived": done.archived,
+        "adopted": done.adopted,
         "archived_bytes": done.bytes,
         "failed_attempts": done.failed_attempts,
         "given_up": done.failed,

@@ -235,6 +235,37 @@ def test_a_host_that_says_too_many_gets_its_pause_and_the_others_do_not_wait(
     assert len([r for r in server.requests if r.host == "127.0.1.1"]) == 2, "every path says it once"
 
 
+@pytest.mark.parametrize("retry_after", ["1800", "0"])
+def test_a_host_that_is_busy_and_says_until_when_is_asked_once_a_run(
+    home: Pipeline, server: FeedServer, retry_after: str
+) -> None:
+    home.set(images_per_host=1)
+    busy = Answer(status=503, headers={"Retry-After": retry_after})
+    collect(home, server, *(server.route("127.0.1.1", f"/{n}", busy) for n in range(5)))
+    home.download()
+    assert len([r for r in server.requests if r.host == "127.0.1.1"]) == 1
+    assert sorted(row["attempts"] for row in image_rows(home).values()) == [0, 0, 0, 0, 1]
+    home.clock.turn(minutes=10)
+    home.download()
+    assert len([r for r in server.requests if r.host == "127.0.1.1"]) == 1
+
+
+def test_a_host_whose_images_lead_to_one_that_says_too_many_is_left_alone_with_it(
+    home: Pipeline, server: FeedServer
+) -> None:
+    home.set(images_per_host=1)
+    there = server.route("127.0.1.2", "/busy", Answer(status=429, headers={"Retry-After": "1800"}))
+    led = Answer(status=302, headers={"Location": there})
+    collect(home, server, *(server.route("127.0.1.1", f"/{n}", led) for n in range(5)))
+    home.download()
+    assert len([r for r in server.requests if r.host == "127.0.1.2"]) == 1
+    assert len([r for r in server.requests if r.host == "127.0.1.1"]) <= 5, "each at most once"
+    home.clock.turn(minutes=29)
+    before = len(server.requests)
+    home.download()
+    assert len(server.requests) == before
+
+
 def test_a_feed_that_opts_out_has_no_images_asked_for(home: Pipeline, server: FeedServer) -> None:
     collect(home, server, server.route("127.0.1.1", "/1", Answer(body=png())))
     home.feeds[0]["images"] = False
