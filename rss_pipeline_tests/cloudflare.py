@@ -6,7 +6,9 @@ Not a mock: Miniflare runs what Cloudflare runs (proxy-worker/local.mjs). Nothin
         D1Database(cloudflare.url, cloudflare.token)
 
 Tests take the fixture `cloudflare`: one process a test session (under pytest-xdist one a worker, some 260 MB
-each, so that no test sees another's rows), emptied before each test.
+each, so that no test sees another's rows), emptied before each test. workerd of this generation has been seen
+to stop answering for good on a busy machine: then it is started again before the next test, or every test
+after it would wait in vain.
 """
 
 import contextlib
@@ -37,6 +39,8 @@ NODE = Path(ROOT_DIR, "bin", "node")
 START_SECONDS = 60.0
 """It takes one; a busy machine some more."""
 END_SECONDS = 10.0
+ANSWER_SECONDS = 15.0
+"""An answer takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,33 @@ class Cloudflare:
         # R2 does not answer "Expect: 100-continue": each PUT would wait a second for it.
         client.meta.events.unregister("before-call.s3", add_expect_header)
         return client
+
+    def wake(self, patience: float = ANSWER_SECONDS) -> None:
+        """Start workerd again if it has not answered within `patience` seconds: same addresses, same rows.
+
+        Raises:
+            RuntimeError: nor does the new one.
+        """
+        if self._answers(patience):
+            return
+        for process in _members(self.pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.name() == "workerd":
+                    process.kill()  # Miniflare sees it and starts another.
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers(1.0):
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    "the local Cloudflare does not answer, nor after workerd was started again"
+                )
+            time.sleep(0.05)
+
+    def _answers(self, patience: float) -> bool:
+        with self.client() as client:
+            try:
+                return client.post("/query", json={"sql": "SELECT 1"}, timeout=patience).is_success
+            except httpx.TransportError:
+                return False
 
     def wipe(self) -> None:
         """Drop every table and delete every object."""
@@ -154,18 +185,31 @@ def local_cloudflare(
 def living(group: int) -> list[str]:
     """Names of a process group's processes; one that has ended and was not asked for its end is none."""
     found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
-            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.name())
+    for process in _members(group):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(process.name())
     return found
 
 
+def _members(group: int) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
 @pytest.fixture(scope="session")
-def shared_cloudflare() -> Iterator[Cloudflare]:
-    """As earlier tests left it; most want `cloudflare`."""
-    with local_cloudflare() as shared:
-        yield shared
+def running_cloudflare() -> Iterator[Cloudflare]:
+    """Started; for fixtures of the session."""
+    with local_cloudflare() as running:
+        yield running
+
+
+@pytest.fixture
+def shared_cloudflare(running_cloudflare: Cloudflare) -> Cloudflare:
+    """As earlier tests left it, and answering; most want `cloudflare`."""
+    running_cloudflare.wake()
+    return running_cloudflare
 
 
 @pytest.fixture

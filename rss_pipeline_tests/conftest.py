@@ -6,11 +6,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline_tests.cloudflare import cloudflare, shared_cloudflare
+from rss_pipeline_tests.cloudflare import cloudflare, running_cloudflare, shared_cloudflare
 from rss_pipeline_tests.pipeline import Pipeline
 from rss_pipeline_tests.server import FeedServer
 
-__all__ = ["cloudflare", "instance", "pipeline", "server", "shared_cloudflare"]
+__all__ = ["cloudflare", "instance", "pipeline", "running_cloudflare", "server", "shared_cloudflare"]
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 import pytest
 from botocore.exceptions import ClientError
 
@@ -323,6 +324,16 @@ def test_it_ends_with_all_its_processes_and_frees_its_port() -> None:
     assert port is not None
     with local_cloudflare(port=port) as second:
         assert second.url == first.url
+
+
+@pytest.mark.slow
+def test_a_workerd_that_answers_no_more_is_started_again_with_the_same_rows() -> None:
+    with local_cloudflare() as running, running.client() as client:
+        query(client, "CREATE TABLE t AS SELECT 'kept' AS x")
+        for process in psutil.Process(running.pid).children(recursive=True):
+            process.suspend()
+        running.wake(patience=0.2)
+        assert query(client, "SELECT x FROM t")["results"] == [{"x": "kept"}]
 
 
 @pytest.mark.slow

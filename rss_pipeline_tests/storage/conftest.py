@@ -63,14 +63,14 @@ def sqlite(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 
 @pytest.fixture(scope="session")
-def shared_d1(shared_cloudflare: Cloudflare) -> Iterator[D1Database]:
-    database = D1Database(shared_cloudflare.url, shared_cloudflare.token)
+def shared_d1(running_cloudflare: Cloudflare) -> Iterator[D1Database]:
+    database = D1Database(running_cloudflare.url, running_cloudflare.token)
     yield database
     database.close()
 
 
 @pytest.fixture
-def empty_d1(shared_d1: D1Database) -> D1Database:
+def empty_d1(shared_d1: D1Database, shared_cloudflare: Cloudflare) -> D1Database:
     """D1 without tables."""
     if names := _tables(shared_d1):
         # A table may go before those that refer to it.
@@ -80,7 +80,9 @@ def empty_d1(shared_d1: D1Database) -> D1Database:
 
 
 @pytest.fixture
-def migrated_d1(request: pytest.FixtureRequest, shared_d1: D1Database) -> D1Database:
+def migrated_d1(
+    request: pytest.FixtureRequest, shared_d1: D1Database, shared_cloudflare: Cloudflare
+) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
     referring = ("item_versions", "image_tasks", "items")
     emptied = (*referring, "feeds", "hosts", "image_holds", "leases", "expired_items")
@@ -93,14 +95,14 @@ def migrated_d1(request: pytest.FixtureRequest, shared_d1: D1Database) -> D1Data
 
 
 @pytest.fixture(scope="session")
-def shared_r2(shared_cloudflare: Cloudflare) -> Iterator[tuple[R2Store, Any]]:
+def shared_r2(running_cloudflare: Cloudflare) -> Iterator[tuple[R2Store, Any]]:
     """The store, and a client that is not its own."""
-    with contextlib.closing(shared_cloudflare.s3()) as s3:
+    with contextlib.closing(running_cloudflare.s3()) as s3:
         store = R2Store(
-            endpoint_url=shared_cloudflare.s3_endpoint,
-            bucket=shared_cloudflare.bucket,
-            access_key_id=shared_cloudflare.access_key,
-            secret_access_key=shared_cloudflare.secret_key,
+            endpoint_url=running_cloudflare.s3_endpoint,
+            bucket=running_cloudflare.bucket,
+            access_key_id=running_cloudflare.access_key,
+            secret_access_key=running_cloudflare.secret_key,
         )
         yield store, s3
         store.client.close()
