@@ -4,8 +4,6 @@
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 # Test processes at once; `make test WORKERS=8` on a larger machine.
 WORKERS ?= 2
-# `make test COVERAGE=` leaves it out and takes a third of the time.
-COVERAGE ?= --cov --cov-report=term:skip-covered
 # Where `make cloudflare` listens on 127.0.0.1.
 CLOUDFLARE_PORT ?= 8787
 
@@ -19,11 +17,12 @@ WITH_NODE := cd $(WORKER) && PATH="$(abspath $(BIN)):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test lint format soak bench worker worker-test cloudflare clean
+.PHONY: help run test coverage lint format soak bench worker worker-test cloudflare clean
 
 help:
 	@echo "make run      set up, then the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); Ctrl-C ends it"
 	@echo "make test     formatting, lint, types, import rules, tests: what CI runs"
+	@echo "make coverage the tests again, with the lines that none of them ran"
 	@echo "make lint     the same without the tests"
 	@echo "make format   put the code into its form"
 	@echo "make soak     the long form of the tests"
@@ -35,7 +34,10 @@ run: $(VENV)/.runtime
 	@$(BIN)/rss-pipeline up
 
 test: lint worker-test
-	$(BIN)/pytest -m "not soak" -n $(WORKERS) $(COVERAGE)
+	$(BIN)/pytest -m "not soak" -n $(WORKERS)
+
+coverage: $(VENV)/.dev worker
+	$(BIN)/pytest -m "not soak" -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
