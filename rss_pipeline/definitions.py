@@ -13,7 +13,9 @@ import dagster as dg
 from dotenv import load_dotenv
 
 from rss_pipeline.collector.models import Clock, utc_now
+from rss_pipeline.orchestration.alerts import build_alerts
 from rss_pipeline.orchestration.assets import feed_items, item_images
+from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.clean_store import clean_store, cleaning_resource
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
@@ -48,9 +50,10 @@ def build_definitions(
     }
     return dg.Definitions(
         assets=[feed_items, item_images],
-        jobs=[poll_feeds, download_images, clean_store, replay_backups],
-        schedules=build_schedules(settings, clock=clock),
-        sensors=build_sensors(settings, clock=clock),
+        asset_checks=build_checks(settings, clock=clock),
+        jobs=[poll_feeds, download_images, clean_store, replay_backups, check_health],
+        schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
+        sensors=[*build_sensors(settings, clock=clock), *build_alerts(settings, clock=clock)],
         resources={**resources, **(resource_overrides or {})},
         # One process a run: values between ops stay in memory, and a process start costs 3 s and more.
         executor=dg.in_process_executor,

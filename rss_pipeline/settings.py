@@ -43,6 +43,7 @@ _VARIABLES = (
     "RSS_TIMEZONE",
     "RSS_PROXY",
     "RSS_PORT",
+    "RSS_ALERT_WEBHOOK",
     "ALLOW_NETWORKS",
     "ALLOW_PORTS",
 )
@@ -105,6 +106,8 @@ class Settings:
     allow_ports: frozenset[int] = frozenset()
     """Likewise ports, besides 80 and 443."""
     port: int = 3000
+    alert_webhook: str | None = field(default=None, repr=False)
+    """Where alerts go; whoever has this URL can post there."""
     d1: D1Settings | None = None
     """None: the embedded database, `database_path`."""
     r2: R2Settings | None = None
@@ -155,6 +158,7 @@ class Settings:
             allow_networks=reader.networks("ALLOW_NETWORKS"),
             allow_ports=reader.ports("ALLOW_PORTS"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
+            alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
             d1=reader.d1(),
             r2=reader.r2(),
             unknown=_unknown(environ),
@@ -235,6 +239,12 @@ class _Reader:
         if not usable:
             # The value may hold a password.
             self.mistakes.append(f"{name}: not the URL of a proxy; write http://[user:password@]host:port")
+        return text
+
+    def webhook(self, name: str) -> str | None:
+        text = self._text(name)
+        if text is not None:
+            self._check_web(name, text)
         return text
 
     def networks(self, name: str) -> tuple[Network, ...]:

@@ -1,0 +1,164 @@
+"""The health of the whole as asset checks, and the job and schedule that evaluate them.
+
+Each is one query and a verdict (storage.health, health.py); it passes, warns, or is an error, with a table of
+the feeds concerned and a sentence on what to do. None blocks anything.
+https://docs.dagster.io/guides/test/asset-checks
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.collector.models import Clock
+from rss_pipeline.findings import check_d1_size, judge_disk
+from rss_pipeline.orchestration import health
+from rss_pipeline.orchestration.health import Verdict
+from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES
+from rss_pipeline.orchestration.reporting import FEED_ITEMS
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage import condition
+from rss_pipeline.storage import health as tables
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.objects import ObjectStore
+
+CHECK_HEALTH = "check_health"
+BACKUPS_LOOKED_AT = 25
+"""Feeds whose newest backup is looked for at each check: a request each."""
+_SEVERITIES = {"warning": dg.AssetCheckSeverity.WARN, "error": dg.AssetCheckSeverity.ERROR}
+
+Judge = Callable[[Database, datetime], Verdict]
+
+_ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
+    "no_feed_overdue": (
+        "No feed waits for its visit longer than 30 minutes. An error from six hours on.",
+        lambda database, now: health.judge_overdue(
+            tables.overdue(database, since=now - health.OVERDUE), now=now
+        ),
+    ),
+    "feeds_answer": (
+        "No feed has failed ten times in a row. The table tells why, and when it last went well.",
+        lambda database, _: health.judge_failing(tables.failing(database)),
+    ),
+    "feeds_not_gone": (
+        "No publisher has said that a feed is gone for good (410).",
+        lambda database, _: health.judge_gone(tables.gone(database)),
+    ),
+    "guids_stable": (
+        "Items keep their guids; where a server puts tokens into them, known items come again as new ones.",
+        lambda database, _: health.judge_unstable(tables.unstable(database)),
+    ),
+    "dates_readable": (
+        "Every feed with items dates them; else the fetch time stands in.",
+        lambda database, _: health.judge_undated(tables.undated(database)),
+    ),
+}
+_ABOUT_IMAGES: dict[str, tuple[str, Judge]] = {
+    "images_had": (
+        "No feed lost ten images or more within a week, each after three attempts.",
+        lambda database, now: health.judge_given_up(
+            tables.given_up_images(database, since=now - health.GIVEN_UP_WITHIN, least=health.MANY_GIVEN_UP)
+        ),
+    ),
+    "no_image_backlog": (
+        "No image waits for its download longer than six hours. An error from two days on.",
+        lambda database, now: health.judge_waiting_images(
+            tables.waiting_images(database, since=now - health.IMAGES_OVERDUE), now=now
+        ),
+    ),
+}
+
+
+def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefinition]:
+    """All checks, those of the feeds first."""
+
+    @dg.asset_check(
+        asset=FEED_ITEMS,
+        name="backups_there",
+        description=(
+            f"The {BACKUPS_LOOKED_AT} feeds that changed last have their newest backup in the object store:"
+            " what a restore would need."
+        ),
+    )
+    def backups_there(
+        database: dg.ResourceParam[Database], objects: dg.ResourceParam[ObjectStore]
+    ) -> dg.AssetCheckResult:
+        loss = condition.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
+        return _result(health.judge_backups(loss))
+
+    @dg.asset_check(
+        asset=FEED_ITEMS,
+        name="database_has_room",
+        description=(
+            "The database is below 80 % of D1's limit, or, embedded, its disk has room: a gigabyte, an error"
+            " from 100 MB on."
+        ),
+    )
+    def database_has_room() -> dg.AssetCheckResult:
+        if settings.d1 is not None:
+            size = condition.ask_proxy(settings.d1).size_bytes
+            return _result(health.judge_size(check_d1_size(size), bytes_=size))
+        free = shutil.disk_usage(settings.home).free
+        size = settings.database_path.stat().st_size if settings.database_path.exists() else None
+        return _result(health.judge_size(judge_disk(settings.home, free), bytes_=size))
+
+    of_feeds = [_build(FEED_ITEMS, name, *about, clock=clock) for name, about in _ABOUT_FEEDS.items()]
+    of_images = [_build(ITEM_IMAGES, name, *about, clock=clock) for name, about in _ABOUT_IMAGES.items()]
+    return [*of_feeds, backups_there, database_has_room, *of_images]
+
+
+def _build(
+    asset: dg.AssetKey, name: str, description: str, judge: Judge, *, clock: Clock
+) -> dg.AssetChecksDefinition:
+    @dg.asset_check(asset=asset, name=name, description=description)
+    def check(database: dg.ResourceParam[Database]) -> dg.AssetCheckResult:
+        return _result(judge(database, clock()))
+
+    return check
+
+
+def _result(verdict: Verdict) -> dg.AssetCheckResult:
+    metadata: dict[str, Any] = dict(verdict.figures)
+    if verdict.rows:
+        metadata["concerned"] = _table(verdict.rows)
+    return dg.AssetCheckResult(
+        passed=verdict.severity is None,
+        severity=_SEVERITIES.get(verdict.severity or "", dg.AssetCheckSeverity.WARN),
+        description=verdict.sentence,
+        metadata=metadata,
+    )
+
+
+def _table(rows: Sequence[Row]) -> dg.TableMetadataValue:
+    columns = [
+        dg.TableColumn(name, type="int" if isinstance(value, int) else "string")
+        for name, value in rows[0].items()
+    ]
+    records = [
+        dg.TableRecord({name: "" if value is None else value for name, value in row.items()}) for row in rows
+    ]
+    return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
+
+
+check_health = dg.define_asset_job(
+    name=CHECK_HEALTH,
+    selection=dg.AssetSelection.checks_for_assets(FEED_ITEMS, ITEM_IMAGES),
+    tags={"dagster/priority": "-2", "dagster/max_runtime": "600"},
+    description=(
+        "Evaluates every health check: feeds that are overdue, failing, gone, or unsound, images that cannot"
+        " be had, backups, and the database's size. Started hourly by `check_health_hourly`; reads only."
+    ),
+)
+
+
+def build_check_schedule() -> dg.ScheduleDefinition:
+    """The schedule of `check_health`, on by default."""
+    return dg.ScheduleDefinition(
+        name="check_health_hourly",
+        job=check_health,
+        cron_schedule="40 * * * *",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Evaluates the health checks, which stand on the assets' pages, once an hour.",
+    )

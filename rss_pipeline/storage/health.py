@@ -1,0 +1,122 @@
+"""What the health checks ask of the tables: the feeds that each of them concerns. Reads only.
+
+Every question is one query: over the feeds table once, or by an index, so that it stays cheap at 50,000
+feeds. What an answer means is orchestration.health's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models import instant
+from rss_pipeline.storage.database import Database, Row, Value
+from rss_pipeline.storage.overview import PROMINENT_FAILURES
+
+NAMED = 100
+"""Rows an answer has at most; its count goes on."""
+_POLLED = "registered = 1 AND enabled = 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """The feeds, or other things, that a question found: how many, and the first of them."""
+
+    count: int
+    rows: Sequence[Row]
+
+
+def overdue(database: Database, *, since: datetime) -> Concerned:
+    """Feeds whose visit was due before `since`, the longest due first."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, next_fetch_at AS due_since, schedule_reason, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND next_fetch_at <= ? ORDER BY next_fetch_at, id LIMIT {NAMED}""",
+        [instant(since)],
+    )
+
+
+def failing(database: Database) -> Concerned:
+    """Feeds that failed ten times in a row and more; those that are gone (410) are `gone`'s."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, last_error_kind AS kind, last_error AS reason,
+        consecutive_failures AS failures, last_success_at AS last_success, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND consecutive_failures >= {PROMINENT_FAILURES}
+        AND last_error_kind IS NOT 'gone' ORDER BY consecutive_failures DESC, id LIMIT {NAMED}""",
+    )
+
+
+def gone(database: Database) -> Concerned:
+    """Feeds whose publisher says that they are gone for good (410)."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, last_error AS reason, consecutive_failures AS failures,
+        last_success_at AS last_success, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND last_error_kind = 'gone' ORDER BY last_success_at, id LIMIT {NAMED}""",
+    )
+
+
+def unstable(database: Database) -> Concerned:
+    """Feeds whose items come again under new guids."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, warning, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND warning IS NOT NULL ORDER BY id LIMIT {NAMED}""",
+    )
+
+
+def undated(database: Database) -> Concerned:
+    """Feeds whose newest document has items and not one date that could be read."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, json_extract(last_change, '$.items_seen') AS items,
+        count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND last_body_at IS NOT NULL AND coalesce(rhythm, '[]') = '[]'
+        AND json_extract(last_change, '$.items_seen') > 0 ORDER BY id LIMIT {NAMED}""",
+    )
+
+
+def given_up_images(database: Database, *, since: datetime, least: int) -> Concerned:
+    """Feeds of which `least` images or more were given up since then, with an example of each."""
+    return _ask(
+        database,
+        f"""SELECT i.feed_id AS feed, count(*) AS images, count(DISTINCT t.host) AS hosts,
+        max(t.host) AS host, max(t.last_error) AS example, count(*) OVER () AS total
+        FROM image_tasks t CROSS JOIN items i ON i.id = t.item_id
+        WHERE t.status = 'failed' AND t.updated_at >= ?
+        GROUP BY i.feed_id HAVING count(*) >= ? ORDER BY images DESC, feed LIMIT {NAMED}""",
+        [instant(since), least],
+    )
+
+
+def waiting_images(database: Database, *, since: datetime) -> Concerned:
+    """Hosts with images that have been due since before `since`, the longest due first."""
+    return _ask(
+        database,
+        f"""SELECT host, count(*) AS images, min(coalesce(next_attempt_at, created_at)) AS due_since,
+        count(*) OVER () AS total
+        FROM image_tasks WHERE status = 'pending' AND coalesce(next_attempt_at, created_at) <= ?
+        GROUP BY host ORDER BY due_since, host LIMIT {NAMED}""",
+        [instant(since)],
+    )
+
+
+def just_prominent(database: Database, *, since: datetime) -> list[Row]:
+    """Feeds whose last visit, since then, was their tenth failure in a row.
+
+    The count stays at ten until the next visit a day later, so no poll in between hides one.
+    """
+    return database.query(
+        f"""SELECT id, url, title, last_error_kind, last_error, last_success_at, last_visited_at FROM feeds
+        WHERE consecutive_failures >= {PROMINENT_FAILURES} AND consecutive_failures = {PROMINENT_FAILURES}
+        AND last_visited_at >= ? AND {_POLLED} ORDER BY last_visited_at, id""",
+        [instant(since)],
+    ).rows
+
+
+def _ask(database: Database, sql: str, params: Sequence[Value] = ()) -> Concerned:
+    rows = database.query(sql, params).rows
+    return Concerned(
+        rows[0]["total"] if rows else 0,
+        [{name: value for name, value in row.items() if name != "total"} for row in rows],
+    )

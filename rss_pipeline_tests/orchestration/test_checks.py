@@ -1,0 +1,146 @@
+"""The health checks, evaluated by their job on a real pipeline: what passes, what warns, what is an error."""
+
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from rss_pipeline.collector.models import instant
+from rss_pipeline.orchestration import health
+from rss_pipeline.storage.condition import BackupLoss
+from rss_pipeline.storage.health import Concerned
+from rss_pipeline_tests.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.server import Answer, FeedServer
+
+CHECKS = {
+    "no_feed_overdue",
+    "feeds_answer",
+    "feeds_not_gone",
+    "guids_stable",
+    "dates_readable",
+    "backups_there",
+    "database_has_room",
+    "images_had",
+    "no_image_backlog",
+}
+
+
+def evaluate(pipeline: Pipeline) -> dict[str, dg.AssetCheckEvaluation]:
+    """Run the job; the evaluations by name."""
+    job = pipeline.definitions().resolve_job_def("check_health")
+    result = job.execute_in_process(instance=pipeline.instance)
+    return {evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()}
+
+
+def state(evaluation: dg.AssetCheckEvaluation) -> str:
+    return "ok" if evaluation.passed else evaluation.severity.value
+
+
+def concerned(evaluation: dg.AssetCheckEvaluation) -> list[dict[str, Any]]:
+    table = evaluation.metadata["concerned"]
+    assert isinstance(table, dg.TableMetadataValue)
+    return [dict(record.data) for record in table.records]
+
+
+@pytest.fixture
+def polled(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """Three feeds that were visited and are well; `gone` is not there yet."""
+    for number, id in enumerate("abc", start=2):
+        pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss(id))), id)
+    pipeline.poll()
+    return pipeline
+
+
+def test_all_is_well_where_it_is(polled: Pipeline) -> None:
+    found = evaluate(polled)
+    assert set(found) == CHECKS
+    assert {state(evaluation) for evaluation in found.values()} == {"ok"}
+    assert found["backups_there"].metadata["feeds_looked_at"].value == 3
+    assert found["database_has_room"].metadata["bytes"].value == polled.settings.database_path.stat().st_size
+    assert all(evaluation.description for evaluation in found.values())
+
+
+def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
+    polled: Pipeline, server: FeedServer
+) -> None:
+    server.route("127.0.0.2", "/feed", Answer(status=410))
+    server.route("127.0.0.3", "/feed", Answer(status=500))
+    polled.clock.turn(hours=3)
+    polled.poll()
+    for _ in range(9):
+        polled.clock.turn(hours=25)
+        polled.poll("b")
+    for key in polled.backups("c"):
+        polled.objects.delete_many([key])
+    found = evaluate(polled)
+    told = {name: state(evaluation) for name, evaluation in found.items() if not evaluation.passed}
+    assert told == {
+        "no_feed_overdue": "ERROR",
+        "feeds_answer": "WARN",
+        "feeds_not_gone": "WARN",
+        "backups_there": "ERROR",
+    }
+    assert {row["feed"] for row in concerned(found["no_feed_overdue"])} == {"a", "c"}
+    [failing] = concerned(found["feeds_answer"])
+    assert (failing["feed"], failing["failures"], failing["kind"]) == ("b", 10, "http_status")
+    assert failing["last_success"] == instant(NOON + timedelta(seconds=1))
+    assert [row["feed"] for row in concerned(found["feeds_not_gone"])] == ["a"]
+    assert concerned(found["backups_there"]) == [{"feed": "c", "backups": "the newest is gone"}]
+
+
+def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Pipeline) -> None:
+    definitions = pipeline.definitions()
+    schedule = definitions.resolve_schedule_def("check_health_hourly")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    graph = definitions.resolve_asset_graph()
+    assert {key.name for key in graph.asset_check_keys} == CHECKS
+
+
+def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: Pipeline) -> None:
+    polled.database.query("DROP TABLE image_tasks")
+    job = polled.definitions().resolve_job_def("check_health")
+    result = job.execute_in_process(instance=polled.instance, raise_on_error=False)
+    assert not result.success
+    names = {evaluation.check_name for evaluation in result.get_asset_check_evaluations()}
+    assert names == CHECKS - {"images_had", "no_image_backlog"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "severity", "said"),
+    [
+        (31, "warning", "1 feed has been due for more than 30 minutes, the longest for 31 minutes"),
+        (359, "warning", "the longest for 6 hours"),
+        (360, "error", "the longest for 6 hours"),
+        (60 * 24 * 3, "error", "the longest for 3 days"),
+    ],
+)
+def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, severity: str, said: str) -> None:
+    row = {"feed": "a", "due_since": instant(NOON - timedelta(minutes=minutes))}
+    verdict = health.judge_overdue(Concerned(1, [row]), now=NOON)
+    assert verdict.severity == severity
+    assert said in verdict.sentence
+    assert verdict.figures == {"feeds": 1, "lag_seconds": minutes * 60}
+
+
+def test_a_clock_that_was_turned_back_makes_no_negative_lag() -> None:
+    row = {"feed": "a", "due_since": instant(NOON + timedelta(hours=1))}
+    assert health.judge_overdue(Concerned(1, [row]), now=NOON).figures["lag_seconds"] == 0
+
+
+def test_images_that_wait_are_summed_over_their_hosts() -> None:
+    rows = [
+        {"host": "x", "images": 1_200, "due_since": instant(NOON - timedelta(hours=7))},
+        {"host": "y", "images": 1, "due_since": instant(NOON - timedelta(hours=6))},
+    ]
+    verdict = health.judge_waiting_images(Concerned(2, rows), now=NOON)
+    assert verdict.severity == "warning"
+    assert verdict.sentence.startswith("1,201 images of 2 hosts have been due for more than 6 hours")
+
+
+def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
+    loss = BackupLoss(feeds=9, looked_at=5, never=["n"], gone=["g"], items=7)
+    verdict = health.judge_backups(loss)
+    assert verdict.severity == "error"
+    assert [row["backups"] for row in verdict.rows] == ["the newest is gone", "none"]
+    assert "up to 7 items" in verdict.sentence

@@ -1,0 +1,115 @@
+"""What the health checks ask: every question names exactly the feeds it concerns, on both databases."""
+
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.collector.models import instant, item_id
+from rss_pipeline.storage import health, image_tasks
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.health import Concerned
+from rss_pipeline.storage.image_tasks import ItemImages
+from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def known(database: Database) -> Database:
+    """Feeds a to d, visited in the hour from which on the tests look."""
+    register(database, *(spec(id) for id in "abcd"))
+    database.query("UPDATE feeds SET next_fetch_at = ?", [instant(NOW + HOUR)])
+    return database
+
+
+def set_(database: Database, id: str, **values: str | int | None) -> None:
+    columns = ", ".join(f"{name} = ?" for name in values)
+    database.query(f"UPDATE feeds SET {columns} WHERE id = ?", [*values.values(), id])
+
+
+def feeds(found: Concerned) -> list[str]:
+    assert found.count == len(found.rows)
+    return [row["feed"] for row in found.rows]
+
+
+def test_overdue_feeds_are_told_the_longest_due_first(known: Database) -> None:
+    set_(known, "b", next_fetch_at=instant(NOW - 40 * MINUTE))
+    set_(known, "a", next_fetch_at=instant(NOW - 31 * MINUTE))
+    set_(known, "c", next_fetch_at=instant(NOW - 29 * MINUTE))
+    set_(known, "d", next_fetch_at=instant(NOW - 90 * MINUTE), enabled=0)
+    found = health.overdue(known, since=NOW - 30 * MINUTE)
+    assert feeds(found) == ["b", "a"]
+    assert found.rows[0]["due_since"] == instant(NOW - 40 * MINUTE)
+
+
+def test_a_feed_fails_for_long_from_its_tenth_failure_on_and_the_gone_are_apart(known: Database) -> None:
+    set_(known, "a", consecutive_failures=9, last_error_kind="timeout")
+    set_(known, "b", consecutive_failures=10, last_error_kind="timeout", last_error="no answer within 30 s")
+    set_(known, "c", consecutive_failures=12, last_error_kind="gone", last_error="410")
+    set_(known, "d", consecutive_failures=30, last_error_kind="dns", registered=0)
+    assert feeds(health.failing(known)) == ["b"]
+    assert health.failing(known).rows[0]["reason"] == "no answer within 30 s"
+    assert feeds(health.gone(known)) == ["c"]
+
+
+def test_guids_and_dates(known: Database) -> None:
+    visit(known, [item("1")])
+    set_(known, "b", warning="unstable guids: 9 of 9")
+    set_(known, "c", last_body_at=instant(NOW), rhythm="[]", last_change='{"items_seen": 3}')
+    set_(known, "d", last_body_at=instant(NOW), rhythm="[]", last_change='{"items_seen": 0}')
+    assert feeds(health.unstable(known)) == ["b"]
+    undated = health.undated(known)
+    assert [row for row in undated.rows if row["feed"] != "a"] == [
+        {"feed": "c", "url": known.query("SELECT url FROM feeds WHERE id = 'c'").rows[0]["url"], "items": 3}
+    ]
+
+
+def test_a_count_goes_on_where_the_rows_end(database: Database) -> None:
+    register(database, *(spec(f"f{number}") for number in range(health.NAMED + 5)))
+    database.query("UPDATE feeds SET last_error_kind = 'gone'")
+    found = health.gone(database)
+    assert (found.count, len(found.rows)) == (health.NAMED + 5, health.NAMED)
+
+
+def test_images_given_up_are_told_by_feed_and_those_that_wait_by_host(known: Database) -> None:
+    visit(known, [item("1")])
+    visit(known, [item("1")], id="b")
+    for feed, count in (("a", 3), ("b", 2)):
+        urls = tuple(f"https://{feed}.example/{number}" for number in range(count))
+        wanted = [ItemImages(item_id=item_id(feed, "1"), urls=urls)]
+        for batch in image_tasks.record_statements(wanted, feeds=[], now=NOW):
+            known.batch(batch)
+    waiting = health.waiting_images(known, since=NOW)
+    assert [(row["host"], row["images"]) for row in waiting.rows] == [("a.example", 3), ("b.example", 2)]
+    assert health.waiting_images(known, since=NOW - MINUTE) == Concerned(0, [])
+
+    known.query(
+        "UPDATE image_tasks SET status = 'failed', updated_at = ?, last_error = '404'", [instant(NOW)]
+    )
+    found = health.given_up_images(known, since=NOW, least=3)
+    assert (found.count, found.rows) == (
+        1,
+        [{"feed": "a", "images": 3, "hosts": 1, "host": "a.example", "example": "404"}],
+    )
+    assert health.given_up_images(known, since=NOW + MINUTE, least=1).count == 0
+    assert health.waiting_images(known, since=NOW).count == 0
+
+
+def test_the_tenth_failure_is_told_and_no_other(known: Database) -> None:
+    for id, count in (("a", 9), ("b", 10), ("c", 11)):
+        set_(known, id, consecutive_failures=count, last_visited_at=instant(NOW))
+    set_(known, "d", consecutive_failures=10, last_visited_at=instant(NOW - HOUR))
+    assert [row["id"] for row in health.just_prominent(known, since=NOW)] == ["b"]
+    assert [row["id"] for row in health.just_prominent(known, since=NOW - HOUR)] == ["d", "b"]
+
+
+@pytest.mark.parametrize(
+    ("question", "index"),
+    [
+        ("SELECT id FROM feeds WHERE consecutive_failures >= 10 AND last_visited_at >= '2'", "feeds_failing"),
+        ("SELECT 1 FROM image_tasks WHERE status = 'failed' AND updated_at >= '2'", "image_tasks_failed"),
+    ],
+)
+def test_what_grows_is_asked_by_an_index(database: Database, question: str, index: str) -> None:
+    plan = database.query(f"EXPLAIN QUERY PLAN {question}").rows
+    assert any(index in row["detail"] for row in plan)
