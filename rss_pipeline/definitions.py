@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.clean_store import clean_store, cleaning_resource
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
+from rss_pipeline.orchestration.lineage import placed, told_assets
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
 from rss_pipeline.orchestration.schedules import build_schedules
@@ -49,7 +50,7 @@ def build_definitions(
         VISITS_IO_MANAGER: dg.mem_io_manager,
     }
     return dg.Definitions(
-        assets=[feed_items, item_images],
+        assets=[*told_assets(settings), *placed([feed_items, item_images], settings)],
         asset_checks=build_checks(settings, clock=clock),
         jobs=[poll_feeds, download_images, clean_store, replay_backups, check_health],
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],

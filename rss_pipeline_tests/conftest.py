@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from rss_pipeline_tests.cloudflare import cloudflare, running_cloudflare, shared_cloudflare
-from rss_pipeline_tests.pipeline import Pipeline
+from rss_pipeline_tests.pipeline import Pipeline, new_instance
 from rss_pipeline_tests.server import FeedServer
 
 __all__ = ["cloudflare", "instance", "pipeline", "running_cloudflare", "server", "shared_cloudflare"]
@@ -21,10 +21,7 @@ def server() -> Iterator[FeedServer]:
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    home = tmp_path / "dagster"
-    home.mkdir()
-    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    with dg.DagsterInstance.from_config(str(home)) as instance:
+    with new_instance(tmp_path) as instance:
         yield instance
 
 

@@ -6,7 +6,8 @@ Real parts throughout: the job runs in this process as `rss-pipeline poll` runs 
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +28,16 @@ from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.cloudflare import Cloudflare
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
+
+
+@contextmanager
+def new_instance(home: Path) -> Iterator[dg.DagsterInstance]:
+    """A Dagster of its own, on disk, in the folder `dagster` of a home."""
+    folder = home / "dagster"
+    folder.mkdir(parents=True)
+    (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+    with dg.DagsterInstance.from_config(str(folder)) as instance:
+        yield instance
 
 
 class Clock:

@@ -10,6 +10,7 @@ import dagster as dg
 
 from rss_pipeline.orchestration import downloading, ops
 from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES, image_metadata
+from rss_pipeline.orchestration.lineage import GROUP, REGISTRY
 from rss_pipeline.orchestration.partitions import feeds_partitions
 
 PARTITIONS_A_RUN = 100
@@ -17,18 +18,19 @@ PARTITIONS_A_RUN = 100
 
 @dg.graph_asset(
     name="feed_items",
-    group_name="feeds",
+    group_name=GROUP,
     partitions_def=feeds_partitions,
     backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=PARTITIONS_A_RUN),
     kinds={"rss"},
+    ins={"registry": dg.AssetIn(REGISTRY, dagster_type=dg.Nothing)},
     description=(
         "The items of a feed, as far as they were collected. Materializing a partition visits that feed now:"
         " conditionally, and with the pauses between requests that its host is always given. The daemon does"
         " the same for all that is due, in runs of the job `poll_feeds`, and records here what changed."
     ),
 )
-def feed_items() -> Any:
-    visits = ops.claim()
+def feed_items(registry: Any) -> Any:
+    visits = ops.claim(registry)
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
     return ops.report(visits)
@@ -37,7 +39,7 @@ def feed_items() -> Any:
 @dg.asset(
     key=ITEM_IMAGES,
     deps=[feed_items],
-    group_name="feeds",
+    group_name=GROUP,
     kinds={"image"},
     description=(
         "The images of the items, archived in the object store under `images/`. Materializing downloads"

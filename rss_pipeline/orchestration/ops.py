@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration import claiming, replaying, reporting, steps
+from rss_pipeline.orchestration.poll_reporting import poll_event
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import HeldElsewhere, Visit
@@ -31,15 +32,26 @@ _visits_out = dg.Out(io_manager_key=VISITS_IO_MANAGER, description="The run's vi
 
 
 class ClaimConfig(dg.Config):
-    """Which feeds a poll claims. With neither field: those that are due."""
+    """Which feeds a poll claims. With no field set: those that are due."""
 
     feeds: list[str] = Field(default=[], description="Feed ids to visit, due or not; empty for all.")
+    all: bool = Field(
+        default=False,
+        description=(
+            "Visit every registered feed now, due or not, also those that back off. Requests stay conditional"
+            " and keep to the pauses; what a host asked to wait for is waited for."
+        ),
+    )
     not_visited_since: str | None = Field(
         default=None, description="An instant (UTC, ISO 8601): claim every feed without a visit since then."
     )
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "rss"})
+@dg.op(
+    ins={"registry": dg.In(dg.Nothing, description="Only an order: the op reads feeds.yaml itself.")},
+    out=_visits_out,
+    tags={"dagster/kind": "rss"},
+)
 def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: VisitingResource) -> Visits:
     """Sync the registry, probe both stores, and claim the feeds this run visits."""
     with visiting.step():
@@ -74,6 +86,8 @@ def _wanted(config: ClaimConfig, now: datetime) -> leases.Wanted:
     if config.not_visited_since is not None:
         since = datetime.fromisoformat(config.not_visited_since)
         return leases.NotVisitedSince(since=since, now=now, ids=config.feeds or None)
+    if config.all:
+        return leases.NotVisitedSince(since=now, now=now, ids=config.feeds or None)
     if config.feeds:
         return leases.Named(ids=config.feeds, now=now)
     return leases.Due(now=now)
@@ -134,6 +148,8 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             failed = reporting.failures(visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
             table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
+            if visits:
+                yield poll_event(visits, started_at=visiting.opened_at, now=visiting.clock())
             yield dg.Output(None, metadata={**counts, **table})
 
 

@@ -14,6 +14,7 @@ import dagster as dg
 from rss_pipeline.collector.models import Access, FeedSpec
 from rss_pipeline.collector.registry import load_registry
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.orchestration.lineage import REGISTRY
 from rss_pipeline.orchestration.partitions import add_keys
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import feeds
@@ -74,6 +75,18 @@ def sync_registry(
     if not changes.is_empty:
         feeds.apply(database, changes, now=now)
     added = add_keys(instance, [spec.id for spec in specs])
+    if not changes.is_empty:
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                asset_key=REGISTRY,
+                metadata={
+                    "feeds": len(specs),
+                    "added": len(changes.added),
+                    "updated": len(changes.updated),
+                    "unregistered": len(changes.unregistered),
+                },
+            )
+        )
     return Synced(
         specs=tuple(specs),
         changes=changes,

@@ -74,6 +74,7 @@ class Visiting:
         self.objects = objects
         self.run_id = run_id
         self.clock = clock
+        self.opened_at = clock()
         self.progress = progress or Silence()
         self.pace = pace or Pace()
         self.image_pace = image_pace or Pace()

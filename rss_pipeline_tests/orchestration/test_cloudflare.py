@@ -19,7 +19,7 @@ from rss_pipeline.settings import D1Settings
 from rss_pipeline_tests.cloudflare import Cloudflare
 from rss_pipeline_tests.faults import FaultProxy
 from rss_pipeline_tests.orchestration.test_cli import run
-from rss_pipeline_tests.pipeline import Pipeline, ends, on_cloudflare, rss
+from rss_pipeline_tests.pipeline import Pipeline, ends, new_instance, on_cloudflare, rss
 from rss_pipeline_tests.server import Answer, FeedServer, etag_of
 
 ATOM = """<?xml version="1.0" encoding="utf-8"?>
@@ -95,9 +95,7 @@ def register(pipeline: Pipeline, server: FeedServer) -> None:
 @contextmanager
 def machine(home: Path, **settings: Any) -> Iterator[Pipeline]:
     """A pipeline in a home of its own, with a Dagster of its own."""
-    (home / "dagster").mkdir(parents=True)
-    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+    with new_instance(home) as instance:
         pipeline = Pipeline(home, instance, **settings)
         yield pipeline
         pipeline.close()

@@ -1,0 +1,120 @@
+"""What the asset graph tells: where things come from, what a poll was, and what the registry became."""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from rss_pipeline.orchestration.lineage import POLLS, REGISTRY
+from rss_pipeline.settings import D1Settings, R2Settings
+from rss_pipeline_tests.pipeline import Pipeline, rss
+from rss_pipeline_tests.server import Answer, FeedServer
+
+
+def told(pipeline: Pipeline, asset: dg.AssetKey) -> list[dict[str, Any]]:
+    """Metadata of an asset's events, newest first."""
+    records = pipeline.instance.fetch_materializations(asset, limit=100).records
+    return [
+        {name: value.value for name, value in record.asset_materialization.metadata.items()}
+        for record in records
+        if record.asset_materialization is not None
+    ]
+
+
+@pytest.fixture
+def three(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """Three feeds: one that is well, one without news at the second visit, one that fails."""
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b"))), "well")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("c"), etag='"1"')), "quiet")
+    pipeline.register(
+        server.route("127.0.0.4", "/feed", Answer(status=200, headers={"Content-Type": "text/html"})), "ill"
+    )
+    return pipeline
+
+
+def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(three: Pipeline, server: FeedServer) -> None:
+    three.poll()
+    [first] = told(three, POLLS)
+    failures = first.pop("failures")
+    assert first == {
+        "due": 3,
+        "fetched": 2,
+        "not_modified": 0,
+        "changed": 2,
+        "failed": 1,
+        "given_back": 0,
+        "items_new": 3,
+        "seconds": 0.0,
+        "lag_seconds": 0,
+    }
+    assert "[ill](/assets/feed_items?view=partitions&partition=ill)" in failures
+    assert f"(http://127.0.0.4:{server.port}/feed)" in failures
+
+    server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b", "d")))
+    due = max(three.feed(id)["next_fetch_at"] for id in ("well", "quiet"))
+    three.clock.turn(hours=6)
+    three.poll()
+    second = told(three, POLLS)[0]
+    assert (second["due"], second["changed"], second["not_modified"], second["items_new"]) == (3, 1, 1, 1)
+    assert second["lag_seconds"] > 3 * 3600, f"due since {due}"
+
+
+def test_a_poll_that_found_nothing_due_is_not_told(three: Pipeline) -> None:
+    three.poll()
+    three.poll()
+    assert len(told(three, POLLS)) == 1
+
+
+def test_a_publisher_s_words_are_no_markup_of_ours(three: Pipeline, server: FeedServer) -> None:
+    three.register(server.url("127.0.0.9", "/a|b)[x](javascript:1)"), "odd")
+    server.route("127.0.0.9", "/", Answer(status=500))
+    three.poll()
+    (line,) = [line for line in told(three, POLLS)[0]["failures"].splitlines() if "[odd]" in line]
+    assert "javascript:1)" not in line
+    assert line.replace("\\|", "").count("|") == 6
+
+
+def test_a_change_of_the_registry_is_told_and_nothing_else(three: Pipeline) -> None:
+    three.sync()
+    three.sync()
+    del three.feeds[0]
+    three.write_registry()
+    three.sync()
+    assert [event["feeds"] for event in told(three, REGISTRY)] == [2, 3]
+    assert told(three, REGISTRY)[0] == {"feeds": 2, "added": 0, "updated": 0, "unregistered": 1}
+
+
+def test_the_graph_says_where_everything_lies(pipeline: Pipeline) -> None:
+    graph = pipeline.definitions().resolve_asset_graph()
+    key = dg.AssetKey("feed_items")
+    assert graph.get(key).parent_keys == {REGISTRY}
+    assert graph.get(dg.AssetKey("item_images")).parent_keys == {key}
+    for node in graph.asset_nodes:
+        assert node.description
+        assert node.group_name == "feeds"
+        assert node.owners == ["team:rss_pipeline"]
+    assert graph.get(key).kinds == {"rss", "sqlite"}
+    assert graph.get(key).metadata["object_store"] == str(pipeline.settings.objects_path)
+
+    pipeline.set(
+        d1=D1Settings(url="https://d1.example", token="sEcReT"),
+        r2=R2Settings(
+            endpoint_url="https://r2.example", bucket="b", access_key_id="k", secret_access_key="sEcReT"
+        ),
+    )
+    there = pipeline.definitions().resolve_asset_graph().get(key)
+    assert there.kinds == {"rss", "cloudflare", "r2"}
+    assert "sEcReT" not in str(there.metadata)
+
+
+def test_all_visits_every_feed_due_or_not_and_conditionally(three: Pipeline, server: FeedServer) -> None:
+    three.poll()
+    server.forget()
+    job = three.definitions().resolve_job_def("poll_feeds")
+    three.clock.turn(seconds=1)
+    result = job.execute_in_process(
+        instance=three.instance, run_config={"ops": {"claim": {"config": {"all": True}}}}
+    )
+    assert result.success
+    assert {request.host for request in server.requests} == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}
+    assert server.asked("127.0.0.3")[0].headers["if-none-match"] == '"1"'
