@@ -64,10 +64,12 @@ yes = click.option("--yes", is_flag=True, help="Also where more than half of the
 @click.pass_obj
 def up(settings: Settings, yes: bool) -> None:
     """Start the UI and the daemon: migrate, sync the registry, poll from then on."""
-    from rss_pipeline.orchestration.instance import open_instance
+    from rss_pipeline.orchestration.instance import changed_by_hand, open_instance
 
     _check_port(settings.port)
     with open_database(settings) as database, open_instance(settings) as instance:
+        if (sentence := changed_by_hand(settings)) is not None:
+            console.complain(sentence)
         _sync(settings, database, instance, yes=yes)
     workspace = Path.cwd() / "workspace.yaml"
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
@@ -264,6 +266,28 @@ def clean(settings: Settings, dry_run: bool, as_json: bool) -> None:
         console.show_cleaned(cleaned)
     if cleaned.refused:
         sys.exit(1)
+
+
+@main.command()
+@click.option("--days", type=click.FloatRange(0, min_open=True), help="Age of runs; else RSS_HISTORY_DAYS.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@as_json
+@click.pass_obj
+def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) -> None:
+    """Remove Dagster's history of old runs; the daemon does so daily. What was collected stays."""
+    import dagster as dg
+
+    from rss_pipeline.definitions import build_definitions
+    from rss_pipeline.orchestration.here import purge_here
+    from rss_pipeline.orchestration.instance import open_instance
+
+    with open_database(settings) as database, open_instance(settings) as instance:
+        definitions = build_definitions(
+            settings,
+            resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
+        )
+        figures = purge_here(definitions, instance, days=days, dry_run=dry_run)
+    click.echo(json.dumps(figures) if as_json else console.purged_as_text(figures))
 
 
 @main.command()

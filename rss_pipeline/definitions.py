@@ -17,6 +17,7 @@ from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.clean_store import clean_store, cleaning_resource
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
+from rss_pipeline.orchestration.purge_history import purge_history
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
@@ -48,7 +49,7 @@ def build_definitions(
     }
     return dg.Definitions(
         assets=[feed_items, item_images],
-        jobs=[poll_feeds, download_images, clean_store, replay_backups],
+        jobs=[poll_feeds, download_images, clean_store, purge_history, replay_backups],
         schedules=build_schedules(settings, clock=clock),
         sensors=build_sensors(settings, clock=clock),
         resources={**resources, **(resource_overrides or {})},

@@ -14,6 +14,7 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.image_starting import decide_fresh
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
 from rss_pipeline.orchestration.polling import JobRun, Start, Wait, decide
+from rss_pipeline.orchestration.queueing import DAEMON_TAGS
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
@@ -22,8 +23,6 @@ from rss_pipeline.storage.image_claims import images_due
 from rss_pipeline.storage.opening import open_database
 
 RUNS_LOOKED_AT = 8
-DAEMON_TAGS = {"dagster/priority": "-1"}
-"""Backfills a person starts carry no priority of ours, so the daemon's runs stand behind them."""
 
 RUN_STATES = {
     dg.DagsterRunStatus.QUEUED: "waiting",
