@@ -13,6 +13,7 @@ import dagster as dg
 from rss_pipeline import errors
 from rss_pipeline.collector.models import Clock, instant
 from rss_pipeline.orchestration import claiming
+from rss_pipeline.orchestration.dead_runs import host_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.purge_history import PURGE_HISTORY
 from rss_pipeline.orchestration.visits import Refused, Visit
@@ -66,7 +67,7 @@ def poll_here(
             },
             instance=instance,
             raise_on_error=False,
-            tags=_REPOSITORY_TAG,
+            tags={**_REPOSITORY_TAG, **host_tags()},
         )
         round_ = _round(result)
         yield round_
@@ -93,7 +94,7 @@ def purge_here(
             "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         },
         instance=instance,
-        tags=_REPOSITORY_TAG,
+        tags={**_REPOSITORY_TAG, **host_tags()},
     )
     [output] = [each for each in result.all_node_events if each.is_successful_output]
     found = output.step_output_data.metadata
