@@ -1,12 +1,12 @@
 """Runs whose process is gone although Dagster shows them as started: found by their process, and ended.
 
-A code server tells of a worker that dies. Where both die (out of memory, a machine that restarts), nobody does,
-and the run holds a place in the queue until it is past its longest time. The decision is `is_dead`; the sensor
-that asks is sensors.py's.
+A code server tells of a worker that dies. Where both die (out of memory, a machine that restarts), nobody
+does, and the run holds a place in the queue until it is past its longest time. The decision is `is_dead`; the
+sensor that asks is sensors.py's.
 """
 
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -56,7 +56,7 @@ def end_dead_runs(
     return [run.run_id for run in dead]
 
 
-def is_ours(tags: dict[str, str]) -> bool:
+def is_ours(tags: Mapping[str, str]) -> bool:
     """Whether its process, if it lives, is to be seen here: a code server's, or one of our command."""
     return GRPC_INFO_TAG in tags or tags.get(HOST_TAG) == socket.gethostname()
 

@@ -1,6 +1,7 @@
 """The sensors: they start polls and downloads of images, sync the registry, and end runs that died.
 
-A tick only asks. The decisions are polling.py's, image_starting.py's and dead_runs.py's, the sync syncing.py's.
+A tick only asks. The decisions are polling.py's, image_starting.py's and dead_runs.py's, the sync is
+syncing.py's.
 https://docs.dagster.io/guides/automate/sensors
 """
 
