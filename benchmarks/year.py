@@ -260,9 +260,7 @@ class Year:
             for (body,) in database.execute("SELECT tick_body FROM job_ticks"):
                 tick = json.loads(body)
                 if tick.get("end_timestamp") and tick["timestamp"] >= since:
-                    taken.setdefault(tick["instigator_name"], []).append(
-                        tick["end_timestamp"] - tick["timestamp"]
-                    )
+                    taken.setdefault(tick["job_name"], []).append(tick["end_timestamp"] - tick["timestamp"])
         self.poll_ms = self.poll_ms[-200:]
         return {name: round(statistics.median(each), 3) for name, each in sorted(taken.items())}
 
@@ -331,7 +329,7 @@ def _pass(year: Year, minutes: float, daemon_polls: int, polls: int, purges: int
 def verdict(looks: Sequence[Look]) -> dict[str, dict[str, float]]:
     """Of each quantity, the mean of the second and of the last third, and what the last is of the second."""
     third = max(len(looks) // 3, 1)
-    middle, last = looks[third : 2 * third], looks[-third:]
+    middle, last = looks[third : 2 * third] or looks, looks[-third:]
     found = {}
     for name, of in QUANTITIES.items():
         a, b = (statistics.mean(of(look) for look in some) for some in (middle, last))
