@@ -1,4 +1,4 @@
-"""What `rss-pipeline up` keeps up: a command that ends by itself is started again, until it is told to end."""
+"""What `rss-pipeline up` keeps up: a command that ends by itself is started again until it is told to end."""
 
 import os
 import signal
