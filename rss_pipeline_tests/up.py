@@ -21,6 +21,12 @@ import psutil
 
 PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
 
+LAUNCH_RUN = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+    __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
+LAUNCH_BACKFILL = """mutation($params: LaunchBackfillParams!) {
+    launchPartitionBackfill(backfillParams: $params) {
+    __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+
 
 def soon(ask: Callable[[], Any], *, seconds: float) -> Any:
     """What it gives once that is true: for what other processes do."""

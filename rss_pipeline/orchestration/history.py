@@ -10,9 +10,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import sqlalchemy as sa
@@ -97,15 +99,23 @@ class History:
             sa.select(
                 Events.c.asset_key, Events.c.partition, sa.func.max(Events.c.id).label("id"), Events.c.run_id
             )
-            .where(Events.c.run_id.in_(run_ids), Events.c.dagster_event_type == _MATERIALIZATION)
+            # Joined to nothing, lest SQLite look for the type first: most rows of the log are of this one.
+            .where(Events.c.run_id.in_(run_ids), Events.c.dagster_event_type.concat("") == _MATERIALIZATION)
             .where(Events.c.asset_key.is_not(None))
             .group_by(Events.c.run_id, Events.c.asset_key, Events.c.partition)
             .subquery()
         )
-        wanted = sa.select(mine.c.run_id, mine.c.asset_key, mine.c.partition, _later(mine, _PLANNED))
-        with self._events.index_connection() as connection:
-            rows = connection.execute(wanted.where(sa.not_(_later(mine, _MATERIALIZATION)))).fetchall()
+        wanted = sa.select(mine.c.run_id, mine.c.asset_key, mine.c.partition)
         found = []
+        rows: list[Any] = []
+        with self._events.index_connection() as connection:
+            # Apart, for an index serves `=` and `IS NULL`, and not what holds for both.
+            for is_whole in (False, True):
+                some = wanted.add_columns(_later(mine, _PLANNED, is_whole=is_whole)).where(
+                    mine.c.partition.is_(None) if is_whole else mine.c.partition.is_not(None),
+                    sa.not_(_later(mine, _MATERIALIZATION, is_whole=is_whole)),
+                )
+                rows += connection.execute(some).fetchall()
         for run_id, key, partition, challenged in rows:
             asset_key = dg.AssetKey.from_db_string(key)
             if asset_key is not None:
@@ -144,7 +154,12 @@ class History:
 
     def orphans(self, before: datetime) -> list[str]:
         """Ids of runs that are gone, whose files last changed before then: the UI deletes no files."""
-        found = {id for folder in self._folders() for id in _ids_in(folder) if self._changed_at(id) < before}
+        found: set[str] = set()
+        young: set[str] = set()
+        for folder in self._folders():
+            for id, changed in _ids_in(folder):
+                (found if changed < before.timestamp() else young).add(id)
+        found -= young
         known: set[str] = set()
         for some in _sliced(sorted(found)):
             known |= set(self._instance.get_run_ids(dg.RunsFilter(run_ids=some)))
@@ -202,10 +217,6 @@ class History:
             folders.append(Path(self._instance.event_log_storage.path_for_shard("x")).parent)
         return [folder for folder in folders if folder.is_dir()]
 
-    def _changed_at(self, run_id: str) -> datetime:
-        times = [_changed(path) for path in self._files(run_id)]
-        return datetime.fromtimestamp(max(times, default=0.0), UTC)
-
     def _log_folder(self, run_id: str) -> Path:
         manager = self._instance.compute_log_manager
         assert isinstance(manager, LocalComputeLogManager)
@@ -241,12 +252,12 @@ class History:
             self._instance.compute_log_manager.delete_logs(prefix=[run_id])
 
 
-def _later(mine: sa.Subquery, event_type: str) -> sa.Exists:
+def _later(mine: sa.Subquery, event_type: str, *, is_whole: bool) -> sa.Exists:
     later = Events.alias()
     return sa.exists().where(
         later.c.asset_key == mine.c.asset_key,
         later.c.dagster_event_type == event_type,
-        later.c.partition.is_not_distinct_from(mine.c.partition),
+        later.c.partition.is_(None) if is_whole else later.c.partition == mine.c.partition,
         later.c.id > mine.c.id,
     )
 
@@ -256,11 +267,14 @@ def _old_ticks(before: datetime) -> list[sa.ColumnElement[bool]]:
     return [JobTickTable.c.timestamp < _naive(before), JobTickTable.c.id.not_in(newest)]
 
 
-def _ids_in(folder: Path) -> Iterator[str]:
-    for name in os.listdir(folder):
-        id = name.partition(".")[0]
-        if _RUN_ID.fullmatch(id):
-            yield id
+def _ids_in(folder: Path) -> Iterator[tuple[str, float]]:
+    """Ids of which files or folders are named, and when these changed."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            id = entry.name.partition(".")[0]
+            with suppress(FileNotFoundError):
+                if _RUN_ID.fullmatch(id):
+                    yield id, entry.stat().st_mtime
 
 
 def _sliced(ids: Sequence[str], most: int = 500) -> Iterator[Sequence[str]]:
@@ -273,13 +287,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _changed(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def _naive(at: datetime) -> datetime:
