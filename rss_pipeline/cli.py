@@ -6,7 +6,6 @@ imported only where a command needs it, for that alone takes seconds.
 
 import json
 import os
-import signal
 import socket
 import sys
 from dataclasses import asdict
@@ -27,6 +26,7 @@ from rss_pipeline.storage.copying import SIDES, SideName, copy, open_side
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.opening import connect, open_database, open_objects
 from rss_pipeline.storage.schema import migrate as apply_migrations
+from rss_pipeline.supervising import keep_up
 
 if TYPE_CHECKING:
     from rss_pipeline.orchestration.syncing import Synced
@@ -63,21 +63,24 @@ yes = click.option("--yes", is_flag=True, help="Also where more than half of the
 @yes
 @click.pass_obj
 def up(settings: Settings, yes: bool) -> None:
-    """Start the UI and the daemon: migrate, sync the registry, poll from then on."""
-    from rss_pipeline.orchestration.instance import open_instance
+    """Start the UI and the daemon: migrate, sync the registry, poll from then on.
+
+    A process of Dagster's that ends by itself is started again, with a growing pause; SIGINT and SIGTERM end
+    all of them.
+    """
+    from rss_pipeline.orchestration.instance import changed_by_hand, open_instance
 
     _check_port(settings.port)
     with open_database(settings) as database, open_instance(settings) as instance:
+        if (sentence := changed_by_hand(settings)) is not None:
+            console.complain(sentence)
         _sync(settings, database, instance, yes=yes)
     workspace = Path.cwd() / "workspace.yaml"
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
     click.echo(f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C ends it.")
     sys.stdout.flush()
-    # A shell that starts us in the background lets us ignore these, and an exec hands that on.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-h", "127.0.0.1"]
-    os.execv(sys.executable, [*command, "-p", str(settings.port), *where])
+    sys.exit(keep_up([*command, "-p", str(settings.port), *where], say=console.complain))
 
 
 def _check_port(port: int) -> None:
@@ -264,6 +267,28 @@ def clean(settings: Settings, dry_run: bool, as_json: bool) -> None:
         console.show_cleaned(cleaned)
     if cleaned.refused:
         sys.exit(1)
+
+
+@main.command()
+@click.option("--days", type=click.FloatRange(0, min_open=True), help="Age of runs; else RSS_HISTORY_DAYS.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@as_json
+@click.pass_obj
+def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) -> None:
+    """Remove Dagster's history of old runs; the daemon does so daily. What was collected stays."""
+    import dagster as dg
+
+    from rss_pipeline.definitions import build_definitions
+    from rss_pipeline.orchestration.here import purge_here
+    from rss_pipeline.orchestration.instance import open_instance
+
+    with open_database(settings) as database, open_instance(settings) as instance:
+        definitions = build_definitions(
+            settings,
+            resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
+        )
+        figures = purge_here(definitions, instance, days=days, dry_run=dry_run)
+    click.echo(json.dumps(figures) if as_json else console.purged_as_text(figures))
 
 
 @main.command()

@@ -318,6 +318,21 @@ def show_cleaned(cleaned: "Cleaned") -> None:
         complain(f"  {key}: {reason}")
 
 
+def purged_as_text(figures: Mapping[str, int | bool]) -> str:
+    """What a purge of run history came to."""
+    would = "would be " if figures["dry_run"] else ""
+    room = f"{figures['runs_removed']:,} runs {would}removed ({figures['bytes_removed'] / 1e6:,.1f} MB)"
+    parts = [
+        (figures["backfills_removed"], f"{figures['backfills_removed']:,} backfills"),
+        (figures["ticks_removed"], f"{figures['ticks_removed']:,} ticks"),
+        (figures["orphans_removed"], f"files of {figures['orphans_removed']:,} runs that were gone"),
+        (figures["heartbeats"], f"{figures['heartbeats']:,} feeds told of again, so that they stay green"),
+        (figures["runs_kept"], f"{figures['runs_kept']:,} runs kept, the last to tell of something"),
+        (figures["runs_left"], f"{figures['runs_left']:,} runs left for the next time"),
+    ]
+    return ", ".join([room, *(text for number, text in parts if number)]) + "."
+
+
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table of strangers' text."""
     table = _table(*columns)

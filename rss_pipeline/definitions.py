@@ -20,6 +20,7 @@ from rss_pipeline.orchestration.clean_store import clean_store, cleaning_resourc
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
 from rss_pipeline.orchestration.lineage import placed, told_assets
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
+from rss_pipeline.orchestration.purge_history import purge_history
 from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
@@ -52,7 +53,7 @@ def build_definitions(
     return dg.Definitions(
         assets=[*told_assets(settings), *placed([feed_items, item_images], settings)],
         asset_checks=build_checks(settings, clock=clock),
-        jobs=[poll_feeds, download_images, clean_store, replay_backups, check_health],
+        jobs=[poll_feeds, download_images, clean_store, purge_history, replay_backups, check_health],
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
         sensors=[*build_sensors(settings, clock=clock), *build_alerts(settings, clock=clock)],
         resources={**resources, **(resource_overrides or {})},

@@ -39,6 +39,7 @@ _VARIABLES = (
     "RSS_IMAGE_HOST_DELAY_SECONDS",
     "RSS_KEEP_DAYS",
     "RSS_BACKUP_DAYS",
+    "RSS_HISTORY_DAYS",
     "RSS_CLEAN_AT",
     "RSS_TIMEZONE",
     "RSS_PROXY",
@@ -96,6 +97,8 @@ class Settings:
     """Items are retired at this age, unless feeds.yaml says otherwise of their feed."""
     backup_days: int = 30
     """Backups are swept at this age, but for each feed's newest."""
+    history_days: float = 30.0
+    """Dagster's runs are purged this long after their end."""
     clean_at: time = time(4, 0)
     timezone: str = "UTC"
     """Of `clean_at`: a name of the tz database."""
@@ -152,6 +155,7 @@ class Settings:
             image_host_delay_seconds=reader.decimal("RSS_IMAGE_HOST_DELAY_SECONDS", 0.2, 0.0, 60.0),
             keep_days=reader.whole("RSS_KEEP_DAYS", 180, 1, FOREVER_DAYS),
             backup_days=reader.whole("RSS_BACKUP_DAYS", 30, 7, FOREVER_DAYS),
+            history_days=reader.decimal("RSS_HISTORY_DAYS", 30.0, 0.0005, FOREVER_DAYS),
             clean_at=reader.time("RSS_CLEAN_AT", time(4, 0)),
             timezone=reader.timezone("RSS_TIMEZONE", "UTC"),
             proxy=reader.proxy("RSS_PROXY"),

@@ -12,7 +12,7 @@ LONGEST_CLEAN = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanRun:
-    """A run of the clean job that was no dry run."""
+    """A run of the clean job, or of the purge, that was no dry run."""
 
     run_id: str
     state: str
@@ -24,7 +24,7 @@ class CleanRun:
 
 def daily(runs: Sequence[CleanRun], *, now: datetime) -> Start | Wait:
     """The day's clean: unless one is at it. `runs` are the newest, newest first."""
-    return _at_it(runs, now) or Start(reason="It is the time of day.")
+    return at_it(runs, now) or Start(reason="It is the time of day.")
 
 
 def again(runs: Sequence[CleanRun], *, now: datetime) -> Start | Wait:
@@ -33,9 +33,9 @@ def again(runs: Sequence[CleanRun], *, now: datetime) -> Start | Wait:
     """
     if not runs:
         return Wait(reason="Nothing was cleaned yet; the daily clean is the first.")
-    at_it = _at_it(runs, now)
-    if at_it is not None:
-        return at_it
+    hindrance = at_it(runs, now)
+    if hindrance is not None:
+        return hindrance
     newest = runs[0]
     if newest.state == "succeeded" and not newest.is_unfinished:
         return Wait(reason="The last clean finished.")
@@ -43,10 +43,11 @@ def again(runs: Sequence[CleanRun], *, now: datetime) -> Start | Wait:
     return Start(reason=f"Run {newest.run_id[:8]} {left}.")
 
 
-def _at_it(runs: Sequence[CleanRun], now: datetime) -> Wait | None:
+def at_it(runs: Sequence[CleanRun], now: datetime) -> Wait | None:
+    """Why none may start now, if so: one waits or is under way."""
     for run in runs:
         if run.state == "queued":
             return Wait(reason=f"Run {run.run_id[:8]} is in the queue.")
         if run.state in ("waiting", "running") and now - run.created_at < LONGEST_CLEAN:
-            return Wait(reason=f"Run {run.run_id[:8]} is cleaning.")
+            return Wait(reason=f"Run {run.run_id[:8]} is at it.")
     return None

@@ -1,4 +1,4 @@
-"""Polling in this process: the same job, recorded in the same instance as the daemon's runs.
+"""Polling and purging in this process: the same jobs, recorded in the same instance as the daemon's runs.
 
 What is printed of it is the command's business (cli.py).
 """
@@ -13,7 +13,9 @@ import dagster as dg
 from rss_pipeline import errors
 from rss_pipeline.collector.models import Clock, instant
 from rss_pipeline.orchestration import claiming
+from rss_pipeline.orchestration.dead_runs import host_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
+from rss_pipeline.orchestration.purge_history import PURGE_HISTORY
 from rss_pipeline.orchestration.visits import Refused, Visit
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
@@ -65,7 +67,7 @@ def poll_here(
             },
             instance=instance,
             raise_on_error=False,
-            tags=_REPOSITORY_TAG,
+            tags={**_REPOSITORY_TAG, **host_tags()},
         )
         round_ = _round(result)
         yield round_
@@ -75,6 +77,28 @@ def poll_here(
             return
         if not round_.visits:
             return
+
+
+def purge_here(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *, days: float | None, dry_run: bool
+) -> dict[str, int | bool]:
+    """Run the purge; gives its numbers by name.
+
+    Raises:
+        InfrastructureError: the database cannot work now.
+    """
+    config = {"dry_run": dry_run, **({} if days is None else {"days": days})}
+    result = definitions.resolve_job_def(PURGE_HISTORY).execute_in_process(
+        run_config={
+            "ops": {"purge": {"config": config}},
+            "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+        },
+        instance=instance,
+        tags={**_REPOSITORY_TAG, **host_tags()},
+    )
+    [output] = [each for each in result.all_node_events if each.is_successful_output]
+    found = output.step_output_data.metadata
+    return {name: value.value for name, value in found.items()}  # type: ignore[misc]
 
 
 def not_visited(database: Database, ids: Sequence[str], *, since: datetime, now: datetime) -> list[str]:

@@ -3,7 +3,9 @@
 What runs there is definitions.py's.
 """
 
+import hashlib
 import os
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,24 +14,72 @@ import dagster as dg
 from rss_pipeline.errors import SettingsError
 from rss_pipeline.settings import Settings
 
+_STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
+_STAMPED = re.compile(re.escape(_STAMP) + r"([0-9a-f]{64})\n")
+_UNSTAMPED = frozenset(
+    {
+        "c3d0e185e6a5abb07cb215ff80bbf6f77fc8f5777c93c5a3f544be557cb6cdee",
+        "832e2c62dbd5b55b831cf0557e68e34580cc57d9d5ca85de89d2582ed0e1f1b4",
+    }
+)
+"""SHA-256 of the files that were written before there was a stamp."""
+
 
 def prepare_home(settings: Settings) -> Path:
-    """Make Dagster's home with our dagster.yaml where there is none, and point DAGSTER_HOME at it.
+    """Make Dagster's home with our dagster.yaml, and point DAGSTER_HOME at it.
 
-    A dagster.yaml that is there stays as it is: a person may have changed it.
+    A dagster.yaml of an older version of ours is replaced; one that a person changed stays as it is.
     """
     home = settings.dagster_home
     try:
         home.mkdir(parents=True, exist_ok=True)
         target = home / "dagster.yaml"
-        if not target.exists():
-            target.write_text(files("rss_pipeline").joinpath("dagster.yaml").read_text("utf-8"), "utf-8")
+        ours = stamped(_shipped())
+        if not target.exists() or (is_untouched(target.read_text("utf-8")) and _differs(target, ours)):
+            beside = target.with_name(f"dagster.yaml.{os.getpid()}")
+            beside.write_text(ours, "utf-8")
+            beside.replace(target)
     except OSError as error:
         raise SettingsError(f"RSS_PIPELINE_HOME: {error}; name a folder that can be written") from error
     os.environ["DAGSTER_HOME"] = str(home)
     return home
 
 
+def changed_by_hand(settings: Settings) -> str | None:
+    """A sentence for who changed dagster.yaml, and so has not what this version ships."""
+    target = settings.dagster_home / "dagster.yaml"
+    text = target.read_text("utf-8")
+    if is_untouched(text) or text == _shipped():
+        return None
+    return (
+        f"{target} was changed by hand and stays as it is; this version's is"
+        f" {files('rss_pipeline').joinpath('dagster.yaml')}. Compare the two; delete yours to have that one."
+    )
+
+
+def stamped(text: str) -> str:
+    """The file with a first line that tells whether anybody changed the rest."""
+    return f"{_STAMP}{_sha256(text)}\n{text}"
+
+
+def is_untouched(text: str) -> bool:
+    """Whether this is a dagster.yaml as some version of ours wrote it."""
+    stamp = _STAMPED.match(text)
+    return _sha256(text) in _UNSTAMPED if stamp is None else _sha256(text[stamp.end() :]) == stamp[1]
+
+
 def open_instance(settings: Settings) -> dg.DagsterInstance:
     """The instance that `rss-pipeline up` shows."""
     return dg.DagsterInstance.from_config(str(prepare_home(settings)))
+
+
+def _shipped() -> str:
+    return files("rss_pipeline").joinpath("dagster.yaml").read_text("utf-8")
+
+
+def _differs(path: Path, text: str) -> bool:
+    return path.read_text("utf-8") != text
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -15,6 +15,8 @@ from rss_pipeline.orchestration.partitions import feeds_partitions
 POLL_FEEDS = "poll_feeds"
 DOWNLOAD_IMAGES = "download_images"
 REPLAY_BACKUPS = "replay_backups"
+MINUTES_TAGS = {"dagster/max_runtime": "1800"}
+"""For runs that take minutes: one that hangs is ended after half an hour, in seconds."""
 REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
 """Behind polls, which have -1; dagster.yaml limits how many run at once."""
 
@@ -26,6 +28,7 @@ REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
         " `poll_feeds_when_due`. Feeds that fail are in the table of the op `report`; the run itself fails"
         " only where a store, or our own network, does."
     ),
+    tags=MINUTES_TAGS,
 )
 def poll_feeds() -> None:
     visits = ops.claim()
@@ -37,6 +40,7 @@ def poll_feeds() -> None:
 download_images = dg.define_asset_job(
     name=DOWNLOAD_IMAGES,
     selection=[item_images],
+    tags=MINUTES_TAGS,
     description=(
         "Downloads the images of stored items into the object store: new ones, started by the sensor"
         " `download_images_when_waiting`, and those whose last attempt failed, started by the schedule"

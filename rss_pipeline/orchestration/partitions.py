@@ -12,10 +12,13 @@ KEYS_AT_ONCE = 500
 """SQLite instance storage binds a variable a key."""
 
 
-def add_keys(instance: dg.DagsterInstance, ids: list[str]) -> list[str]:
-    """Add the keys that are not there yet, in order; those added. Keys are never taken away here."""
+def missing_keys(instance: dg.DagsterInstance, ids: list[str]) -> list[str]:
+    """Those of these keys that the instance does not have."""
     existing = set(instance.get_dynamic_partitions("feeds"))
-    missing = [id for id in ids if id not in existing]
+    return [id for id in ids if id not in existing]
+
+
+def add_keys(instance: dg.DagsterInstance, missing: list[str]) -> None:
+    """Add these keys, in order. Keys are never taken away here."""
     for start in range(0, len(missing), KEYS_AT_ONCE):
         instance.add_dynamic_partitions("feeds", missing[start : start + KEYS_AT_ONCE])
-    return missing

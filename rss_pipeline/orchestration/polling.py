@@ -24,7 +24,8 @@ class JobRun:
 
     run_id: str
     state: str
-    """`waiting` (queued or starting), `running`, `succeeded`, `failed` or `canceled`."""
+    """`waiting` (queued or starting), `running`, `succeeded`, `failed`, `died` or `canceled`. Who died, was
+    killed from without: that says nothing of a store, and no pause is made for it."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
 

@@ -52,6 +52,17 @@ def report_changes(visiting: Visiting, instance: dg.DagsterInstance, visits: Seq
         feeds.mark_reported(visiting.database, marks, now=visiting.clock())
 
 
+def heartbeats(visiting: Visiting, ids: Sequence[str]) -> Events:
+    """An event for each of these feeds as it stands: a change that is unreported, or no news."""
+    changes = feeds.last_changes(visiting.database, ids)
+    for change in changes.values():
+        yield materialization(
+            visiting, change, now={**change.facts, "items_new": 0} if change.is_reported else None
+        )
+    marks = [(change.feed_id, change.count) for change in changes.values()]
+    feeds.mark_reported(visiting.database, marks, now=visiting.clock())
+
+
 def report_named(
     visiting: Visiting, visits: Sequence[Visit]
 ) -> Generator[dg.AssetMaterialization, None, Failed]:

@@ -1,7 +1,7 @@
-"""The schedules: a clean a day, and again within the hour where it did not finish; retries of images.
+"""The schedules: a clean and a purge a day, and again where one did not finish; retries of images.
 
-The decisions are cleaning_times.py's and image_starting.py's. What starts when feeds are due or new images
-wait is a sensor (sensors.py).
+The decisions are cleaning_times.py's, purging_times.py's and image_starting.py's. What starts when feeds are
+due or new images wait is a sensor (sensors.py).
 https://docs.dagster.io/guides/automate/schedules
 """
 
@@ -17,13 +17,14 @@ from rss_pipeline.orchestration.cleaning_times import CleanRun, again, daily
 from rss_pipeline.orchestration.image_starting import decide_retries
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
 from rss_pipeline.orchestration.polling import Start, Wait
+from rss_pipeline.orchestration.purge_history import PURGE_HISTORY, purge_history
+from rss_pipeline.orchestration.purging_times import decide as decide_purge
+from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs, run_or_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.image_claims import images_due
 
-CLEAN_TAGS = {"dagster/priority": "-2"}
-"""Behind polls and whatever a person starts."""
 RUNS_LOOKED_AT = 8
 
 
@@ -35,9 +36,9 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         context: dg.ScheduleEvaluationContext,
         decision: Callable[..., Start | Wait],
     ) -> dg.RunRequest | dg.SkipReason:
-        decided = decision(recent_cleans(context.instance), now=clock())
+        decided = decision(recent_cleans(context.instance, CLEAN_STORE), now=clock())
         if isinstance(decided, Start):
-            return dg.RunRequest(tags=CLEAN_TAGS)
+            return dg.RunRequest(tags=UPKEEP_TAGS)
         return dg.SkipReason(decided.reason)
 
     @dg.schedule(
@@ -64,6 +65,22 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         return decide(context, again)
 
     @dg.schedule(
+        name="purge_daily",
+        job=purge_history,
+        # Between the clean and the clean's second try; hourly, for a machine that sleeps at night.
+        cron_schedule=f"{(at.minute + 15) % 60} * * * *",
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description="Purges run history once a day: after RSS_CLEAN_AT, or once the machine is up again.",
+    )
+    def purge_daily(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        runs = recent_cleans(context.instance, PURGE_HISTORY)
+        decided = decide_purge(runs, now=clock(), at=at, timezone=settings.timezone)
+        if isinstance(decided, Start):
+            return dg.RunRequest(tags=UPKEEP_TAGS)
+        return dg.SkipReason(decided.reason)
+
+    @dg.schedule(
         name="retry_images",
         job=download_images,
         cron_schedule="*/15 * * * *",
@@ -81,12 +98,12 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
 
         return run_or_reason(context, settings, ask)
 
-    return [clean_daily, clean_again, retry_images]
+    return [clean_daily, clean_again, purge_daily, retry_images]
 
 
-def recent_cleans(instance: dg.DagsterInstance) -> Sequence[CleanRun]:
-    """The newest runs of the clean job that were no dry runs, newest first."""
-    records = instance.get_run_records(dg.RunsFilter(job_name=CLEAN_STORE), limit=RUNS_LOOKED_AT)
+def recent_cleans(instance: dg.DagsterInstance, job_name: str) -> Sequence[CleanRun]:
+    """The newest runs of the clean or the purge job that were no dry runs, newest first."""
+    records = instance.get_run_records(dg.RunsFilter(job_name=job_name), limit=RUNS_LOOKED_AT)
     return [
         CleanRun(
             run_id=record.dagster_run.run_id,
@@ -109,4 +126,4 @@ def _aware(created: datetime) -> datetime:
 
 def _is_dry(run: dg.DagsterRun) -> bool:
     config: Any = run.run_config
-    return bool(config.get("ops", {}).get("clean", {}).get("config", {}).get("dry_run"))
+    return any(op.get("config", {}).get("dry_run") for op in config.get("ops", {}).values())

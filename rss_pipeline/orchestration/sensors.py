@@ -1,19 +1,24 @@
-"""The sensors: they start polls and downloads of images, and sync the registry. A tick only asks.
+"""The sensors: they start polls and downloads of images, sync the registry, and end runs that died.
 
-The decisions are polling.py's and image_starting.py's, the sync syncing.py's.
+A tick only asks. The decisions are polling.py's, image_starting.py's and dead_runs.py's, the sync is
+syncing.py's.
 https://docs.dagster.io/guides/automate/sensors
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
+from dagster._core.events import RunFailureReason
+from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
 
-from rss_pipeline.collector.models import Clock
+from rss_pipeline.collector.models import Clock, utc_now
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.orchestration.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.image_starting import decide_fresh
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
 from rss_pipeline.orchestration.polling import JobRun, Start, Wait, decide
+from rss_pipeline.orchestration.queueing import DAEMON_TAGS
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
@@ -22,8 +27,6 @@ from rss_pipeline.storage.image_claims import images_due
 from rss_pipeline.storage.opening import open_database
 
 RUNS_LOOKED_AT = 8
-DAEMON_TAGS = {"dagster/priority": "-1"}
-"""Backfills a person starts carry no priority of ours, so the daemon's runs stand behind them."""
 
 RUN_STATES = {
     dg.DagsterRunStatus.QUEUED: "waiting",
@@ -35,6 +38,7 @@ RUN_STATES = {
     dg.DagsterRunStatus.FAILURE: "failed",
     dg.DagsterRunStatus.CANCELED: "canceled",
 }
+_DIED = {RunFailureReason.UNEXPECTED_TERMINATION.value, RunFailureReason.START_TIMEOUT.value}
 
 
 def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinition]:
@@ -85,7 +89,28 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             return dg.SkipReason(str(error))
         return dg.SkipReason(f"{synced}.")
 
-    return [poll_feeds_when_due, download_images_when_waiting, sync_registry_sensor]
+    @dg.sensor(
+        name="end_dead_runs",
+        minimum_interval_seconds=30,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Ends runs whose process is gone, so that they hold no place in the queue.",
+    )
+    def end_dead_runs_sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        def live_runs() -> frozenset[str]:
+            with open_database(settings) as database:
+                return leases.live_run_ids(database)
+
+        # As long as a run that went silent keeps its feeds.
+        silence = timedelta(seconds=settings.lease_seconds)
+        try:
+            ended = end_dead_runs(context.instance, now=utc_now(), silence=silence, live_runs=live_runs)
+        except RssPipelineError as error:
+            return dg.SkipReason(f"The database cannot be asked: {error}")
+        for run_id in ended:
+            context.log.warning(f"Run {run_id} was ended: its process is gone.")
+        return dg.SkipReason(f"{len(ended)} runs were dead." if ended else "No run is dead.")
+
+    return [poll_feeds_when_due, download_images_when_waiting, sync_registry_sensor, end_dead_runs_sensor]
 
 
 def run_or_reason(
@@ -111,12 +136,18 @@ def recent_runs(instance: dg.DagsterInstance, job_name: str) -> list[JobRun]:
     return [
         JobRun(
             run_id=record.dagster_run.run_id,
-            state=RUN_STATES[record.dagster_run.status],
+            state=_state(record.dagster_run),
             started_at=_instant(record.start_time),
             ended_at=_instant(record.end_time),
         )
         for record in records
     ]
+
+
+def _state(run: dg.DagsterRun) -> str:
+    if run.tags.get(RUN_FAILURE_REASON_TAG) in _DIED:
+        return "died"
+    return RUN_STATES[run.status]
 
 
 def _instant(timestamp: float | None) -> datetime | None:

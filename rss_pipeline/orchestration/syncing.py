@@ -15,7 +15,7 @@ from rss_pipeline.collector.models import Access, FeedSpec
 from rss_pipeline.collector.registry import load_registry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration.lineage import REGISTRY
-from rss_pipeline.orchestration.partitions import add_keys
+from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import feeds
 from rss_pipeline.storage.database import Database
@@ -74,7 +74,12 @@ def sync_registry(
         )
     if not changes.is_empty:
         feeds.apply(database, changes, now=now)
-    added = add_keys(instance, [spec.id for spec in specs])
+    missing = missing_keys(instance, [spec.id for spec in specs])
+    if missing:
+        # A key that is new to this instance has no event in it, whatever was reported once: Dagster's home
+        # was lost, or this is another machine's. First of all, so that a crash leaves the keys missing.
+        feeds.report_again(database, missing)
+        add_keys(instance, missing)
     if not changes.is_empty:
         instance.report_runless_asset_event(
             dg.AssetMaterialization(
@@ -90,6 +95,6 @@ def sync_registry(
     return Synced(
         specs=tuple(specs),
         changes=changes,
-        keys_added=len(added),
+        keys_added=len(missing),
         has_suspects=any(row["suspect"] for row in rows),
     )

@@ -1,7 +1,7 @@
 """The feeds table: what the registry writes into it, and what a person or a report reads from it.
 
 Claims are in leases.py, what a closed visit writes in closings.py. Decisions are pure functions here
-(`registry_changes`); only `sync`, `mark_reported` and `forget` write.
+(`registry_changes`); only `apply`, `mark_reported`, `report_again` and `forget` write.
 """
 
 import json
@@ -227,6 +227,26 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
             reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
             [instant(now), chunk],
         )
+
+
+def report_again(database: Database, ids: Sequence[str]) -> None:
+    """Count the last change of each of these feeds as unreported, and its items as no news any more.
+
+    For a Dagster instance that never heard of them; a change that is unreported already stays as it is.
+    """
+    for chunk in chunked(map(compact, ids)):
+        database.query(
+            """UPDATE feeds SET reported_count = change_count - 1,
+            last_change = json_set(coalesce(last_change, '{}'), '$.items_new', 0)
+            WHERE id IN (SELECT value FROM json_each(?)) AND change_count > 0
+              AND reported_count >= change_count""",
+            [chunk],
+        )
+
+
+def ever_changed(database: Database) -> list[str]:
+    """Ids of the feeds that had something to report once: each has a materialization, or had."""
+    return [row["id"] for row in database.query("SELECT id FROM feeds WHERE change_count > 0").rows]
 
 
 def forget(database: Database, feed_id: str) -> dict[str, int]:

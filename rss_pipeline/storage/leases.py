@@ -245,6 +245,9 @@ def end(database: Database, token: str, *, forgive: bool) -> None:
     )
 
 
+_LIVE_RUNS = f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueSummary:
     """What a claim would find, and who else is at it. `due` counts to 100 and no further."""
@@ -268,7 +271,7 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
                   ORDER BY next_fetch_at LIMIT 100)""",
                 [instant(now), clock, clock, instant(now)],
             ),
-            Statement(f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW}", [clock]),
+            Statement(_LIVE_RUNS, [clock]),
         ]
     )
     row = one(counts) or {}
@@ -278,6 +281,12 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
         oldest_due_at=row["oldest"],
         live_run_ids=tuple(lease["run_id"] for lease in live.rows),
     )
+
+
+def live_run_ids(database: Database) -> frozenset[str]:
+    """Ids of the runs that hold a live lease."""
+    rows = database.query(_LIVE_RUNS, [None]).rows
+    return frozenset(row["run_id"] for row in rows)
 
 
 def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[str, Row]:

@@ -11,7 +11,7 @@ from rss_pipeline.collector.models import utc_now
 from rss_pipeline.orchestration.clean_store import CLEAN_STORE, UNFINISHED, clean_store
 from rss_pipeline.orchestration.cleaning_times import LONGEST_CLEAN, CleanRun, again, daily
 from rss_pipeline.orchestration.polling import Start, Wait
-from rss_pipeline.orchestration.schedules import CLEAN_TAGS, recent_cleans
+from rss_pipeline.orchestration.schedules import UPKEEP_TAGS, recent_cleans
 from rss_pipeline_tests.pipeline import NOON, Pipeline
 
 
@@ -102,9 +102,9 @@ def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(pi
     assert asked() is None, "a dry run is nobody's clean"
     made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED: "true"})
     [request] = asked() or []
-    assert request.tags.items() >= CLEAN_TAGS.items()
+    assert request.tags.items() >= UPKEEP_TAGS.items()
     made(dg.DagsterRunStatus.STARTED)
     assert asked() is None
-    assert recent_cleans(pipeline.instance)[0].state == "running"
+    assert recent_cleans(pipeline.instance, CLEAN_STORE)[0].state == "running"
     pipeline.clock.now = utc_now() + LONGEST_CLEAN
     assert asked(), "a run that died with its machine is in nobody's way"

@@ -1,0 +1,107 @@
+"""Keeping Dagster's processes up: `rss-pipeline up` starts them again where they end without being told to.
+
+`dagster dev` restarts a code server that was killed; where its webserver or daemon is killed, it ends itself
+with all the rest, and here it is started again. Nothing here knows Dagster: it is a command.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+STARTED_SECONDS = 30.0
+"""Who ends sooner at the first start has a mistake to mend, and nothing to be restarted for."""
+STEADY_SECONDS = 300.0
+"""Who lived this long is started again at once."""
+LONGEST_PAUSE = 60.0
+GRACE_SECONDS = 20.0
+"""For the rest of a group to end by itself: runs give their claims back."""
+
+_KILLED_SECONDS = 5.0
+_TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def pause_before(lives: Sequence[float]) -> float | None:
+    """Seconds to wait before the next start, by how long each life lasted up to now, the last one last.
+
+    1, 2, 4 ... 60 s while the lives are short; None where there is to be no next start.
+    """
+    if len(lives) == 1 and lives[0] < STARTED_SECONDS:
+        return None
+    short = 0
+    for life in reversed(lives):
+        if life >= STEADY_SECONDS:
+            break
+        short += 1
+    return min(2.0 ** max(short - 1, 0), LONGEST_PAUSE)
+
+
+def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
+    """Run a command until it is told to end, by a signal to this process that is handed on; its exit code.
+
+    Ended by anything else, it is started again, after the rest of its process group has ended.
+    """
+    told: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
+
+    def hand_on(number: int, _: FrameType | None) -> None:
+        told.append(number)
+        if child is not None:
+            # A person who asks a second time has waited long enough.
+            _signal(child, signal.SIGKILL if len(told) > 2 else number, whole=len(told) > 1)
+
+    # A shell that starts us in the background lets us ignore these: they are set, whatever they were.
+    for number in _TOLD:
+        signal.signal(number, hand_on)
+    lives: list[float] = []
+    while True:
+        began = time.monotonic()
+        # A group of its own, in our session: Ctrl-C comes to us alone, and is handed on once.
+        child = subprocess.Popen(command, process_group=0)
+        if told:
+            child.send_signal(told[-1])
+        code = child.wait()
+        lives.append(time.monotonic() - began)
+        end_group(child.pid)
+        if told:
+            return code if code >= 0 else 128 - code
+        pause = pause_before(lives)
+        if pause is None:
+            return code or 1
+        say(f"Dagster's processes ended by themselves (exit code {code}): started again in {pause:g} s.")
+        until = time.monotonic() + pause
+        while not told and time.monotonic() < until:
+            time.sleep(0.2)
+        if told:
+            return 0
+
+
+def end_group(group: int) -> None:
+    """End what is left of a process group: politely at first."""
+    until = time.monotonic() + GRACE_SECONDS
+    number = int(signal.SIGTERM)
+    # Not for ever: who was killed may stay as a zombie where nobody reaps orphans.
+    while _send(group, number) and time.monotonic() < until + _KILLED_SECONDS:
+        number = signal.SIGKILL if time.monotonic() > until else 0
+        time.sleep(0.1)
+
+
+def _signal(child: "subprocess.Popen[bytes]", number: int, *, whole: bool) -> None:
+    if whole:
+        _send(child.pid, number)
+    elif child.poll() is None:
+        child.send_signal(number)
+
+
+def _send(group: int, number: int) -> bool:
+    """Whether anybody was there."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return sys.platform != "darwin"  # There it says so of a group of zombies.
+    return True

@@ -1,0 +1,107 @@
+"""What `rss-pipeline up` keeps up: a command that ends by itself is started again until it is told to end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rss_pipeline.supervising import LONGEST_PAUSE, STEADY_SECONDS, pause_before
+from rss_pipeline_tests.up import soon
+
+
+@pytest.mark.parametrize(
+    ("lives", "pause"),
+    [
+        ([3], None),  # It never came up: the person who started it reads why.
+        ([60], 1),
+        ([60, 3], 2),
+        ([60, 3, 3, 3], 8),
+        ([60, *[3] * 20], LONGEST_PAUSE),
+        ([60, 3, 3, STEADY_SECONDS], 1),
+        ([60, 3, STEADY_SECONDS, 3], 1),
+    ],
+)
+def test_pauses_grow_while_lives_are_short(lives: list[float], pause: float | None) -> None:
+    assert pause_before(lives) == pause
+
+
+@given(st.lists(st.floats(0, 1000), min_size=2))
+def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[float]) -> None:
+    pause = pause_before(lives)
+    assert pause is not None
+    assert 1 <= pause <= LONGEST_PAUSE
+
+
+KEEPER = """
+import sys
+from rss_pipeline import supervising
+supervising.STARTED_SECONDS = 0.0
+command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
+sys.exit(supervising.keep_up(command, say=lambda text: print(text, flush=True)))
+"""
+FAMILY = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open(sys.argv[1], "a") as file:
+    file.write(f"{child.pid}\\n")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
+    """A keeper of a process that has a child, and the file into which each such process writes its child."""
+    file = tmp_path / "pids"
+    with subprocess.Popen(
+        [sys.executable, "-c", KEEPER, FAMILY, str(file)], stdout=subprocess.PIPE
+    ) as keeper:
+        try:
+            soon(lambda: file.exists() and file.read_text(), seconds=20)
+            yield keeper, file
+        finally:
+            keeper.kill()
+            for pid in map(int, file.read_text().split()):
+                if psutil.pid_exists(pid):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def test_killed_it_is_started_again_and_what_it_left_is_ended(
+    kept: tuple["subprocess.Popen[bytes]", Path],
+) -> None:
+    keeper, file = kept
+    [child] = psutil.Process(keeper.pid).children()
+    grandchild = int(file.read_text())
+    child.kill()
+    soon(lambda: len(file.read_text().split()) == 2, seconds=20)
+    assert not is_alive(grandchild)
+    assert keeper.stdout is not None
+    assert b"exit code -9" in keeper.stdout.readline()
+    keeper.send_signal(signal.SIGTERM)
+    assert keeper.wait(timeout=20) == 128 + signal.SIGTERM
+    assert not any(map(is_alive, map(int, file.read_text().split())))
+
+
+def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
+    kept: tuple["subprocess.Popen[bytes]", Path],
+) -> None:
+    keeper, _ = kept
+    [child] = psutil.Process(keeper.pid).children()
+    child.kill()
+    assert keeper.stdout is not None
+    keeper.stdout.readline()
+    began = time.monotonic()
+    keeper.send_signal(signal.SIGINT)
+    keeper.wait(timeout=20)
+    assert time.monotonic() - began < 10
+
+
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE

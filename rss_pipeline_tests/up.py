@@ -1,0 +1,149 @@
+"""`rss-pipeline up` as a person has it, for tests and benchmarks: started, asked, and ended for certain.
+
+No test is in here.
+"""
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
+
+LAUNCH_RUN = """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+    __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
+LAUNCH_BACKFILL = """mutation($params: LaunchBackfillParams!) {
+    launchPartitionBackfill(backfillParams: $params) {
+    __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+
+
+def soon(ask: Callable[[], Any], *, seconds: float) -> Any:
+    """What it gives once that is true: for what other processes do."""
+    until = time.monotonic() + seconds
+    while not (found := ask()):
+        assert time.monotonic() < until, f"not within {seconds:g} s: {ask.__qualname__}"
+        time.sleep(0.2)
+    return found
+
+
+class Up:
+    """The running command, its home, and its GraphQL."""
+
+    def __init__(self, folder: Path, port: int, **environment: str) -> None:
+        self.home = folder / "home"
+        self.port = port
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith(("RSS_", "DAGSTER_"))
+        }
+        self.environment = {
+            **clean,
+            "RSS_PIPELINE_HOME": str(self.home),
+            "RSS_FEEDS_FILE": str(folder / "feeds.yaml"),
+            "RSS_HOST_DELAY_SECONDS": "0",
+            "RSS_PARSE_WORKERS": "1",
+            "RSS_PORT": str(port),
+            **environment,
+        }
+        self.log = (folder / "up.log").open("wb")
+        self.process = subprocess.Popen(
+            [PROGRAM, "up"],
+            cwd=folder,
+            env=self.environment,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """One GraphQL request's data."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/graphql", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            found: dict[str, Any] = json.load(answer)
+        assert "errors" not in found, found
+        data: dict[str, Any] = found["data"]
+        return data
+
+    def answers(self) -> bool:
+        """Whether the UI is there, with our code loaded."""
+        assert self.process.poll() is None, "it ended"
+        try:
+            nodes = self.ask("{ assetNodes { assetKey { path } } }")["assetNodes"]
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        return bool(nodes)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.home / "rss.sqlite", timeout=20)) as database:
+            return database.execute(sql).fetchall()
+
+    def statuses(self) -> dict[str, list[str]]:
+        """Keys by colour, as the asset's page has them."""
+        nodes = self.ask(
+            """{ assetNodes { assetKey { path } assetPartitionStatuses { ... on DefaultPartitionStatuses {
+            materializedPartitions failedPartitions unmaterializedPartitions materializingPartitions
+            } } } }"""
+        )["assetNodes"]
+        (node,) = (node for node in nodes if node["assetKey"]["path"] == ["feed_items"])
+        found = node["assetPartitionStatuses"]
+        red = set(found["failedPartitions"])
+        return {
+            "green": sorted(set(found["materializedPartitions"]) - red),
+            "red": sorted(red),
+            "grey": sorted(set(found["unmaterializedPartitions"]) - red),
+            "busy": sorted(found["materializingPartitions"]),
+        }
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [PROGRAM, *arguments], env=self.environment, check=False, capture_output=True, timeout=60
+        )
+
+
+@contextmanager
+def started(folder: Path, **environment: str) -> Iterator[Up]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    up = Up(folder, port, **environment)
+    try:
+        yield up
+    except BaseException:
+        print((folder / "up.log").read_text("utf-8")[-8000:])  # noqa: T201
+        raise
+    finally:
+        for process in members(up.process.pid):
+            process.kill()
+        up.process.wait()
+        up.log.close()
+
+
+def members(session: int) -> list[psutil.Process]:
+    """The living processes of the command's session, whoever their parent is now."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def location(up: Up) -> str:
+    """The code location's name."""
+    nodes = up.ask("{ repositoriesOrError { ... on RepositoryConnection { nodes { location { name } } } } }")
+    name: str = nodes["repositoriesOrError"]["nodes"][0]["location"]["name"]
+    return name
