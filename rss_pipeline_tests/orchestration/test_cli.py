@@ -432,6 +432,19 @@ def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: Pip
     assert list(collected.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
 
 
+def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected: Pipeline) -> None:
+    polled = set(collected.instance.get_run_ids())
+    foretold = json.loads(invoke("purge", "--days", "0.0000001", "--dry-run", "--json").stdout)
+    assert (foretold["dry_run"], foretold["runs_removed"], foretold["heartbeats"]) == (True, len(polled), 1)
+    assert set(collected.instance.get_run_ids()) > polled
+    said = invoke("purge", "--days", "0.0000001")
+    assert said.exit_code == 0
+    assert f"{len(polled) + 1} runs removed" in said.stdout
+    assert "1 feeds told of again" in said.stdout
+    assert polled.isdisjoint(collected.instance.get_run_ids())
+    assert invoke("purge", "--days", "0").exit_code == 2
+
+
 def test_migrate_says_what_it_applied(invoke: Any, tmp_path: Path) -> None:
     assert "0001_initial.sql, 0002_images_retention_replay.sql" in invoke("migrate").stdout
     assert "already up to date" in invoke("migrate").stdout

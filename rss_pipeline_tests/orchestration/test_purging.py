@@ -158,11 +158,16 @@ def test_a_run_in_which_somebodys_own_asset_was_last_made_stays(polled: Pipeline
     @dg.asset
     def digest() -> None: ...
 
-    first = dg.materialize([digest], instance=polled.instance).run_id
-    last = dg.materialize([digest], instance=polled.instance).run_id
+    @dg.asset_check(asset="digest")
+    def is_whole() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True)
+
+    first = dg.materialize([digest, is_whole], instance=polled.instance).run_id
+    last = dg.materialize([digest, is_whole], instance=polled.instance).run_id
+    assert "index.db: asset_check_executions" in of_runs(polled, {first})
     age(polled)
     assert purge(polled)["runs_kept"] == 1
-    assert first not in run_ids(polled)
+    assert of_runs(polled, {first}) == {}
     assert last in run_ids(polled)
     assert polled.instance.get_latest_materialization_event(dg.AssetKey("digest")) is not None
 

@@ -1,0 +1,35 @@
+"""A year in some minutes: Dagster's home and its processes stop growing once runs are purged.
+
+benchmarks/year.py lives through it; here are the promises.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.year import Look, live, verdict
+
+FEEDS = 200
+MAY_GROW = 1.15
+"""Of the last third over the second: noise of the allocator, and of where in its retention a purge came."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3 * 3600)
+def test_what_dagster_keeps_stops_growing_and_every_feed_stays_green(tmp_path: Path) -> None:
+    looks = [
+        each
+        for each in live(
+            tmp_path, feeds=FEEDS, minutes=60, daemon_polls=300, polls=5_000, purges=24, retention_minutes=4
+        )
+        if isinstance(each, Look)
+    ]
+    assert len(looks) >= 20
+    assert {look.green for look in looks} == {FEEDS}
+    assert looks[-1].images_green
+    grew = {
+        name: found["ratio"]
+        for name, found in verdict(looks).items()
+        if name.startswith(("disk", "files", "rows", "MB")) and found["ratio"] > MAY_GROW
+    }
+    assert grew == {}
