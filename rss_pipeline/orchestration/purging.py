@@ -17,6 +17,7 @@ from rss_pipeline.orchestration.cleaned import Allowance
 from rss_pipeline.orchestration.downloading import Downloads
 from rss_pipeline.orchestration.history import Freed, History, Newest
 from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES, image_metadata
+from rss_pipeline.orchestration.lineage import POLLS
 from rss_pipeline.orchestration.reporting import FEED_ITEMS, Events, heartbeats
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.storage import feeds
@@ -155,6 +156,8 @@ class _Purging:
                 again += [each.partition] if each.partition in known else []
             elif each.asset_key == ITEM_IMAGES:
                 yield from self._tell_images_again()
+            elif each.asset_key == POLLS:
+                yield from self._tell_poll_again()
             else:
                 held.add(each.run_id)
         yield from self._tell_again(again)
@@ -170,6 +173,12 @@ class _Purging:
         if not self.purged.dry_run:
             nothing = image_metadata(self.visiting, self.instance, Downloads())
             yield dg.AssetMaterialization(asset_key=ITEM_IMAGES, metadata=nothing)
+
+    def _tell_poll_again(self) -> Events:
+        event = self.instance.get_latest_materialization_event(POLLS)
+        last = None if event is None else event.asset_materialization
+        if last is not None and not self.purged.dry_run:
+            yield dg.AssetMaterialization(asset_key=POLLS, metadata=last.metadata)
 
     def backfills(self) -> None:
         ids = self.history.backfills_before(self.before)

@@ -80,6 +80,8 @@ def of_runs(pipeline: Pipeline, ids: set[str]) -> dict[str, int]:
             ]
             for table in tables:
                 rows = database.execute(f"SELECT * FROM {table}").fetchall()
+                # Which run told of a poll last is all that an asset without events keeps of it.
+                rows = [row for row in rows if table != "asset_keys" or '["polls"]' not in row]
                 if count := sum(any(value in ids for value in row) for row in rows):
                     found[f"{path.name}: {table}"] = count
     if files := [path for path in home.rglob("*") if ids & set(path.name.split(".")) and path.name != "runs"]:
