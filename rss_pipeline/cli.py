@@ -20,6 +20,7 @@ from rss_pipeline import console
 from rss_pipeline.arguments import as_json, one_feed
 from rss_pipeline.collector.models import utc_now
 from rss_pipeline.errors import RegistryError, RssPipelineError
+from rss_pipeline.feed_notes import feed_notes
 from rss_pipeline.replay_commands import replay, restore
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
@@ -162,6 +163,7 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
         if feed is not None:
             wanted = one_feed(database, feed)["id"]
             rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
+    rows = [{**row, "notes": feed_notes(row, now=utc_now())} for row in rows]
     disk = console.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if as_json:
         click.echo(json.dumps({**asdict(whole), "disk": disk, "feeds": rows}, ensure_ascii=False))
