@@ -56,6 +56,8 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
         # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
             return _handshake(cause.reason, host)
+        if isinstance(cause, ssl.SSLEOFError):
+            return Trouble("connect", f"{host} closed the TLS connection before it answered.")
         if isinstance(cause, socket.gaierror):
             return _name(cause, host)
     match error:
