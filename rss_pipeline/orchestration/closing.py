@@ -152,9 +152,10 @@ def log_move(feed: Feed, found: Whereabouts) -> None:
 
 def _log(visit: Failed) -> None:
     count = visit.feed.consecutive_failures + 1
-    logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)
     if visit.outcome.kind == "gone" and visit.feed.last_error_kind != "gone":
         logger.warning("%s: %s It is asked once a day.", visit.feed.url, visit.outcome.message)
+    else:
+        logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)
     if count == PROMINENT_FAILURES:
         logger.warning(
             "%s has failed %d times in a row, the last time with %s: %s It is still asked, once a day;"
