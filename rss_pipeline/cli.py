@@ -20,7 +20,6 @@ from rss_pipeline import console
 from rss_pipeline.arguments import as_json, one_feed
 from rss_pipeline.collector.models import utc_now
 from rss_pipeline.errors import RegistryError, RssPipelineError
-from rss_pipeline.feed_notes import feed_notes
 from rss_pipeline.replay_commands import replay, restore
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
@@ -157,6 +156,8 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
 
     Exit code 1 where a feed has failed ten times in a row.
     """
+    from rss_pipeline.feed_notes import feed_notes
+
     with open_database(settings) as database:
         whole = overview.overview(database, now=utc_now())
         rows = overview.feed_health(database, limit=limit or None)

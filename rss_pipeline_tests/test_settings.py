@@ -145,7 +145,7 @@ def test_the_example_file_lists_every_variable_with_its_default() -> None:
     assert settings(**listed).unknown == ()
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown
-    assert len(misspelt) == len(listed) == 19
+    assert len(misspelt) == len(listed) == 20
 
 
 D1 = {"D1_PROXY_URL": "https://proxy.example.workers.dev", "D1_PROXY_TOKEN": "hunter2-token"}

@@ -176,7 +176,15 @@ def test_a_document_without_any_item_of_before_is_a_gap(known: Database) -> None
     assert (news.gaps, news.facts["gap"], news.facts["items_new"]) == (1, SENTENCE, 2)
 
 
-def test_the_next_document_or_304_tells_of_it_no_more(known: Database) -> None:
+def test_a_304_after_it_tells_of_it_no_more(known: Database) -> None:
+    store(known, [item("4"), item("5")])
+    feeds.mark_reported(known, [("a", 2)], now=NOW)
+    assert end_unchanged(known, *claim_one(known), MOVED)
+    [news] = feeds.unreported(known)
+    assert (news.facts.get("gap"), news.facts["items_new"], news.gaps) == (None, 0, 1)
+
+
+def test_nor_does_the_next_document(known: Database) -> None:
     store(known, [item("4"), item("5")])
     feeds.mark_reported(known, [("a", 2)], now=NOW)
     assert not store(known, [item("5"), item("6")], at=NOW + HOUR)
