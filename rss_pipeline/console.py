@@ -134,8 +134,11 @@ class PollResult:
                     f" {self.counts['unchanged']} unchanged, {self.counts['failed']} failed;"
                     f" {self.counts['items_new']} new items."
                 )
-                if gaps := self.counts.get("gaps"):
-                    console.print(f"{gaps} of them had no item in common with the time before; see `status`.")
+                if gaps := self.counts["gaps"]:
+                    console.print(
+                        f"{gaps} feeds had no item in common with the document before, so items were probably"
+                        " missed; `rss-pipeline status` names them."
+                    )
             if self.failures:
                 table = _table("feed", "kind", "what happened")
                 for feed, kind, message in self.failures[:_FAILURES_SHOWN]:

@@ -184,7 +184,8 @@ def _is_recorded(instance: dg.DagsterInstance, change: Change) -> bool:
 
 
 def summary(visits: Iterable[Visit]) -> dict[str, Any]:
-    """Counts of a run's visits by how they ended, and of its new items."""
+    """Counts of a run's visits by how they ended, of its new items, and of the documents that had no item in
+    common with the one before."""
     ends: Counter[str] = Counter()
     items_new = gaps = 0
     for visit in visits:
@@ -204,7 +205,7 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
     return {
         **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back")},
         "items_new": items_new,
-        **({"gaps": gaps} if gaps else {}),
+        "gaps": gaps,
     }
 
 

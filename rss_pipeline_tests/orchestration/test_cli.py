@@ -119,6 +119,7 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "failed": 1,
         "given_back": 0,
         "items_new": 0,
+        "gaps": 0,
         "errors": [],
     }
 
