@@ -159,12 +159,15 @@ def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> N
 
     Exit code 1 where a feed has failed ten times in a row.
     """
+    from rss_pipeline.feed_notes import feed_notes
+
     with open_database(settings) as database:
         whole = overview.overview(database, now=utc_now())
         rows = overview.feed_health(database, limit=limit or None)
         if feed is not None:
             wanted = one_feed(database, feed)["id"]
             rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
+    rows = [{**row, "notes": feed_notes(row, now=utc_now())} for row in rows]
     disk = console.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if as_json:
         click.echo(json.dumps({**asdict(whole), "disk": disk, "feeds": rows}, ensure_ascii=False))

@@ -134,6 +134,11 @@ class PollResult:
                     f" {self.counts['unchanged']} unchanged, {self.counts['failed']} failed;"
                     f" {self.counts['items_new']} new items."
                 )
+                if gaps := self.counts["gaps"]:
+                    console.print(
+                        f"{gaps} feeds had no item in common with the document before, so items were probably"
+                        " missed; `rss-pipeline status` names them."
+                    )
             if self.failures:
                 table = _table("feed", "kind", "what happened")
                 for feed, kind, message in self.failures[:_FAILURES_SHOWN]:
@@ -173,7 +178,8 @@ def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping
     console = _console()
     console.print(
         f"{whole.registered} feeds scheduled, {whole.due} due, {whole.failing} failing"
-        f" ({whole.failing_long} ten times or more), {whole.disabled} disabled,"
+        f" ({whole.failing_long} ten times or more), {whole.gone} gone, {whole.moved} moved,"
+        f" {whole.disabled} disabled,"
         f" {whole.unregistered} no longer in feeds.yaml"
     )
     tasks = ", ".join(f"{count:,} {name}" for name, count in sorted(whole.image_tasks.items())) or "none"
@@ -211,7 +217,9 @@ def _state(row: Row) -> Text:
         return Text(_plain(sentence), style="red")
     if row["warning"]:
         return Text(_plain(row["warning"]), style="yellow")
-    return Text("never visited" if row["last_fetched_at"] is None else "ok", style="green")
+    if row["last_fetched_at"] is None:
+        return Text("never visited", style="green")
+    return Text.assemble(("ok", "green"), *((f"; {_plain(note)}", "yellow") for note in row.get("notes", ())))
 
 
 def show_items(feed: Row, rows: Sequence[Row]) -> None:
@@ -232,9 +240,14 @@ def show_items(feed: Row, rows: Sequence[Row]) -> None:
 
 
 def show_fields(row: Row) -> None:
-    """Name and value of each column that has one."""
+    """Name and value of each column that has one; of several values, each."""
     console = _console()
-    for name, value in row.items():
+    fields = (
+        (name, each)
+        for name, value in row.items()
+        for each in (value if isinstance(value, list) else [value])
+    )
+    for name, value in fields:
         if value is not None:
             shown = int(value) if isinstance(value, float) and value.is_integer() else value
             console.print(Text.assemble((f"{name:<22}", "bold"), _plain(shown)), soft_wrap=True)

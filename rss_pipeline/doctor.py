@@ -230,6 +230,22 @@ def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> I
         "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
     )
     yield listing(
+        "gone feeds",
+        found.gone,
+        "{} are gone for good, their publishers say (410)",
+        "none",
+        "They are asked once a day in case that was a mistake; take them out of feeds.yaml. What was"
+        " collected stays.",
+    )
+    yield listing(
+        "moved feeds",
+        found.moved,
+        "{} moved for good and are asked at their new addresses",
+        "none",
+        "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into feeds.yaml,"
+        " with the feed's `id`.",
+    )
+    yield listing(
         "feed warnings",
         found.warned,
         "{} have a warning",

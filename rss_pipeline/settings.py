@@ -8,6 +8,7 @@ import difflib
 import math
 import os
 import re
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import time
@@ -43,6 +44,7 @@ _VARIABLES = (
     "RSS_CLEAN_AT",
     "RSS_TIMEZONE",
     "RSS_PROXY",
+    "RSS_CA_FILE",
     "RSS_PORT",
     "RSS_ALERT_WEBHOOK",
     "ALLOW_NETWORKS",
@@ -104,6 +106,8 @@ class Settings:
     """Of `clean_at`: a name of the tz database."""
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
+    ca_file: Path | None = None
+    """Authorities whose certificates are accepted besides the usual ones; PEM."""
     allow_networks: tuple[Network, ...] = ()
     """Address ranges that feeds and images may be fetched from although they are not public."""
     allow_ports: frozenset[int] = frozenset()
@@ -159,6 +163,7 @@ class Settings:
             clean_at=reader.time("RSS_CLEAN_AT", time(4, 0)),
             timezone=reader.timezone("RSS_TIMEZONE", "UTC"),
             proxy=reader.proxy("RSS_PROXY"),
+            ca_file=reader.authorities("RSS_CA_FILE"),
             allow_networks=reader.networks("ALLOW_NETWORKS"),
             allow_ports=reader.ports("ALLOW_PORTS"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
@@ -250,6 +255,18 @@ class _Reader:
         if text is not None:
             self._check_web(name, text)
         return text
+
+    def authorities(self, name: str) -> Path | None:
+        text = self._text(name)
+        if text is None:
+            return None
+        path = self.path(name, text)
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        except OSError as error:
+            wanted = "write the path of a PEM file with the certificates of the authorities to trust"
+            self._wrong(name, text, f"{error.strerror or error}; {wanted}")
+        return path
 
     def networks(self, name: str) -> tuple[Network, ...]:
         networks = []

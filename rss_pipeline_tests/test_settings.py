@@ -115,6 +115,17 @@ def test_ranges_and_ports_that_cannot_be_opened() -> None:
     ]
 
 
+def test_authorities_are_read_from_a_file_that_is_there_and_holds_some(tmp_path: Path) -> None:
+    authority = Path(__file__).parent / "collector" / "tls" / "authority.pem"
+    assert settings(RSS_CA_FILE=str(authority)).ca_file == authority
+    assert settings().ca_file is None
+    (tmp_path / "empty.pem").write_text("nothing", "utf-8")
+    for path in (tmp_path / "missing.pem", tmp_path / "empty.pem", tmp_path):
+        assert refusal(RSS_CA_FILE=str(path)).endswith(
+            "write the path of a PEM file with the certificates of the authorities to trust"
+        )
+
+
 def test_the_proxy_s_password_shows_in_no_repr() -> None:
     assert "hunter2" not in repr(settings(RSS_PROXY="http://u:hunter2@proxy.example:3128"))
 

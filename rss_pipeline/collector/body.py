@@ -38,9 +38,12 @@ async def save_body(answer: Answer, path: Path, *, policy: FetchPolicy) -> Body:
                 file.write(piece)
         unpacking.finish()
     if unpacking.size == 0:
-        raise Trouble("empty_body", "200 OK, but the document is empty.", status=200, body_bytes=0)
+        raise Trouble("empty_body", _EMPTY, status=200, body_bytes=0)
     digest.update(b"\0" + charset_of(answer.head.first("content-type")).encode("utf-8"))
     return Body(unpacking.size, digest.hexdigest())
+
+
+_EMPTY = "200 OK, but the document is empty; if that goes on, its publisher has to look into it."
 
 
 class Unpacking:

@@ -11,7 +11,7 @@ from pathlib import Path
 from rss_pipeline.collector.asking import Asking
 from rss_pipeline.collector.body import save_body
 from rss_pipeline.collector.headers import fresh_seconds, parse_retry_after
-from rss_pipeline.collector.hops import REDIRECTS, Hop, Trail, hop
+from rss_pipeline.collector.hops import PERMANENT, REDIRECTS, Hop, Trail, hop
 from rss_pipeline.collector.http import Answer, Client, FetchPolicy, access_headers
 from rss_pipeline.collector.models import (
     Access,
@@ -42,6 +42,7 @@ _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
 @dataclass(frozen=True, slots=True)
 class _Redirect:
     location: str | None
+    permanent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +93,12 @@ class FeedVisit:
             self._with_access = bool(extra)
             validators = self._validators() if may_be_conditional and here.url == validators_url else []
             match await self._ask(here, [*extra, *validators], conditional=bool(validators)):
-                case _Redirect(location):
-                    here = trail.follow(here, location)
+                case _Redirect(location, permanent):
+                    here = trail.follow(here, location, permanent=permanent)
                 case _AskAgain():
                     may_be_conditional = False
+                case outcome if trail.is_permanent:
+                    return replace(outcome, response=replace(outcome.response, moved_to=here.url))
                 case outcome:
                     return outcome
 
@@ -111,7 +114,7 @@ class FeedVisit:
     ) -> NotModified | Document | _Redirect | _AskAgain:
         now = self.clock()
         if answer.status in REDIRECTS:
-            return _Redirect(answer.head.first("location"))
+            return _Redirect(answer.head.first("location"), answer.status in PERMANENT)
         if answer.status == 304 and conditional and self.feed.failed_hash is not None:
             # The last document we saw was unreadable; whether it still stands, only its bytes tell.
             return _AskAgain()

@@ -123,6 +123,8 @@ def redirected(here: Hop, location: str | None) -> Hop:
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PERMANENT = frozenset({301, 308})
+"""RFC 9110 15.4.2 and 15.4.9: whoever asked is to use the new URL from then on."""
 
 
 class Trail:
@@ -131,8 +133,14 @@ class Trail:
     def __init__(self, start: Hop, *, most: int) -> None:
         self._seen = {start.url}
         self._most = most
+        self._temporary = False
 
-    def follow(self, here: Hop, location: str | None) -> Hop:
+    @property
+    def is_permanent(self) -> bool:
+        """Redirects were followed, and all of them were permanent."""
+        return len(self._seen) > 1 and not self._temporary
+
+    def follow(self, here: Hop, location: str | None, *, permanent: bool = False) -> Hop:
         """The next hop. Raises `Trouble`, also for a circle and for more than `most` redirects."""
         there = redirected(here, location)
         if there.url in self._seen:
@@ -140,6 +148,7 @@ class Trail:
         if len(self._seen) > self._most:
             raise Trouble("redirect", f"More than {self._most} redirects.")
         self._seen.add(there.url)
+        self._temporary |= not permanent
         return there
 
 

@@ -104,6 +104,7 @@ def image_policy(
     deadline: float = 20.0,
     round_seconds: float | None = 120.0,
     proxy: str | None = None,
+    ca_file: Path | None = None,
     allow_networks: tuple[Network, ...] = (),
     allow_ports: frozenset[int] = frozenset(),
 ) -> FetchPolicy:
@@ -120,6 +121,7 @@ def image_policy(
         max_wire_bytes=15_000_000,
         max_body_bytes=15_000_000,
         proxy=proxy,
+        ca_file=ca_file,
         allow_networks=allow_networks,
         allow_ports=allow_ports,
     )

@@ -115,6 +115,20 @@ class FeedSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabouts:
+    """Where a feed is asked, and where a permanent redirect says it is."""
+
+    fetch_url: str | None
+    """Asked instead of the registered URL; None is that one."""
+    host: str
+    """Of the URL that is asked."""
+    move_url: str | None = None
+    """Where a chain of permanent redirects leads that is not adopted (yet)."""
+    move_since: datetime | None = None
+    """Since when every answer led there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
     """One row of the feeds table, as a claim gives it."""
 
@@ -125,6 +139,9 @@ class Feed:
     link: str | None = None
     fetch_url: str | None = None
     """Where to ask instead of `url`, once a permanent redirect is believed."""
+    move_url: str | None = None
+    """Where permanent redirects lead that are not believed, or not yet."""
+    move_since: datetime | None = None
     interval: timedelta | None = None
     key: ItemKey = "guid"
     images: bool = True
@@ -169,6 +186,22 @@ class Feed:
     """UTC hours 0 to 23 in which the last document asked not to be fetched (RSS skipHours)."""
     skip_days: frozenset[int] = frozenset()
     """Weekdays, Monday 0, likewise (RSS skipDays)."""
+    items_listed: int | None = None
+    """By the last stored document; None where that is not known."""
+    planned_at: datetime | None = None
+    """When the last visit that went well meant the next one to be."""
+    gaps: int = 0
+    """Documents, so far, that had no item in common with the one before: items were probably missed."""
+    last_gap_at: datetime | None = None
+    gap_halvings: int = 0
+    """How often the interval was halved for it, before what has recovered since `halved_at`."""
+    halved_at: datetime | None = None
+
+    @property
+    def whereabouts(self) -> Whereabouts:
+        return Whereabouts(
+            fetch_url=self.fetch_url, host=self.host, move_url=self.move_url, move_since=self.move_since
+        )
 
     @property
     def was_interrupted(self) -> bool:
@@ -206,6 +239,8 @@ class Response:
     """Seconds the answer says it stays fresh: Cache-Control max-age less Age, else Expires less Date."""
     conditional: bool = False
     """The request that was answered carried validators."""
+    moved_to: str | None = None
+    """`url` where redirects led to it and each of them was permanent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector import auto
+from rss_pipeline.collector import auto, gaps
 from rss_pipeline.collector.models import (
     NETWORK_KINDS,
     UNASKED_KINDS,
@@ -173,6 +173,16 @@ def duration(value: timedelta) -> str:
 def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> tuple[timedelta, list[str]]:
     if feed.interval is not None:
         return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
+    interval, reasons = _auto_interval(rhythm, now=now)
+    halvings = gaps.halvings(feed, now=now)
+    if halvings and interval > auto.SHORTEST:
+        interval = max(interval / 2**halvings, auto.SHORTEST)
+        often = {1: "once", 2: "twice"}.get(halvings, f"{halvings} times")
+        reasons.append(f"halved {often}, for items were probably missed: {duration(interval)}")
+    return interval, reasons
+
+
+def _auto_interval(rhythm: Sequence[datetime], *, now: datetime) -> tuple[timedelta, list[str]]:
     own = auto.auto_interval(rhythm, now=now)
     if own.is_silent:
         return own.interval, [f"auto: silent for {own.silence.days} d, so {duration(own.interval)}"]

@@ -41,7 +41,7 @@ FEED = Wording(
     },
     challenge="ask the publisher to let feed readers through",
     gone="the publisher has taken this feed down for good; remove it from feeds.yaml",
-    no_content="the server answered without a document",
+    no_content="the server answered without a document; if that goes on, its publisher has to look into it",
     other="this is no answer that holds a feed; check the URL in feeds.yaml",
 )
 

@@ -55,12 +55,9 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
             return _certificate(cause, host)
         # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
-            said = cause.reason.replace("_", " ").lower()
-            return Trouble(
-                "tls",
-                f"{host} and we cannot agree on TLS: {said}.",
-                advice="Try http:// or ask the publisher.",
-            )
+            return _handshake(cause.reason, host)
+        if isinstance(cause, ssl.SSLEOFError):
+            return Trouble("connect", f"{host} closed the TLS connection before it answered.")
         if isinstance(cause, socket.gaierror):
             return _name(cause, host)
     match error:
@@ -137,24 +134,64 @@ def _name(error: socket.gaierror, host: str) -> Trouble:
     )
 
 
+# Reasons of OpenSSL's sslerr.h.
+_NO_TLS = frozenset(
+    {
+        "WRONG_VERSION_NUMBER",
+        "RECORD_LAYER_FAILURE",
+        "PACKET_LENGTH_TOO_LONG",
+        "HTTP_REQUEST",
+        "UNKNOWN_PROTOCOL",
+    }
+)
+_OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
+
+
+def _handshake(reason: str, host: str) -> Trouble:
+    if reason in _NO_TLS:
+        return Trouble(
+            "tls",
+            f"{host} does not speak TLS at this port.",
+            advice="Write http:// in feeds.yaml, or the port at which it does.",
+        )
+    if reason in _OLD_TLS:
+        return Trouble(
+            "tls",
+            f"{host} speaks only versions of TLS that are no longer safe (older than 1.2); the publisher has"
+            " to update the server.",
+        )
+    return Trouble(
+        "tls",
+        f"{host} and we cannot agree on TLS: {reason.replace('_', ' ').lower()}.",
+        advice="Check the host in feeds.yaml, or ask the publisher.",
+    )
+
+
 # X509_V_ERR_* of OpenSSL's x509_vfy.h.
-_EXPIRED, _NOT_YET_VALID = 10, 9
+_EXPIRED, _NOT_YET_VALID, _SELF_SIGNED = 10, 9, 18
 _WRONG_NAME = frozenset({62, 64})
-_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21, 27})
+_UNKNOWN_AUTHORITY = frozenset({2, 19, 20, 21, 27})
 
 
 def _certificate(error: ssl.SSLCertVerificationError, host: str) -> Trouble:
     advice = ""
     match error.verify_code:
         case code if code == _EXPIRED:
-            why = "has expired; the publisher has to renew it"
+            why = "has expired; the publisher has to renew it (or this machine's clock is ahead)"
         case code if code == _NOT_YET_VALID:
             why = "is not valid yet; check this machine's clock"
         case code if code in _WRONG_NAME:
-            why = "is for another name (wrong name)"
+            why = "is for another name (wrong name); the site may have moved, or its server is set up wrong"
             advice = "Check the host in feeds.yaml."
+        case code if code == _SELF_SIGNED:
+            why = "is self-signed: no authority vouches for it"
+            advice = "If the server is your own, name the file of its certificate in RSS_CA_FILE."
         case code if code in _UNKNOWN_AUTHORITY:
-            why = "is signed by an unknown authority (self-signed, or its chain is incomplete)"
+            why = (
+                "is signed by an unknown authority, or the server leaves out the certificates between; the"
+                " publisher has to mend that"
+            )
+            advice = "If the authority is your own or your company's, name its file in RSS_CA_FILE."
         case _:
             why = f"is not accepted: {error.verify_message}"
     return Trouble("tls", f"The TLS certificate of {host} {why}.", advice=advice)

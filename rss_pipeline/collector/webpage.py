@@ -7,10 +7,11 @@ import re
 
 from bs4 import BeautifulSoup, SoupStrainer, Tag
 
-from rss_pipeline.collector.links import absolute
+from rss_pipeline.collector.links import absolute, web_base
 
 _LOOKED_AT = 500_000
 _MOST_NAMED = 5
+_LONGEST = 500
 _START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _PARTS = SoupStrainer(["title", "base", "link"])
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
@@ -34,7 +35,10 @@ def web_page_sentence(text: str, url: str | None) -> str:
 
 
 def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
-    """The absolute URLs of the feeds a page offers by `<link rel="alternate">`, at most five."""
+    """The absolute URLs of the feeds a page offers by `<link rel="alternate">`, at most five.
+
+    Without userinfo: a sentence is stored and logged.
+    """
     base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
     bases = (absolute(base, (url,)), url)
     found: dict[str, None] = {}
@@ -42,7 +46,9 @@ def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
         kind = _value(link, "type").split(";")[0].strip().lower()
         if "alternate" not in _value(link, "rel").lower().split() or kind not in _FEED_TYPES:
             continue
-        if target := absolute(_value(link, "href"), bases):
+        target = web_base(absolute(_value(link, "href"), bases))
+        # What was asked for is no way out of here; a URL of a kilobyte is none a person would copy.
+        if target and target != url and len(target) <= _LONGEST:
             found.setdefault(target)
     return list(found)[:_MOST_NAMED]
 

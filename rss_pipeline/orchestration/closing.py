@@ -9,7 +9,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar, cast
 
-from rss_pipeline.collector.models import FAILURE_KINDS, Failure, FailureKind, NotModified
+from rss_pipeline.collector import moves
+from rss_pipeline.collector.models import (
+    FAILURE_KINDS,
+    Failure,
+    FailureKind,
+    Feed,
+    NotModified,
+    Whereabouts,
+)
 from rss_pipeline.collector.schedule import host_hold, next_after_failure, next_after_not_modified
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.orchestration.visiting import Visiting
@@ -60,6 +68,9 @@ def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = (
     endings: dict[str, Unchanged | Failed] = {closing.feed.id: closing for closing in unchanged}
     endings |= {closing.feed.id: closing for closing in failed}
     ours = closed | also_closed
+    for ending in endings.values():
+        if ending.feed.id in ours and ending.whereabouts is not None:
+            log_move(ending.feed, ending.whereabouts)
     return [
         replace(
             visit,
@@ -81,13 +92,15 @@ def failure_kind(kind: str) -> FailureKind:
 def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     assert isinstance(visit.outcome, NotModified)
     later = next_after_not_modified(visit.feed, now=now, max_age=visit.outcome.response.max_age)
-    return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later)
+    found = moves.after_success(visit.feed, visit.outcome.response, now=now)
+    return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 
 
 def _failed(visit: Visit, now: datetime) -> Failed:
     assert isinstance(visit.outcome, Failure)
     later = next_after_failure(visit.feed, visit.outcome, now=now)
-    return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later)
+    found = moves.after_failure(visit.feed, visit.outcome, now=now)
+    return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 
 
 def _refused(message: str) -> Failure:
@@ -111,9 +124,38 @@ def _write(
     return closed | also_closed, refused | also_refused
 
 
+def log_move(feed: Feed, found: Whereabouts) -> None:
+    """Say what a visit changed about where the feed is asked."""
+    if found.fetch_url is not None and found.fetch_url != feed.fetch_url:
+        logger.warning(
+            "%s has moved for good and is asked at %s from now on. Its id stays; write the new address into"
+            " the registry with `id: %s`, and it goes on as the same feed.",
+            feed.url,
+            found.fetch_url,
+            feed.id,
+        )
+    elif found.fetch_url is None and feed.fetch_url is not None:
+        logger.warning("%s is asked at that address again, and no longer at %s.", feed.url, feed.fetch_url)
+    elif found.move_url is not None and found.move_url != feed.move_url:
+        hindrance = moves.hindrance(
+            url=feed.url, fetch_url=feed.fetch_url, needs_access=feed.needs_access, target=found.move_url
+        )
+        logger.info(
+            "%s redirects for good to %s: %s.",
+            feed.url,
+            found.move_url,
+            f"asked there directly after {moves.SEEN_FOR.days} days of that"
+            if hindrance is None
+            else f"not asked there directly, for {hindrance}",
+        )
+
+
 def _log(visit: Failed) -> None:
     count = visit.feed.consecutive_failures + 1
-    logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)
+    if visit.outcome.kind == "gone" and visit.feed.last_error_kind != "gone":
+        logger.warning("%s: %s It is asked once a day.", visit.feed.url, visit.outcome.message)
+    else:
+        logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)
     if count == PROMINENT_FAILURES:
         logger.warning(
             "%s has failed %d times in a row, the last time with %s: %s It is still asked, once a day;"

@@ -107,6 +107,7 @@ class _Round:
                     deadline=IMAGE_SECONDS,
                     round_seconds=ROUND_SECONDS,
                     proxy=settings.proxy,
+                    ca_file=settings.ca_file,
                     allow_networks=settings.allow_networks,
                     allow_ports=settings.allow_ports,
                 ),

@@ -129,6 +129,7 @@ def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
                 "http_status": response.status,
                 "fetch_ms": response.fetch_ms,
                 "body_bytes": body_bytes,
+                "gap": None,
             }
         case Stored() as stored if change.is_reported:
             document = stored.parsed.document
@@ -159,6 +160,9 @@ def materialization(
         "feed": dg.MetadataValue.url(change.link or change.url),
         "next_visit": dg.MetadataValue.timestamp(_utc(change.next_fetch_at)),
         "next_visit_reason": change.schedule_reason,
+        "asked_at": change.fetch_url and dg.MetadataValue.url(change.fetch_url),
+        "redirects_for_good_to": change.move_url and dg.MetadataValue.url(change.move_url),
+        "gaps": change.gaps or None,
         "change": change.count,
     }
     if backup_key:
@@ -191,9 +195,10 @@ def _is_recorded(instance: dg.DagsterInstance, change: Change) -> bool:
 
 
 def summary(visits: Iterable[Visit]) -> dict[str, Any]:
-    """Counts of a run's visits by how they ended, and of its new items."""
+    """Counts of a run's visits by how they ended, of its new items, and of the documents that had no item in
+    common with the one before."""
     ends: Counter[str] = Counter()
-    items_new = 0
+    items_new = gaps = 0
     for visit in visits:
         match visit.outcome:
             case Failure():
@@ -203,6 +208,7 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
             case Stored() as stored:
                 ends["stored"] += 1
                 items_new += stored.items_new
+                gaps += stored.is_gap
             case GivenBack():
                 ends["given_back"] += 1
             case _:
@@ -210,6 +216,7 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
     return {
         **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back")},
         "items_new": items_new,
+        "gaps": gaps,
     }
 
 

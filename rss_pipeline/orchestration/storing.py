@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from rss_pipeline.collector import gaps, moves
+from rss_pipeline.collector.models import Feed, NextVisit
 from rss_pipeline.collector.schedule import next_after_success
+from rss_pipeline.orchestration.closing import log_move
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Parsed, Stored, Visit
 from rss_pipeline.orchestration.workers import read_chunks
 from rss_pipeline.storage import items, retention
 from rss_pipeline.storage.closings import StoredDocument, closing_statement
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Row, Statement
+from rss_pipeline.storage.gaps import SENTENCE, IfGap
 from rss_pipeline.storage.rows import compact
 
 logger = logging.getLogger("rss_pipeline")
@@ -34,15 +38,9 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
     assert document.backup_key is not None
     now = visiting.clock()
     chunks = read_chunks(parsed.path)
-    later = next_after_success(
-        feed,
-        now=now,
-        max_age=response.max_age,
-        ttl=parsed.ttl,
-        rhythm=parsed.rhythm,
-        skip_hours=parsed.skip_hours,
-        skip_days=parsed.skip_days,
-    )
+    later = _next(feed, parsed, now)
+    if_gap = _if_gap(feed, parsed, now)
+    found = moves.after_success(feed, response, now=now)
     inserts = [
         items.insert_statement(
             chunk,
@@ -71,6 +69,8 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
             skip_days=parsed.skip_days,
             facts=_facts(parsed),
             next=later,
+            if_gap=if_gap,
+            whereabouts=found,
         ),
         now=now,
     )
@@ -81,14 +81,44 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
         results += visiting.database.batch(batch)
     closed = results[-1].rows
     fresh = items.new_ids(results[:-1])
+    if closed:
+        log_move(feed, found)
     if closed and fresh:
         _warn_of_unstable_guids(visiting, visit, parsed, fresh)
+    is_gap = bool(closed and closed[0]["gap"])
+    if is_gap:
+        logger.warning("%s: %s.", feed.url, SENTENCE)
+        later = later if if_gap is None else if_gap.next
     imageless = {id for chunk in chunks for id in chunk.imageless}
     unseen = tuple(id for id in fresh if id not in imageless)
     stored = Stored(
-        parsed=parsed, new_ids=unseen, items_new=int(closed[0]["items_new"] or 0) if closed else 0
+        parsed=parsed,
+        new_ids=unseen,
+        items_new=int(closed[0]["items_new"] or 0) if closed else 0,
+        is_gap=is_gap,
     )
     return replace(visit, outcome=stored, next=later, lost=not closed)
+
+
+def _next(feed: Feed, parsed: Parsed, now: datetime) -> NextVisit:
+    return next_after_success(
+        feed,
+        now=now,
+        max_age=parsed.document.response.max_age,
+        ttl=parsed.ttl,
+        rhythm=parsed.rhythm,
+        skip_hours=parsed.skip_hours,
+        skip_days=parsed.skip_days,
+    )
+
+
+def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
+    """Whether all items are new, only the insert tells: so the closing statement is given both endings."""
+    if not gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
+        return None
+    halvings, halved_at = gaps.after_gap(feed, now=now)
+    hurried = replace(feed, gap_halvings=halvings, halved_at=halved_at)
+    return IfGap(next=_next(hurried, parsed, now), halvings=halvings, halved_at=halved_at)
 
 
 def _forget_tombstones(

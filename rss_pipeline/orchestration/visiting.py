@@ -87,6 +87,7 @@ class Visiting:
             concurrency=settings.fetch_concurrency,
             host_delay=settings.host_delay_seconds,
             proxy=settings.proxy,
+            ca_file=settings.ca_file,
             allow_networks=settings.allow_networks,
             allow_ports=settings.allow_ports,
         )

@@ -54,6 +54,8 @@ class Stored:
     """Items whose images are to be looked for: inserted now, and not known to show none."""
     items_new: int
     """Counted by the backup key, so also those a crashed run stored of the same document."""
+    is_gap: bool = False
+    """It had no item in common with the document before: items were probably missed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

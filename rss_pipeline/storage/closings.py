@@ -8,18 +8,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models import Failure, Feed, HostHold, NextVisit, NotModified, Response, instant
+from rss_pipeline.collector.models import (
+    Failure,
+    Feed,
+    HostHold,
+    NextVisit,
+    NotModified,
+    Response,
+    Whereabouts,
+    instant,
+)
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import chunked
+from rss_pipeline.storage.gaps import GAP_FACT, GAP_FOUND, SET_GAP, IfGap, gap_row
 from rss_pipeline.storage.holds import hold_statements
 from rss_pipeline.storage.rows import compact, seconds, storable
+from rss_pipeline.storage.whereabouts import SET_WHEREABOUTS, whereabouts_row
 
 HEARTBEAT = timedelta(days=7)
 """Every living feed is reported at least this often, so that older run history may be purged."""
 
-_IS_NEWS = """(consecutive_failures > 0 OR last_success_at IS NULL OR reported_at IS NULL
-  OR reported_at <= {heartbeat})"""
-"""A change worth an event although no item is new: the first success, one after failures, a heartbeat."""
+_V = "json_extract(v.value, '$.{}')"
+_IS_NEWS = f"""(consecutive_failures > 0 OR last_success_at IS NULL OR reported_at IS NULL
+  OR reported_at <= {{heartbeat}} OR fetch_url IS NOT {_V.format("fetch_url")})"""
+"""A change worth an event although no item is new: the first success, one after failures, an address adopted,
+a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +43,8 @@ class Unchanged:
     token: str
     outcome: NotModified
     next: NextVisit
+    whereabouts: Whereabouts | None = None
+    """As they are from now on; None: as they were."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +55,8 @@ class Failed:
     token: str
     outcome: Failure
     next: NextVisit
+    whereabouts: Whereabouts | None = None
+    """As they are from now on; None: as they were."""
 
 
 def close_unchanged(
@@ -91,6 +108,7 @@ def _unchanged_row(visit: Unchanged) -> Row:
         "id": visit.feed.id,
         "token": visit.token,
         **validators(visit.feed, response, overwrite=same_bytes),
+        **whereabouts_row(visit.feed, visit.whereabouts),
         "body_at": instant(response.fetched_at) if same_bytes else None,
         "next": instant(visit.next.at),
         "reason": visit.next.reason,
@@ -99,11 +117,9 @@ def _unchanged_row(visit: Unchanged) -> Row:
             "http_status": response.status,
             "fetch_ms": response.fetch_ms,
             "body_bytes": visit.outcome.body_bytes,
+            "gap": None,
         },
     }
-
-
-_V = "json_extract(v.value, '$.{}')"
 
 
 def _from_json(**columns: str) -> str:
@@ -118,9 +134,11 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         last_modified="modified",
         validators_url="validators_url",
         next_fetch_at="next",
+        planned_at="next",
         schedule_reason="reason",
     )
 },
+  {SET_WHEREABOUTS},
   last_body_at = coalesce({_V.format("body_at")}, last_body_at),
   change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
   changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
@@ -145,6 +163,7 @@ def _failed_row(visit: Failed) -> Row:
         "failed_hash": failure.document_hash,
         "next": instant(visit.next.at),
         "reason": visit.next.reason,
+        **whereabouts_row(visit.feed, visit.whereabouts),
     }
 
 
@@ -159,6 +178,7 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         schedule_reason="reason",
     )
 },
+  {SET_WHEREABOUTS},
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
   last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
@@ -190,6 +210,10 @@ class StoredDocument:
     facts: Row
     """Metadata of the event: items_seen, body_bytes, fetch_ms, http_status, charset, backup_key ..."""
     next: NextVisit
+    if_gap: IfGap | None = None
+    """None where it shows nothing that all items are new."""
+    whereabouts: Whereabouts | None = None
+    """As they are from now on; None: as they were."""
 
 
 def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
@@ -197,7 +221,8 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
     It goes last, in the batch of the last items. New are the items of this backup key and those stored since
     the last close: so a visit which another one's crash interrupted reports them all, even where the
-    document has changed meanwhile.
+    document has changed meanwhile. It is a gap where all items are new, where fewer than half of them have a
+    title or a link of an earlier item (else the guids changed, not the items), and `if_gap` is given.
     """
     feed = stored.feed
     wanted = {
@@ -217,6 +242,9 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "next": instant(stored.next.at),
         "reason": stored.next.reason,
         "facts": stored.facts,
+        "listed": len(stored.item_ids),
+        **whereabouts_row(feed, stored.whereabouts),
+        **gap_row(stored.if_gap),
     }
     return Statement(
         _STORED,
@@ -231,12 +259,14 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
 
 _NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
-_STORED = f"""WITH fresh(n, unseen) AS (
+_STORED = f"""WITH listed(ids) AS (SELECT ?),
+  fresh(n, unseen) AS (
     SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0)
-    FROM items JOIN feeds ON feeds.id = items.feed_id
-    WHERE items.id IN (SELECT value FROM json_each(?))
+    FROM listed, items JOIN feeds ON feeds.id = items.feed_id
+    WHERE items.id IN (SELECT value FROM json_each(listed.ids))
       AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
-  clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?)
+  clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?),
+  gap(found) AS ({GAP_FOUND})
   UPDATE feeds SET
   {
     _from_json(
@@ -252,22 +282,25 @@ _STORED = f"""WITH fresh(n, unseen) AS (
         ttl="ttl",
         skip_hours="skip_hours",
         skip_days="skip_days",
-        next_fetch_at="next",
-        schedule_reason="reason",
+        items_listed="listed",
     )
 },
+  {SET_WHEREABOUTS},
+  {SET_GAP},
   title = coalesce(registered_title, {_V.format("title")}, title),
   change_count = change_count + {_NEWS},
   changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
   items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
   last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
-    json_set({_V.format("facts")}, '$.items_new', fresh.n + CASE WHEN change_count > reported_count
-      THEN coalesce(json_extract(last_change, '$.items_new'), 0) ELSE 0 END) ELSE last_change END,
+    json_patch({GAP_FACT}, json_set({_V.format("facts")}, '$.items_new', fresh.n
+      + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
+        ELSE 0 END)) ELSE last_change END,
   images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
   warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
-  FROM fresh, clock, v
+  FROM fresh, clock, v, gap
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
   RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
-    THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new"""
+    THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,
+    last_gap_at IS last_fetched_at AS gap"""

@@ -116,6 +116,10 @@ class Trouble:
     """The feeds' own, by what is stored. Each is a list of feed ids."""
 
     failing: Sequence[str]
+    gone: Sequence[str]
+    """Of which the publisher says 410 Gone."""
+    moved: Sequence[str]
+    """Asked at another address than the registered one."""
     warned: Sequence[str]
     unreported: Sequence[str]
     """With a change that Dagster has not been told of since `unreported_before`."""
@@ -127,6 +131,8 @@ def trouble(database: Database, *, unreported_before: datetime) -> Trouble:
     """What the feeds table says, in one reading."""
     rows = database.query(
         f"""SELECT id, registered = 1 AND enabled = 1 AND consecutive_failures >= ? AS failing,
+        registered = 1 AND enabled = 1 AND last_error_kind IS 'gone' AS gone,
+        registered = 1 AND enabled = 1 AND fetch_url IS NOT NULL AS moved,
         registered = 1 AND warning IS NOT NULL AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
         registered = 1 AND needs_access = 1 AS need_access,
@@ -141,6 +147,8 @@ def trouble(database: Database, *, unreported_before: datetime) -> Trouble:
 
     return Trouble(
         failing=ids("failing"),
+        gone=ids("gone"),
+        moved=ids("moved"),
         warned=ids("warned"),
         unreported=ids("unreported"),
         held_by_the_dead=ids("dead"),

@@ -83,7 +83,10 @@ def registry_rows(database: Database) -> list[Row]:
 
 def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
     """Write a registry's changes. New feeds and those that came back are due at `now`."""
-    specs = [{**_wanted_row(spec), "now": instant(now)} for spec in (*changes.added, *changes.updated)]
+    specs = [
+        {**_wanted_row(spec), "host": spec.host, "now": instant(now)}
+        for spec in (*changes.added, *changes.updated)
+    ]
     statements = [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
     statements += [
         Statement("UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))", [chunk])
@@ -97,15 +100,21 @@ _FIELDS = ", ".join(
     f"json_extract(value, '$.{name}')"
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
 )
+# An adopted address was the old URL's, and it is asked without the headers that a feed may have got since.
+_KEPT = "(url = excluded.url AND needs_access >= excluded.needs_access)"
 _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
   SELECT {_FIELDS} FROM json_each(?) WHERE true
   ON CONFLICT (id) DO UPDATE SET
-    url = excluded.url, host = excluded.host, registered = 1, enabled = excluded.enabled,
+    url = excluded.url, registered = 1,
+    host = CASE WHEN {_KEPT} AND fetch_url IS NOT NULL THEN host ELSE excluded.host END,
+    enabled = excluded.enabled,
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
     keep_days = excluded.keep_days, allow_private = excluded.allow_private,
     needs_access = excluded.needs_access,
-    fetch_url = CASE WHEN url = excluded.url THEN fetch_url END,
+    fetch_url = CASE WHEN {_KEPT} THEN fetch_url END,
+    move_url = CASE WHEN {_KEPT} THEN move_url END, move_since = CASE WHEN {_KEPT} THEN move_since END,
+    items_listed = CASE WHEN url = excluded.url AND item_key = excluded.item_key THEN items_listed END,
     images_pending = CASE WHEN images < excluded.images THEN 1 ELSE images_pending END,
     next_fetch_at = CASE
       WHEN registered = 0 OR enabled < excluded.enabled OR url <> excluded.url
@@ -120,7 +129,6 @@ def _wanted_row(spec: FeedSpec) -> Row:
     return {
         "id": spec.id,
         "url": spec.url,
-        "host": spec.host,
         "registered": 1,
         "enabled": int(spec.enabled),
         "registered_title": spec.title,
@@ -137,7 +145,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name != "suspect"
+        if name not in {"suspect", "host"}
     }
 
 
@@ -177,6 +185,9 @@ class Change:
     link: str | None
     next_fetch_at: str
     schedule_reason: str | None
+    fetch_url: str | None
+    move_url: str | None
+    gaps: int
     last_visited_at: str | None
     last_error_kind: str | None
     last_error: str | None
@@ -196,7 +207,7 @@ def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
 def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
     rows = database.query(
         f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
-        schedule_reason, last_visited_at, last_error_kind, last_error
+        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error
         FROM feeds WHERE {where} ORDER BY changed_at, id""",
         params,
     ).rows
@@ -211,6 +222,9 @@ def _changes(database: Database, where: str, params: Sequence[str]) -> list[Chan
             link=row["link"],
             next_fetch_at=row["next_fetch_at"],
             schedule_reason=row["schedule_reason"],
+            fetch_url=row["fetch_url"],
+            move_url=row["move_url"],
+            gaps=int(row["gaps"]),
             last_visited_at=row["last_visited_at"],
             last_error_kind=row["last_error_kind"],
             last_error=row["last_error"],

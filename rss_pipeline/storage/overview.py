@@ -21,6 +21,12 @@ class Overview:
     failing: int
     failing_long: int
     """With ten failures in a row or more."""
+    gone: int
+    """Of which the publisher says 410 Gone."""
+    moved: int
+    """Asked at another address than the registered one."""
+    gaps: int
+    """Documents that had no item in common with the one before, of all feeds so far."""
     items: int
     image_tasks: dict[str, int]
     next_fetch_at: str | None
@@ -36,6 +42,9 @@ def overview(database: Database, *, now: datetime) -> Overview:
           coalesce(sum(registered = 1 AND enabled = 1 AND next_fetch_at <= ?), 0) AS due,
           coalesce(sum(registered = 1 AND consecutive_failures > 0), 0) AS failing,
           coalesce(sum(registered = 1 AND consecutive_failures >= ?), 0) AS failing_long,
+          coalesce(sum(registered = 1 AND last_error_kind IS 'gone'), 0) AS gone,
+          coalesce(sum(registered = 1 AND fetch_url IS NOT NULL), 0) AS moved,
+          coalesce(sum(CASE WHEN registered = 1 THEN gaps END), 0) AS gaps,
           min(CASE WHEN registered = 1 AND enabled = 1 THEN next_fetch_at END) AS next_fetch_at
         FROM feeds""",
         [instant(now), PROMINENT_FAILURES],
@@ -50,6 +59,9 @@ def overview(database: Database, *, now: datetime) -> Overview:
         due=int(feeds["due"]),
         failing=int(feeds["failing"]),
         failing_long=int(feeds["failing_long"]),
+        gone=int(feeds["gone"]),
+        moved=int(feeds["moved"]),
+        gaps=int(feeds["gaps"]),
         next_fetch_at=feeds["next_fetch_at"],
         items=int(items),
         image_tasks={status: count for status, count in by_status.items() if count},
@@ -57,12 +69,20 @@ def overview(database: Database, *, now: datetime) -> Overview:
 
 
 def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
-    """One row a feed with its item count, trouble first, then by the next visit."""
+    """One row a feed with its item count, trouble first, then by the next visit.
+
+    `same_as` is another registered feed to whose URL this one leads, as far as permanent redirects tell.
+    """
     return database.query(
         """SELECT feeds.id, url, title, registered, enabled, consecutive_failures, last_error_kind,
         last_error, warning, last_fetched_at, last_success_at, next_fetch_at, schedule_reason,
+        fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
+        CASE WHEN registered = 0 THEN NULL
+          WHEN min(feeds.id) OVER same <> feeds.id THEN min(feeds.id) OVER same
+          WHEN max(feeds.id) OVER same <> feeds.id THEN max(feeds.id) OVER same END AS same_as,
         (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
         FROM feeds
+        WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))
         ORDER BY registered DESC, consecutive_failures DESC, warning IS NULL, next_fetch_at, feeds.id
         LIMIT ?""",
         [-1 if limit is None else limit],

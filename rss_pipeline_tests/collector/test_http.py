@@ -8,7 +8,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,22 @@ def served_once(answer: bytes | None) -> Iterator[str]:
             else:
                 client.sendall(answer)
             client.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"{HOST}:{listener.getsockname()[1]}"
+        thread.join()
+
+
+@contextmanager
+def handshake_refused(context: ssl.SSLContext) -> Iterator[str]:
+    """The address of a listener that tries one handshake, says why it fails, and closes."""
+    with socket.create_server((HOST, 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client, suppress(ssl.SSLError):
+                context.wrap_socket(client, server_side=True)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -343,17 +359,25 @@ class TestTls:
     @pytest.mark.parametrize(
         ("certificate", "trusted", "says"),
         [
-            ("expired", True, "has expired"),
-            ("wrong_name", True, "wrong name"),
-            ("good", False, "unknown authority"),
+            ("expired", "authority", "has expired; the publisher has to renew it"),
+            ("not_yet_valid", "not_yet_valid", "is not valid yet; check this machine's clock"),
+            ("wrong_name", "authority", "(wrong name); the site may have moved"),
+            ("good", None, "unknown authority"),
+            ("good", None, "If the authority is your own or your company's, name its file in RSS_CA_FILE."),
+            ("self_signed", None, "is self-signed"),
+            (
+                "self_signed",
+                None,
+                "If the server is your own, name the file of its certificate in RSS_CA_FILE.",
+            ),
         ],
     )
     def test_a_certificate_that_is_not_accepted_says_why(
-        self, certificate: str, trusted: bool, says: str, tmp_path: Path
+        self, certificate: str, trusted: str | None, says: str, tmp_path: Path
     ) -> None:
         with self.serve(certificate) as server:
             url = server.route(HOST, "/feed", Answer(body=RSS))
-            ca_file = TLS / "authority.pem" if trusted else None
+            ca_file = TLS / f"{trusted}.pem" if trusted else None
             outcome = failure(fetch(feed(url), tmp_path, ca_file=ca_file), "tls", tmp_path)
             assert says in outcome.message
             assert server.requests == []
@@ -366,6 +390,34 @@ class TestTls:
         assert trouble.kind == "tls"
         assert says in trouble.message
 
+    def test_a_certificate_of_one_s_own_is_accepted_where_it_is_trusted(self, tmp_path: Path) -> None:
+        with self.serve("self_signed") as server:
+            url = server.route(HOST, "/feed", Answer(body=RSS))
+            assert isinstance(fetch(feed(url), tmp_path, ca_file=TLS / "self_signed.pem"), Document)
+
+    def test_a_server_that_speaks_only_versions_that_are_too_old(self, tmp_path: Path) -> None:
+        context = self.serving("ALL:@SECLEVEL=0")
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        with handshake_refused(context) as address:
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
+        assert "older than 1.2); the publisher has to update the server" in outcome.message
+
+    def test_a_server_with_which_no_cipher_is_shared(self, tmp_path: Path) -> None:
+        context = self.serving("AES128-SHA:@SECLEVEL=0")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with handshake_refused(context) as address:
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
+        assert "cannot agree on TLS: " in outcome.message
+        assert "handshake failure. Check the host in feeds.yaml, or ask the publisher." in outcome.message
+
+    @staticmethod
+    def serving(ciphers: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(TLS / "good.pem")
+        context.set_ciphers(ciphers)
+        return context
+
     def test_a_certificate_that_is_accepted(self, tmp_path: Path) -> None:
         with self.serve("good") as server:
             url = server.route(HOST, "/feed", Answer(body=RSS, gzip=True))
@@ -374,7 +426,7 @@ class TestTls:
     def test_https_at_a_port_that_speaks_http(self, tmp_path: Path) -> None:
         with served_once(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
             outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
-        assert "http://" in outcome.message
+        assert "does not speak TLS at this port. Write http://" in outcome.message
         assert not outcome.answered
 
     def test_a_handshake_that_nobody_answers(self, server: FeedServer, tmp_path: Path) -> None:
@@ -383,7 +435,8 @@ class TestTls:
 
     def test_a_handshake_that_is_cut_off(self, tmp_path: Path) -> None:
         with served_once(b"") as address:
-            failure(fetch(feed(f"https://{address}/feed"), tmp_path), "connect", tmp_path)
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "connect", tmp_path)
+        assert outcome.message == f"{HOST} closed the TLS connection before it answered."
 
     def test_authorization_does_not_go_from_https_to_http(self, server: FeedServer, tmp_path: Path) -> None:
         target = server.route(HOST, "/feed", Answer(body=RSS))

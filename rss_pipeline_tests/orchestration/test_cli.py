@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rss_pipeline.cli import main
+from rss_pipeline.collector.models import instant, utc_now
 from rss_pipeline_tests.pipeline import Pipeline, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
@@ -118,6 +119,7 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "failed": 1,
         "given_back": 0,
         "items_new": 0,
+        "gaps": 0,
         "errors": [],
     }
 
@@ -242,6 +244,34 @@ def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
     assert feed["next_fetch_at"] in news
     assert feed["schedule_reason"] in news
     assert "failed 1x, http_status: " in result.stdout
+
+
+def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
+    invoke: Any, collected: Pipeline
+) -> None:
+    collected.database.query(
+        "UPDATE feeds SET fetch_url = 'http://new.example/', gaps = 2, last_gap_at = ? WHERE id = 'news'",
+        [instant(utc_now())],
+    )
+    result = invoke("status")
+    assert "0 gone, 1 moved" in result.stdout
+    assert (
+        "ok; moved for good, asked at http://new.example/: write that into feeds.yaml with" in result.stdout
+    )
+    found = json.loads(invoke("status", "--json").stdout)
+    news = next(feed for feed in found["feeds"] if feed["id"] == "news")
+    assert (found["moved"], found["gaps"], news["fetch_url"], news["gaps"]) == (
+        1,
+        2,
+        "http://new.example/",
+        2,
+    )
+    assert [note.partition(",")[0] for note in news["notes"]] == [
+        "moved for good",
+        "items were probably missed 2 times",
+    ]
+    one = invoke("status", "news").stdout
+    assert one.count("\nnotes ") == 2
 
 
 def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pipeline) -> None:
