@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rss_pipeline.collector.fetch_one import FeedVisit
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.http import Client, FetchPolicy
 from rss_pipeline.collector.models import (
     Access,
@@ -17,12 +18,13 @@ from rss_pipeline.collector.models import (
     Feed,
     GivenBack,
     NotModified,
+    OnHold,
     utc_now,
 )
 from rss_pipeline.collector.pacing import Pace, Turns
 from rss_pipeline.collector.round import Tell, run_round
 
-FetchOutcome = NotModified | Document | Failure | GivenBack
+FetchOutcome = NotModified | Document | Failure | GivenBack | OnHold
 OnDone = Callable[[Feed, FetchOutcome], None]
 
 
@@ -34,12 +36,15 @@ def fetch_feeds(
     clock: Clock = utc_now,
     on_done: OnDone | None = None,
     pace: Pace | None = None,
+    holds: Holds | None = None,
 ) -> list[FetchOutcome]:
     """Ask every feed once, within the policy; one outcome a job, in the order of the jobs.
 
     A `Document`'s body lies in `spool` (an existing folder) under the feed's id. `on_done` is called in
     the caller's thread as outcomes come. A process passes one `pace` to all its rounds, so that the
-    pause a host is given holds from one round to the next.
+    pause a host is given holds from one round to the next. `holds` are the pauses that hosts asked for: no
+    request is made to a host that is held, by whatever way a feed leads there, and what answers ask for is
+    added.
 
     A feed's trouble is a `Failure`, never an exception. Raises `InfrastructureError` where the spool
     cannot be written. Whatever is raised in the caller's thread while it waits (an interrupt, an error
@@ -47,9 +52,12 @@ def fetch_feeds(
     """
     outcomes: dict[int, FetchOutcome] = {}
 
+    known = holds or Holds(clock)
+
     async def ask(tell: Tell[tuple[int, FetchOutcome]]) -> None:
         turns = Turns(
             pace or Pace(),
+            holds=known,
             host_delay=policy.host_delay,
             concurrency=policy.concurrency,
             round_seconds=policy.round_seconds,
@@ -65,6 +73,7 @@ def fetch_feeds(
                     access=access,
                     client=client,
                     turns=turns,
+                    holds=known,
                     policy=policy,
                     spool=spool,
                     clock=clock,

@@ -13,6 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from rss_pipeline.collector.holds import Holds
+from rss_pipeline.collector.models import FeedHold, HostHold
+
 
 @dataclass(slots=True)
 class Pace:
@@ -29,7 +32,15 @@ class Pace:
 
 
 class NotNow(Exception):
-    """No request was or will be made: the round is over, or the host asked for a pause. Says which."""
+    """No request was or will be made in this round. Says why."""
+
+
+class HeldBack(Exception):
+    """No request was made: the host asked for a pause."""
+
+    def __init__(self, hold: HostHold | FeedHold) -> None:
+        self.hold = hold
+        super().__init__(hold)
 
 
 class _Gate:
@@ -93,6 +104,7 @@ class Turns:
         self,
         pace: Pace,
         *,
+        holds: Holds,
         host_delay: float,
         concurrency: int,
         round_seconds: float | None,
@@ -103,12 +115,8 @@ class Turns:
         self._lanes = lanes
         self._slots = asyncio.Semaphore(concurrency)
         self._gates: dict[str, _Gate] = {}
-        self._held: dict[str, str] = {}
+        self._holds = holds
         self._over_at = None if round_seconds is None else pace.monotonic() + round_seconds
-
-    def hold(self, host: str, reason: str) -> None:
-        """No further request to `host` in this round."""
-        self._held[host] = reason
 
     def is_awaited(self, host: str) -> bool:
         """Whether somebody waits for `host` at this moment."""
@@ -116,7 +124,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, host: str, *, begun: bool) -> AsyncIterator[Turn]:
-        """Wait for the host, its pause and a slot; the block is one request. Raises `NotNow`.
+        """Wait for the host, its pause and a slot; the block is one request. Raises `NotNow`, `HeldBack`.
 
         Leave one host's turn before asking for the next one's: who waits here holds nothing, so that
         two visits that redirect to each other's hosts cannot block each other.
@@ -153,8 +161,8 @@ class Turns:
             await self._pace.sleep(wait)
 
     def _refuse_when_held(self, host: str) -> None:
-        if host in self._held:
-            raise NotNow(self._held[host])
+        if (hold := self._holds.of(host)) is not None:
+            raise HeldBack(hold)
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:

@@ -11,10 +11,10 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline import errors
-from rss_pipeline.collector.models import Clock, instant
+from rss_pipeline.collector.models import Clock, OnHold, instant
 from rss_pipeline.orchestration import claiming
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
-from rss_pipeline.orchestration.visits import Refused, Visit
+from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds_by_id
@@ -87,8 +87,14 @@ def not_visited(database: Database, ids: Sequence[str], *, since: datetime, now:
     sentences = []
     for id in left:
         why = claiming.why_not(id, rows.get(id))
-        held = "another run is at it or at its host now; try again in a minute"
-        sentences.append(f"{id} was not visited: {why.message if isinstance(why, Refused) else held}")
+        match why:
+            case Refused(message=message):
+                sentences.append(f"{id} was not visited: {message}")
+            case OnHold():
+                sentences.append(f"{id} was not visited: {why}")
+            case HeldElsewhere():
+                held = "another run is at it or at its host now; try again in a minute"
+                sentences.append(f"{id} was not visited: {held}")
     return sentences
 
 

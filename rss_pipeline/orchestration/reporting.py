@@ -12,7 +12,7 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Failure, GivenBack, NotModified
+from rss_pipeline.collector.models import Failure, GivenBack, NotModified, OnHold
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage import feeds
@@ -94,6 +94,8 @@ def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
             return failure.kind, failure.message
         case Refused(message=message):
             return "refused", message
+        case OnHold() as held:
+            return "host_on_hold", str(held)
         case HeldElsewhere() if change is not None and change.last_error_kind is None:
             return None
         case HeldElsewhere() if change is not None:
@@ -194,10 +196,12 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
                 items_new += stored.items_new
             case GivenBack():
                 ends["given_back"] += 1
+            case OnHold():
+                ends["on_hold"] += 1
             case _:
                 ends["not_visited"] += 1
     return {
-        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back")},
+        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back", "on_hold")},
         "items_new": items_new,
     }
 

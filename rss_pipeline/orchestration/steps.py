@@ -11,17 +11,19 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from typing import TypeVar
 
-from rss_pipeline.collector.fetch import fetch_feeds
+from rss_pipeline.collector.fetch import FetchOutcome, fetch_feeds
 from rss_pipeline.collector.models import (
     NETWORK_KINDS,
     Document,
     Failure,
     Feed,
+    FeedHold,
     GivenBack,
     NotModified,
+    OnHold,
     Pending,
 )
-from rss_pipeline.collector.schedule import next_after_our_outage, our_network_is_down
+from rss_pipeline.collector.schedule import next_after_hold, next_after_our_outage, our_network_is_down
 from rss_pipeline.errors import NetworkUnavailable, StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
 from rss_pipeline.orchestration.image_finding import find_and_record
@@ -53,6 +55,7 @@ def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = N
         back = [v.feed.id for v in visits if v.token == token and isinstance(v.outcome, GivenBack)]
         if back:
             leases.give_back(visiting.database, token, back)
+    visits = _put_off(visiting, visits)
     if not any(isinstance(visit.outcome, Document) for visit in visits):
         return close(visiting, visits)
     # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
@@ -66,13 +69,19 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
     if not pending:
         return visits
     policy = replace(visiting.policy, round_seconds=round_seconds)
+
+    def done(_feed: Feed, _outcome: FetchOutcome) -> None:
+        visiting.keep_holds()
+        visiting.progress.advance("fetch")
+
     outcomes = fetch_feeds(
         [(visit.feed, visit.access) for visit in pending],
         policy=policy,
         spool=visiting.spool,
         clock=visiting.clock,
         pace=visiting.pace,
-        on_done=lambda _feed, _outcome: visiting.progress.advance("fetch"),
+        holds=visiting.holds,
+        on_done=done,
     )
     fetched = {
         visit.feed.id: replace(visit, outcome=outcome)
@@ -81,11 +90,29 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
     return [fetched.get(visit.feed.id, visit) for visit in visits]
 
 
+def _put_off(visiting: Visiting, visits: Visits) -> Visits:
+    """Feeds that lead to a host which asked for a pause come when that is over."""
+    now = visiting.clock()
+    done: dict[str, Visit] = {}
+    rows = []
+    for visit in visits:
+        if isinstance(visit.outcome, OnHold) and visit.next is None:
+            hold = visit.outcome.hold
+            later = next_after_hold(visit.feed, hold, now=now)
+            led = None
+            if hold.host != visit.feed.host:
+                led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
+            rows.append(leases.PutOff(feed_id=visit.feed.id, token=visit.token, hold=led, next=later))
+            done[visit.feed.id] = replace(visit, next=later)
+    leases.put_off(visiting.database, rows)
+    return [done.get(visit.feed.id, visit) for visit in visits]
+
+
 def _end_if_our_network_is_down(visiting: Visiting, visits: Visits) -> None:
     asked = [
         (visit, visit.outcome)
         for visit in visits
-        if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack)
+        if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack | OnHold)
         and visit.next is None
         and not visit.lost
     ]

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.http import FetchPolicy
-from rss_pipeline.collector.models import Clock
+from rss_pipeline.collector.models import Clock, instant
 from rss_pipeline.collector.pacing import Pace
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.orchestration.syncing import Synced
@@ -22,6 +23,7 @@ from rss_pipeline.orchestration.workers import Workers
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.holds import Kept, keep_holds
 from rss_pipeline.storage.image_claims import ImageClaim, claim_images
 from rss_pipeline.storage.objects import ObjectStore
 
@@ -78,6 +80,8 @@ class Visiting:
         self.pace = pace or Pace()
         self.image_pace = image_pace or Pace()
         """Of its own: a site's images and its feed do not wait for each other."""
+        self.holds, self.image_holds = Holds(clock), Holds(clock)
+        """The pauses that hosts asked for, as far as this run knows; an image's answer holds images only."""
         self.synced = synced
         """The registry as this process synced it just before the run; None: the run does it."""
         self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
@@ -147,6 +151,7 @@ class Visiting:
             suspects=suspects,
             token=token,
         )
+        self.holds.know(claim.holds.hosts, claim.holds.feeds)
         self._keep_alive(token, found=bool(claim.feeds))
         return claim
 
@@ -161,8 +166,28 @@ class Visiting:
             limit=limit,
             token=token,
         )
+        self.image_holds.know(claim.holds.images, foreign=claim.holds.hosts)
         self._keep_alive(token, found=bool(claim.tasks))
         return claim
+
+    def keep_holds(self) -> None:
+        """Write what hosts asked for since the last time, or no longer ask for; nearly always nothing.
+
+        At once and not at the visit's close: a run that dies in between would let the next one ask again.
+        """
+        kept: tuple[tuple[Kept, Holds], ...] = (("hosts", self.holds), ("image_holds", self.image_holds))
+        for table, holds in kept:
+            if not (news := holds.news()).is_empty:
+                keep_holds(
+                    self.database,
+                    table,
+                    hosts=news.hosts,
+                    feeds=news.feeds,
+                    recovered=news.recovered,
+                    now=self.clock(),
+                )
+                for hold in news.hosts:
+                    logger.info("%s is left alone until %s: %s", hold.host, instant(hold.until), hold.reason)
 
     def _new_token(self) -> str:
         """Known before it is asked for: where only the answer is lost, the run's end gives the claim back."""

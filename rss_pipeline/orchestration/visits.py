@@ -17,6 +17,7 @@ from rss_pipeline.collector.models import (
     GivenBack,
     NextVisit,
     NotModified,
+    OnHold,
     Pending,
 )
 
@@ -115,6 +116,7 @@ class HeldElsewhere:
 Outcome = (
     Pending
     | GivenBack
+    | OnHold
     | NotModified
     | Failure
     | Document

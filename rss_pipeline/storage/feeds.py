@@ -84,7 +84,9 @@ def registry_rows(database: Database) -> list[Row]:
 def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
     """Write a registry's changes. New feeds and those that came back are due at `now`."""
     specs = [{**_wanted_row(spec), "now": instant(now)} for spec in (*changes.added, *changes.updated)]
-    statements = [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
+    updated = [compact([spec.id, spec.url]) for spec in changes.updated]
+    statements = [Statement(_RELEASE_OF_OLD_URL, [chunk]) for chunk in chunked(updated)]
+    statements += [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
     statements += [
         Statement("UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))", [chunk])
         for chunk in chunked(compact(id) for id in changes.unregistered)
@@ -93,6 +95,9 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         database.batch([statement])
 
 
+_RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
+  SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
+  WHERE feeds.url <> json_extract(v.value, '$[1]'))"""
 _FIELDS = ", ".join(
     f"json_extract(value, '$.{name}')"
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
@@ -234,6 +239,7 @@ def forget(database: Database, feed_id: str) -> dict[str, int]:
     of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
     results = database.batch(
         [
+            Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id]),
             Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id]),
             Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id]),
             Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id]),
@@ -241,4 +247,4 @@ def forget(database: Database, feed_id: str) -> dict[str, int]:
             Statement("DELETE FROM feeds WHERE id = ?", [feed_id]),
         ]
     )
-    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[2:]), strict=True))
+    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[3:]), strict=True))

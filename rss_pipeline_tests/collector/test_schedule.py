@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models import (
-    FAILURE_KINDS,
     NETWORK_KINDS,
     Failure,
     FailureKind,
@@ -19,7 +18,6 @@ from rss_pipeline.collector.models import (
 )
 from rss_pipeline.collector.schedule import (
     duration,
-    host_hold,
     next_after_failure,
     next_after_not_modified,
     next_after_our_outage,
@@ -303,31 +301,6 @@ def test_our_network_is_down_when_living_hosts_fail_all_at_once(
     name: str, outcomes: list[tuple[Feed, NotModified | Failure | GivenBack]], down: bool
 ) -> None:
     assert our_network_is_down(outcomes) is down
-
-
-@pytest.mark.parametrize(
-    ("retry_after", "wanted"),
-    [(None, 15 * MINUTE), (0, 15 * MINUTE), (60, MINUTE), (3600, HOUR), (86_400, HOUR)],
-)
-def test_a_429_holds_its_host_for_an_hour_at_most(retry_after: int | None, wanted: timedelta) -> None:
-    failure = Failure(kind="rate_limited", message="x", status=429, retry_after=retry_after)
-    hold = host_hold(failure, host="a.example", now=NOW)
-    assert hold is not None
-    assert (hold.host, hold.until) == ("a.example", NOW + wanted)
-    assert "429" in hold.reason
-
-
-def test_a_429_after_a_redirect_holds_the_host_that_said_it() -> None:
-    failure = Failure(kind="challenge", message="x", status=429, host="b.example")
-    hold = host_hold(failure, host="a.example", now=NOW)
-    assert hold is not None
-    assert hold.host == "b.example"
-
-
-def test_nothing_else_holds_a_host() -> None:
-    for kind in FAILURE_KINDS - {"rate_limited"}:
-        failure = Failure(kind=kind, message="x", status=503, retry_after=99)  # type: ignore[arg-type]
-        assert host_hold(failure, host="a.example", now=NOW) is None
 
 
 @pytest.mark.parametrize(
