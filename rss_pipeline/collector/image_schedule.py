@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, FailureKind
-from rss_pipeline.collector.schedule import LONGEST, OUTAGE_HOSTS
+from rss_pipeline.collector.outage import OUTAGE_HOSTS
+from rss_pipeline.collector.schedule import LONGEST
 
 IMAGE_PAUSES = (timedelta(hours=1), timedelta(hours=8))
 """After the first attempt that failed, after the second; the third is the last."""

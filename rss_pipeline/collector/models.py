@@ -46,7 +46,7 @@ FailureKind = Literal[
 FAILURE_KINDS: frozenset[str] = frozenset(get_args(FailureKind))
 NETWORK_KINDS: frozenset[str] = frozenset({"timeout", "dns", "connect"})
 """Kinds that our own broken network would cause as well as the publisher's."""
-UNASKED_KINDS: frozenset[str] = frozenset({"blocked_address"})
+UNASKED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
 """Kinds found before a connection is made: they say nothing of the network, neither up nor down."""
 
 

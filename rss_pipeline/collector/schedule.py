@@ -9,17 +9,11 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector import auto
 from rss_pipeline.collector.models import (
-    NETWORK_KINDS,
-    UNASKED_KINDS,
-    Document,
     Failure,
     Feed,
     FeedHold,
-    GivenBack,
     HostHold,
     NextVisit,
-    NotModified,
-    OnHold,
     instant,
 )
 
@@ -28,9 +22,11 @@ LONGEST = timedelta(hours=24)
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
 OUTAGE_PAUSE = timedelta(minutes=5)
-OUTAGE_HOSTS = 3
 
 SPREAD_PER_CENT = 3
+
+
+OUR_OUTAGE = "our network was down: 5 min"
 
 
 def next_after_success(
@@ -130,26 +126,7 @@ def _left_alone(hold: HostHold | FeedHold) -> str:
 
 def next_after_our_outage(now: datetime) -> NextVisit:
     """After a round in which our own network was down. The failure is not the feed's and not counted."""
-    return NextVisit(at=now + OUTAGE_PAUSE, reason=f"our network was down: {duration(OUTAGE_PAUSE)}")
-
-
-def our_network_is_down(
-    outcomes: Sequence[tuple[Feed, NotModified | Document | Failure | GivenBack | OnHold]],
-) -> bool:
-    """Whether a round says more about us than about the feeds.
-
-    So it is where every visit failed in the network and three hosts among them had answered the time
-    before: hosts that were dead then prove nothing, nor do addresses that may not be asked.
-    """
-    visited = [
-        (feed, outcome)
-        for feed, outcome in outcomes
-        if not isinstance(outcome, GivenBack | OnHold)
-        and not (isinstance(outcome, Failure) and outcome.kind in UNASKED_KINDS)
-    ]
-    if not all(isinstance(outcome, Failure) and outcome.kind in NETWORK_KINDS for _, outcome in visited):
-        return False
-    return len({feed.host for feed, _ in visited if feed.host_answered}) >= OUTAGE_HOSTS
+    return NextVisit(at=now + OUTAGE_PAUSE, reason=OUR_OUTAGE)
 
 
 def duration(value: timedelta) -> str:

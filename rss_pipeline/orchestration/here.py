@@ -32,7 +32,7 @@ _INTERRUPTS = frozenset({"DagsterExecutionInterruptedError", "KeyboardInterrupt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One run: its visits, or what failed it."""
+    """One run: its visits, and what failed it; then its visits only where all of its steps had passed."""
 
     run_id: str
     visits: Sequence[Visit] = ()
@@ -77,25 +77,47 @@ def poll_here(
             return
 
 
-def not_visited(database: Database, ids: Sequence[str], *, since: datetime, now: datetime) -> list[str]:
-    """A sentence for each of these feeds that nobody visited since then: why, and what to do."""
-    known = feeds_by_id(database, ids)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotVisited:
+    """A feed that was asked for and not visited: why, and what to do."""
+
+    feed: str
+    kind: str
+    """`host_on_hold`, `refused` or `held_elsewhere`."""
+    message: str
+    until: str | None = None
+    """The instant at which its host's pause is over."""
+
+
+def not_visited(
+    database: Database, ids: Sequence[str], *, since: datetime, now: datetime, all_feeds: bool = False
+) -> list[NotVisited]:
+    """Those of these feeds that nobody visited since then; with `all_feeds` any that a pause kept from it."""
     since = since.replace(microsecond=0)  # As the stores keep instants.
+    if all_feeds:
+        ids = leases.left_alone(database, since=since, now=now)
+    known = feeds_by_id(database, ids)
     visited = {id for id, feed in known.items() if feed.last_visited_at and feed.last_visited_at >= since}
     left = [id for id in dict.fromkeys(ids) if id not in visited]
     rows = leases.standing(database, left, now=now)
-    sentences = []
-    for id in left:
-        why = claiming.why_not(id, rows.get(id))
-        match why:
-            case Refused(message=message):
-                sentences.append(f"{id} was not visited: {message}")
-            case OnHold():
-                sentences.append(f"{id} was not visited: {why}")
-            case HeldElsewhere():
-                held = "another run is at it or at its host now; try again in a minute"
-                sentences.append(f"{id} was not visited: {held}")
-    return sentences
+    return [_why_not(id, claiming.why_not(id, rows.get(id))) for id in left]
+
+
+def _why_not(id: str, why: Refused | OnHold | HeldElsewhere) -> NotVisited:
+    match why:
+        case Refused(message=message):
+            return NotVisited(feed=id, kind="refused", message=message)
+        case OnHold(hold=hold):
+            return NotVisited(feed=id, kind="host_on_hold", message=str(why), until=instant(hold.until))
+        case HeldElsewhere():
+            message = "another run is at it or at its host now; try again in a minute"
+            return NotVisited(feed=id, kind="held_elsewhere", message=message)
+
+
+def put_off(rounds: Sequence[Round]) -> list[NotVisited]:
+    """Feeds that these rounds did not ask because a host had asked for a pause."""
+    visits = {visit.feed.id: visit.outcome for round_ in rounds for visit in round_.visits}
+    return [_why_not(id, outcome) for id, outcome in visits.items() if isinstance(outcome, OnHold)]
 
 
 def _wanted(
@@ -108,13 +130,22 @@ def _wanted(
 
 def _round(result: dg.ExecuteInProcessResult) -> Round:
     if result.success:
-        return Round(run_id=result.run_id, visits=result.output_for_node("extract_images"))
+        return Round(run_id=result.run_id, visits=_visits(result))
     sentences = []
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         if error is not None:
             sentences.append(f"{event.step_key or event.event_type_value.lower()}: {_sentence(error)}")
-    return Round(run_id=result.run_id, error=next(iter(sentences), "the run failed, and did not say why"))
+    return Round(
+        run_id=result.run_id,
+        visits=_visits(result),
+        error=next(iter(sentences), "the run failed, and did not say why"),
+    )
+
+
+def _visits(result: dg.ExecuteInProcessResult) -> Sequence[Visit]:
+    passed = {event.step_key for event in result.all_events if event.is_step_success}
+    return result.output_for_node("extract_images") if "extract_images" in passed else ()
 
 
 def _sentence(error: Any) -> str:

@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.orchestration import claiming, replaying, reporting, steps
+from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import HeldElsewhere, Visit
@@ -133,6 +133,7 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
         else:
             failed = reporting.failures(visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
+            outages.raise_for_our_outage(visits)
             table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**counts, **table})
 

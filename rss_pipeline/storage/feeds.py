@@ -234,6 +234,26 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
         )
 
 
+def not_our_outage(database: Database, ids: Sequence[str], *, reason: str, answered: bool) -> frozenset[str]:
+    """Of these feeds, those postponed by an outage since which a host has answered: our network was up, and
+    they fail by themselves. `reason` is what such a feed's `schedule_reason` says, `answered` whether a host
+    has just now.
+
+    What that outage's own run closed later is no answer since.
+    """
+    rows = database.query(
+        f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_reason = ?
+        AND (? OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
+          < (SELECT max(last_fetched_at) FROM feeds))""",
+        [compact(list(ids)), reason, int(answered)],
+    ).rows
+    return frozenset(row["id"] for row in rows)
+
+
+_SETTLED = 60
+"""Seconds before the end of an outage's pause: its run is over by then."""
+
+
 def forget(database: Database, feed_id: str) -> dict[str, int]:
     """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
     of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"

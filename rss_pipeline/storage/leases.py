@@ -352,6 +352,16 @@ def standing(database: Database, ids: Sequence[str], *, now: datetime) -> dict[s
     return {row["id"]: row for row in rows}
 
 
+def left_alone(database: Database, *, since: datetime, now: datetime) -> list[str]:
+    """Ids of the feeds without a visit since `since` that a pause keeps from one."""
+    rows = database.query(
+        f"""SELECT id FROM feeds WHERE registered = 1 AND enabled = 1 AND {_UNVISITED} AND NOT ({NOT_HELD})
+        ORDER BY id""",
+        [instant(since), instant(now), instant(now)],
+    ).rows
+    return [row["id"] for row in rows]
+
+
 def claimable(database: Database, wanted: Wanted) -> bool:
     """Whether a claim would find any feed now."""
     wanting, params = _wanting(wanted)

@@ -61,6 +61,10 @@ def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
     return database.query(
         """SELECT feeds.id, url, title, registered, enabled, consecutive_failures, last_error_kind,
         last_error, warning, last_fetched_at, last_success_at, next_fetch_at, schedule_reason,
+        (SELECT max(hold_until) FROM (
+          SELECT hold_until FROM hosts WHERE hosts.host = feeds.host
+          UNION ALL SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id
+        )) AS held_until,
         (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
         FROM feeds
         ORDER BY registered DESC, consecutive_failures DESC, warning IS NULL, next_fetch_at, feeds.id

@@ -7,14 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models import (
-    NETWORK_KINDS,
     Failure,
     FailureKind,
     Feed,
-    GivenBack,
     NextVisit,
-    NotModified,
-    Response,
 )
 from rss_pipeline.collector.schedule import (
     duration,
@@ -22,7 +18,6 @@ from rss_pipeline.collector.schedule import (
     next_after_not_modified,
     next_after_our_outage,
     next_after_success,
-    our_network_is_down,
 )
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)  # a Wednesday
@@ -256,51 +251,6 @@ def test_what_lengthens_a_backoff(
 
 def test_after_our_own_outage_five_minutes() -> None:
     assert next_after_our_outage(NOW).at - NOW == 5 * MINUTE
-
-
-def failed(kind: FailureKind = "connect") -> Failure:
-    return Failure(kind=kind, message="x")
-
-
-def on(host: str, *, answered: bool = True) -> Feed:
-    return feed(host=host, host_answered=answered)
-
-
-OK = NotModified(
-    response=Response(status=304, requested_url="x", url="x", fetched_at=NOW, fetch_ms=1),
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "outcomes", "down"),
-    [
-        ("nothing was asked", [], False),
-        ("three hosts", [(on(h), failed()) for h in "abc"], True),
-        ("two hosts, three feeds", [(on(h), failed()) for h in "abb"], False),
-        ("dead before", [(on(h, answered=False), failed()) for h in "abcd"], False),
-        (
-            "two alive, many dead",
-            [(on(h), failed()) for h in "ab"] + [(on(h, answered=False), failed()) for h in "cdef"],
-            False,
-        ),
-        ("one answered", [*[(on(h), failed()) for h in "abc"], (on("d"), OK)], False),
-        ("one 404", [*[(on(h), failed()) for h in "abc"], (on("d"), failed("http_status"))], False),
-        (
-            "a refused address",
-            [*[(on(h), failed()) for h in "abc"], (on("d"), failed("blocked_address"))],
-            True,
-        ),
-        ("only refused addresses", [(on(h), failed("blocked_address")) for h in "abc"], False),
-        ("a bad certificate is an answer", [(on(h), failed("tls")) for h in "abc"], False),
-        ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), GivenBack())], True),
-        ("all given back", [(on(h), GivenBack()) for h in "abc"], False),
-        ("mixed network kinds", [(on(k), failed(k)) for k in sorted(NETWORK_KINDS)], True),  # type: ignore[arg-type]
-    ],
-)
-def test_our_network_is_down_when_living_hosts_fail_all_at_once(
-    name: str, outcomes: list[tuple[Feed, NotModified | Failure | GivenBack]], down: bool
-) -> None:
-    assert our_network_is_down(outcomes) is down
 
 
 @pytest.mark.parametrize(
