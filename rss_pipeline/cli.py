@@ -107,10 +107,18 @@ def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -
 @main.command()
 @click.argument("feed", nargs=-1)
 @click.option("--all", "all_feeds", is_flag=True, help="Every feed, due or not; still conditional and paced.")
+@click.option(
+    "--wait",
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait, for FEED, where another run is at it or at its host; that run makes way.",
+)
 @yes
 @as_json
 @click.pass_obj
-def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, as_json: bool) -> None:
+def poll(
+    settings: Settings, feed: tuple[str, ...], all_feeds: bool, wait: float, yes: bool, as_json: bool
+) -> None:
     """Poll in this process until nothing is due; FEED is an id, a URL or a part of one.
 
     What is named, or all with --all, is visited due or not, but never before the end of a pause that its host
@@ -136,7 +144,15 @@ def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, 
                 resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
             )
             rounds = list(
-                poll_here(definitions, instance, database, clock=utc_now, feeds=ids, all_feeds=all_feeds)
+                poll_here(
+                    definitions,
+                    instance,
+                    database,
+                    clock=utc_now,
+                    feeds=ids,
+                    all_feeds=all_feeds,
+                    patience=wait,
+                )
             )
         asked_for = bool(ids) or all_feeds
         left = put_off(rounds)

@@ -51,6 +51,7 @@ class _Gate:
     """
 
     def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
         self._free = list(range(lanes))
         self._queue: list[tuple[bool, int, asyncio.Future[int]]] = []
         self._arrivals = itertools.count()
@@ -58,6 +59,10 @@ class _Gate:
     @property
     def is_awaited(self) -> bool:
         return bool(self._queue)
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._queue) or len(self._free) < self._lanes
 
     async def enter(self, *, begun: bool, rested: Callable[[int], float]) -> int:
         """The lane to ask on: of several free ones that which rested longest."""
@@ -116,11 +121,20 @@ class Turns:
         self._slots = asyncio.Semaphore(concurrency)
         self._gates: dict[str, _Gate] = {}
         self._holds = holds
+        self._left_to_others: set[str] = set()
         self._over_at = None if round_seconds is None else pace.monotonic() + round_seconds
 
     def is_awaited(self, host: str) -> bool:
         """Whether somebody waits for `host` at this moment."""
         return host in self._gates and self._gates[host].is_awaited
+
+    def leave_to_others(self, host: str) -> None:
+        """Begin no visit there any more: a refresh by hand goes first."""
+        self._left_to_others.add(host)
+
+    def is_busy(self, host: str) -> bool:
+        """Whether somebody is at `host` or waits for it."""
+        return host in self._gates and self._gates[host].is_busy
 
     @asynccontextmanager
     async def turn(self, host: str, *, begun: bool) -> AsyncIterator[Turn]:
@@ -134,8 +148,10 @@ class Turns:
         lane = await gate.enter(begun=begun, rested=lambda lane: ended.get((host, lane), -math.inf))
         turn = Turn(lambda: gate.leave(lane))
         try:
+            self._refuse_when_left_to_others(host, begun)
             await self._pause(host, lane)
             async with self._slots:
+                self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host)
                 self._refuse_when_over(self._pace.monotonic())
                 turn = Turn(lambda: self._ended(host, lane))
@@ -163,6 +179,10 @@ class Turns:
     def _refuse_when_held(self, host: str) -> None:
         if (hold := self._holds.of(host)) is not None:
             raise HeldBack(hold)
+
+    def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:
+        if not begun and host in self._left_to_others:
+            raise NotNow("a refresh by hand goes first at its host")
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:

@@ -72,6 +72,13 @@ def claim_named(
     return visits
 
 
+def go_first(visiting: Visiting, visits: Sequence[Visit]) -> None:
+    """Have other runs make way, where they are at a host of these for what is merely due."""
+    held = [visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+    if held:
+        visiting.await_hosts(held)
+
+
 def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
     """Why a claim did not take a feed, of its row of `leases.standing`."""
     if row is None:

@@ -3,6 +3,7 @@
 What is printed of it is the command's business (cli.py).
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,9 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds_by_id
 
 _MOST_ROUNDS = 10_000
+_LOOK_AGAIN_SECONDS = 1.0
+_RUN_SECONDS = 60
+"""How long a host is kept free for a run that has waited for it and starts."""
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
 """The UI lists a job's runs by this tag."""
 _OWN_ERRORS = frozenset(
@@ -47,34 +51,79 @@ def poll_here(
     clock: Clock,
     feeds: Sequence[str] = (),
     all_feeds: bool = False,
+    patience: float = 0.0,
 ) -> Iterator[Round]:
     """Run polls until nothing is due (or, of what was asked for, nothing is left); at least one.
 
-    `feeds` are ids. Feeds that another run holds, or whose host asked for a pause, are not waited for.
+    `feeds` are ids. Where another run holds one of them or its host, it is waited for, `patience` seconds at
+    most; a pause that its host asked for is not.
     """
     job = definitions.resolve_job_def(POLL_FEEDS)
     started = clock()
     claim: dict[str, object] = {}
     if feeds or all_feeds:
         claim = {"not_visited_since": instant(started), "feeds": list(feeds)}
-    for _ in range(_MOST_ROUNDS):
-        result = job.execute_in_process(
-            run_config={
-                "ops": {"claim": {"config": claim}},
-                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
-            },
-            instance=instance,
-            raise_on_error=False,
-            tags=_REPOSITORY_TAG,
-        )
-        round_ = _round(result)
-        yield round_
-        if round_.error is not None or not leases.claimable(
-            database, _wanted(claim, started, clock(), feeds)
-        ):
-            return
-        if not round_.visits:
-            return
+    turn = _Turn(database, feeds, since=started, clock=clock, patience=patience)
+    try:
+        for _ in range(_MOST_ROUNDS):
+            result = job.execute_in_process(
+                run_config={
+                    "ops": {"claim": {"config": claim}},
+                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                },
+                instance=instance,
+                raise_on_error=False,
+                tags=_REPOSITORY_TAG,
+            )
+            round_ = _round(result)
+            yield round_
+            if round_.error is not None:
+                return
+            if leases.claimable(database, _wanted(claim, started, clock(), feeds)):
+                if not round_.visits:
+                    return
+            elif not turn.comes():
+                return
+    finally:
+        turn.end()
+
+
+class _Turn:
+    """Waiting for runs that are at these feeds, or at their hosts: they make way."""
+
+    def __init__(
+        self, database: Database, ids: Sequence[str], *, since: datetime, clock: Clock, patience: float
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._since = since
+        self._clock = clock
+        self._patience = patience
+        self._token: str | None = None
+
+    def comes(self) -> bool:
+        """Wait until one of them can be claimed; False where nobody is waited for or patience is over."""
+        waiting = self._elsewhere(self._ids)
+        if waiting and self._patience > 0 and self._token is None:
+            seconds = int(self._patience) + _RUN_SECONDS
+            self._token = leases.await_hosts(self._database, waiting, run_id="", lease_seconds=seconds)
+        while waiting and self._patience > 0:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+            self._patience -= _LOOK_AGAIN_SECONDS
+            wanted = leases.NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids)
+            if leases.claimable(self._database, wanted):
+                return True
+            waiting = self._elsewhere(waiting)
+        return False
+
+    def end(self) -> None:
+        """Others may have the hosts again."""
+        if self._token is not None:
+            leases.end(self._database, self._token, forgive=True)
+
+    def _elsewhere(self, ids: Sequence[str]) -> list[str]:
+        left = not_visited(self._database, ids, since=self._since, now=self._clock())
+        return [each.feed for each in left if each.kind == "held_elsewhere"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

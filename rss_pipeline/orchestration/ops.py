@@ -49,7 +49,9 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: Visitin
         reporting.settle(visiting, context.instance)
         if context.has_partitions:
             keys = list(context.partition_keys)
-            return claiming.claim_named(visiting, keys, accesses, suspects=suspects)
+            visits = claiming.claim_named(visiting, keys, accesses, suspects=suspects)
+            claiming.go_first(visiting, visits)
+            return visits
         wanted = _wanted(config, visiting.clock())
         visits = claiming.claim_wanted(visiting, wanted, accesses, suspects=suspects)
         context.log.info(f"{len(visits)} feeds claimed")

@@ -81,6 +81,7 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
         clock=visiting.clock,
         pace=visiting.pace,
         holds=visiting.holds,
+        lookout=visiting,
         on_done=done,
     )
     fetched = {

@@ -36,7 +36,10 @@ _FREE = f"""registered = 1 AND enabled = 1
     AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {DB_NOW})
     AND {NOT_HELD}"""
 
-_DUE = "next_fetch_at <= ?"
+_NOT_AWAITED = f"""host NOT IN (
+    SELECT j.value FROM leases, json_each(leases.awaited) AS j WHERE expires_at > {DB_NOW})"""
+"""Nobody waits for it who goes first."""
+_DUE = f"{_NOT_AWAITED} AND next_fetch_at <= ?"
 _UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ?)"
 _AMONG = "id IN (SELECT value FROM json_each(?))"
 RANKED_FIRST = 5000
@@ -106,7 +109,7 @@ def claim(
     """
     token = token or new_token()
     clock = None if lease_now is None else instant(lease_now)
-    wanting, wanting_params = _wanting(wanted)
+    wanting, wanting_params = _wanting(wanted, clock)
     per_host = limit if isinstance(wanted, Named) else PER_HOST
     suspicion = _SUSPECT if suspects else f"NOT {_SUSPECT}"
     choosing = [*wanting_params, *_free(wanted.now, clock)]
@@ -190,10 +193,10 @@ def _heal_wrong_clock(now: datetime, clock: str | None) -> list[Statement]:
     ]
 
 
-def _wanting(wanted: Wanted) -> tuple[str, list[Value]]:
+def _wanting(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
     match wanted:
         case Due(now=now):
-            return _DUE, [instant(now)]
+            return _DUE, [clock, instant(now)]
         case NotVisitedSince(since=since, ids=None):
             return _UNVISITED, [instant(since)]
         case NotVisitedSince(since=since, ids=ids):
@@ -219,6 +222,57 @@ def release_hosts(tokens: Sequence[str]) -> Statement:
     return Statement(
         "UPDATE leases SET hosts = '[]' WHERE token IN (SELECT value FROM json_each(?)) AND hosts <> '[]'",
         [compact(list(tokens))],
+    )
+
+
+def await_hosts(
+    database: Database,
+    ids: Sequence[str],
+    *,
+    run_id: str,
+    lease_seconds: int,
+    token: str | None = None,
+) -> str:
+    """Say that somebody waits for the hosts of these feeds, which another run has, and goes first. The token
+    of the lease that says so: until it ends none of these hosts is claimed for what is merely due."""
+    token = token or new_token()
+    database.query(
+        f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts, awaited)
+        SELECT ?, ?, {EXPIRY}, '[]', '[]', json_group_array(DISTINCT host) FROM feeds WHERE {_AMONG}""",
+        [token, run_id, None, lease_seconds, compact(list(ids))],
+    )
+    return token
+
+
+def awaited_statement(tokens: Sequence[str]) -> Statement:
+    """Asks for the hosts of these leases that somebody waits for: rows with `host`."""
+    return Statement(
+        f"""SELECT DISTINCT ours.value AS host
+        FROM leases AS mine, json_each(mine.hosts) AS ours, leases AS theirs, json_each(theirs.awaited) AS j
+        WHERE mine.token IN (SELECT value FROM json_each(?)) AND theirs.expires_at > {DB_NOW}
+          AND j.value = ours.value""",
+        [compact(list(tokens)), None],
+    )
+
+
+def let_go(database: Database, tokens: Sequence[str], hosts: Sequence[str], ids: Sequence[str]) -> None:
+    """Free these hosts before the leases end, and give these feeds back, which were not visited."""
+    ours, gone = compact(list(tokens)), compact(list(hosts))
+    database.batch(
+        [
+            Statement(
+                """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0)
+                WHERE lease_token IN (SELECT value FROM json_each(?))
+                  AND id IN (SELECT value FROM json_each(?))""",
+                [ours, compact(list(ids))],
+            ),
+            Statement(
+                """UPDATE leases SET hosts = (SELECT json_group_array(value) FROM json_each(leases.hosts)
+                  WHERE value NOT IN (SELECT value FROM json_each(?)))
+                WHERE token IN (SELECT value FROM json_each(?))""",
+                [gone, ours],
+            ),
+        ]
     )
 
 
@@ -314,7 +368,7 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
                 min(next_fetch_at) AS oldest FROM (
                   SELECT last_visited_at, next_fetch_at FROM feeds WHERE {_DUE} AND {_FREE}
                   ORDER BY next_fetch_at LIMIT 100)""",
-                [instant(now), *_free(now, clock)],
+                [clock, instant(now), *_free(now, clock)],
             ),
             Statement(f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW}", [clock]),
         ]
@@ -364,7 +418,7 @@ def left_alone(database: Database, *, since: datetime, now: datetime) -> list[st
 
 def claimable(database: Database, wanted: Wanted) -> bool:
     """Whether a claim would find any feed now."""
-    wanting, params = _wanting(wanted)
+    wanting, params = _wanting(wanted, None)
     asked = Statement(
         f"SELECT EXISTS (SELECT 1 FROM feeds WHERE {wanting} AND {_FREE}) AS found",
         [*params, *_free(wanted.now, None)],

@@ -477,3 +477,30 @@ def test_a_claim_among_a_hundred_thousand_feeds_is_quick(
         leases.end(sqlite, found.token, forgive=True)
     print(f"{due:,} due of 100,000, {per_host:,} a host: {statistics.median(took):.0f} ms")  # noqa: T201
     assert statistics.median(took) < 4 * most_ms
+
+
+def test_a_host_that_a_refresh_by_hand_waits_for_is_claimed_for_nothing_that_is_merely_due(
+    database: Database,
+) -> None:
+    register(database, spec("a", host="x"), spec("b", host="x"), spec("c", host="y"))
+    poll = claim(database, lease_now=leases_clock(database))
+    assert ids(poll) == ["a", "b", "c"]
+    waiting = leases.await_hosts(database, ["b"], run_id="by hand", lease_seconds=180)
+    assert awaited(database, poll.token) == ["x"]
+    leases.let_go(database, [poll.token], ["x"], ["b"])
+    leases.let_go(database, ["another token"], ["y"], ["c"])
+    assert awaited(database, poll.token) == []
+    assert [feed_row(database, id)["lease_token"] for id in "abc"] == [poll.token, None, poll.token]
+    assert feed_row(database, "b")["unclosed_claims"] == 0
+    assert leases.due_summary(database, NOW).due == 0
+    assert ids(claim(database)) == []
+    by_hand = claim(database, Named(ids=["b"], now=NOW))
+    assert ids(by_hand) == ["b"]
+    for token in (by_hand.token, waiting):
+        leases.end(database, token, forgive=True)
+    assert ids(claim(database)) == ["b"]
+
+
+def awaited(database: Database, token: str) -> list[str]:
+    (found,) = database.batch([leases.awaited_statement([token])])
+    return [row["host"] for row in found.rows]
