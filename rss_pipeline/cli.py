@@ -110,18 +110,28 @@ def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -
 @main.command()
 @click.argument("feed", nargs=-1)
 @click.option("--all", "all_feeds", is_flag=True, help="Every feed, due or not; still conditional and paced.")
+@click.option(
+    "--wait",
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait, for FEED, where another run is at it or at its host; that run makes way.",
+)
 @yes
 @as_json
 @click.pass_obj
-def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, as_json: bool) -> None:
+def poll(
+    settings: Settings, feed: tuple[str, ...], all_feeds: bool, wait: float, yes: bool, as_json: bool
+) -> None:
     """Poll in this process until nothing is due; FEED is an id, a URL or a part of one.
 
-    Exit code 1 where a feed failed, a store failed or feeds.yaml has mistakes.
+    What is named, or all with --all, is visited due or not, but never before the end of a pause that its host
+    asked for. Exit code 1 where a feed failed or, asked for, was not visited, a store failed, or feeds.yaml
+    has mistakes.
     """
     import dagster as dg
 
     from rss_pipeline.definitions import build_definitions
-    from rss_pipeline.orchestration.here import not_visited, poll_here
+    from rss_pipeline.orchestration.here import not_visited, poll_here, put_off
     from rss_pipeline.orchestration.instance import open_instance
 
     started = utc_now()
@@ -137,15 +147,25 @@ def poll(settings: Settings, feed: tuple[str, ...], all_feeds: bool, yes: bool, 
                 resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
             )
             rounds = list(
-                poll_here(definitions, instance, database, clock=utc_now, feeds=ids, all_feeds=all_feeds)
+                poll_here(
+                    definitions,
+                    instance,
+                    database,
+                    clock=utc_now,
+                    feeds=ids,
+                    all_feeds=all_feeds,
+                    patience=wait,
+                )
             )
-        result = console.PollResult.of(rounds)
-        explain = synced is not None and not result.errors
-        left = not_visited(database, ids, since=started, now=utc_now()) if explain else []
+        asked_for = bool(ids) or all_feeds
+        left = put_off(rounds)
+        if asked_for and synced is not None and all(round_.error is None for round_ in rounds):
+            left = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
+        result = console.PollResult.of(rounds, left)
     click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
-    for sentence in left:
+    for sentence in result.left_out():
         console.complain(sentence)
-    if left or synced is None or not result.is_fine:
+    if (asked_for and left) or synced is None or not result.is_fine:
         sys.exit(1)
 
 

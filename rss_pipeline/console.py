@@ -26,7 +26,7 @@ from rss_pipeline.storage.overview import Overview
 if TYPE_CHECKING:
     from rss_pipeline.findings import Check
     from rss_pipeline.orchestration.cleaned import Cleaned
-    from rss_pipeline.orchestration.here import Round
+    from rss_pipeline.orchestration.here import NotVisited, Round
 
 _DISK_SECONDS = 0.3
 _FAILURES_SHOWN = 40
@@ -96,9 +96,10 @@ class PollResult:
     """Feed id, kind and sentence."""
     errors: Sequence[str]
     runs: Sequence[str]
+    left: "Sequence[NotVisited]" = ()
 
     @classmethod
-    def of(cls, rounds: "Sequence[Round]") -> Self:
+    def of(cls, rounds: "Sequence[Round]", left: "Sequence[NotVisited]" = ()) -> Self:
         from rss_pipeline.orchestration.reporting import failures, summary
 
         visits = [visit for round_ in rounds for visit in round_.visits]
@@ -107,6 +108,7 @@ class PollResult:
             failures=failures(visits),
             errors=[round_.error for round_ in rounds if round_.error is not None],
             runs=[round_.run_id for round_ in rounds],
+            left=left,
         )
 
     @property
@@ -117,9 +119,17 @@ class PollResult:
         return {
             **self.counts,
             "failures": [dict(zip(("feed", "kind", "message"), row, strict=True)) for row in self.failures],
+            "not_visited": [asdict(each) for each in self.left],
             "errors": list(self.errors),
             "runs": list(self.runs),
         }
+
+    def left_out(self) -> list[str]:
+        """A sentence for each feed that was not visited, and why; of many the first."""
+        sentences = [f"{each.feed} was not visited: {each.message}" for each in self.left[:_FAILURES_SHOWN]]
+        if len(self.left) > _FAILURES_SHOWN:
+            sentences.append(f"... and {len(self.left) - _FAILURES_SHOWN} more; --json has them all")
+        return sentences
 
     def as_text(self) -> str:
         """The summary, then a table of the failures, then what failed a run."""
@@ -127,7 +137,7 @@ class PollResult:
         with console.capture() as captured:
             visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
             if visited == 0 and not self.errors:
-                console.print("Nothing was due.")
+                console.print("Nothing was visited." if self.left else "Nothing was due.")
             else:
                 console.print(
                     f"{visited} feeds visited: {self.counts['stored']} with a new document,"
@@ -199,10 +209,18 @@ def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping
             _plain(row["title"] or row["id"]),
             f"{int(row['items']):,}",
             _state(row),
-            row["next_fetch_at"] if row["registered"] and row["enabled"] else "-",
-            row["schedule_reason"] or "new",
+            *_next_visit(row),
         )
     console.print(table)
+
+
+def _next_visit(row: Row) -> tuple[str, str]:
+    """When and why; a feed may be due while its host is left alone."""
+    due, why = str(row["next_fetch_at"]), str(row["schedule_reason"] or "new")
+    if not (row["registered"] and row["enabled"]):
+        return "-", why
+    held = row["held_until"]
+    return (due, why) if held is None or held <= due else (held, "its host asked for a pause")
 
 
 def _state(row: Row) -> Text:

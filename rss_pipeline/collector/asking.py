@@ -33,7 +33,7 @@ class Asking:
     _host: str | None = field(default=None, init=False)
 
     def turn(self, here: Hop) -> AbstractAsyncContextManager[Turn]:
-        """Wait for `here`'s host. Raises `NotNow`."""
+        """Wait for `here`'s host. Raises `NotNow`, `HeldBack`."""
         return self.turns.turn(here.host, begun=self._begun)
 
     @asynccontextmanager

@@ -4,10 +4,13 @@ Not here: what happens to one feed (`fetch_one.py`), and what becomes of the out
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from rss_pipeline.collector.fetch_one import FeedVisit
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.http import Client, FetchPolicy
 from rss_pipeline.collector.models import (
     Access,
@@ -17,13 +20,30 @@ from rss_pipeline.collector.models import (
     Feed,
     GivenBack,
     NotModified,
+    OnHold,
     utc_now,
 )
 from rss_pipeline.collector.pacing import Pace, Turns
 from rss_pipeline.collector.round import Tell, run_round
 
-FetchOutcome = NotModified | Document | Failure | GivenBack
+FetchOutcome = NotModified | Document | Failure | GivenBack | OnHold
 OnDone = Callable[[Feed, FetchOutcome], None]
+
+LOOK_SECONDS = 10.0
+"""How often a round that lasts looks around."""
+_IDLE_SECONDS = 0.05
+
+
+class Lookout(Protocol):
+    """Tells a round of what happens outside of it. Called in threads of the round; raises nothing."""
+
+    def awaited(self) -> Collection[str]:
+        """Hosts of this round that somebody waits for who goes first."""
+        ...
+
+    def let_go(self, hosts: Collection[str], given_back: Collection[str]) -> None:
+        """Nobody of this round is at these hosts any more; ids of the feeds that were not begun so far."""
+        ...
 
 
 def fetch_feeds(
@@ -34,12 +54,16 @@ def fetch_feeds(
     clock: Clock = utc_now,
     on_done: OnDone | None = None,
     pace: Pace | None = None,
+    holds: Holds | None = None,
+    lookout: Lookout | None = None,
 ) -> list[FetchOutcome]:
     """Ask every feed once, within the policy; one outcome a job, in the order of the jobs.
 
     A `Document`'s body lies in `spool` (an existing folder) under the feed's id. `on_done` is called in
     the caller's thread as outcomes come. A process passes one `pace` to all its rounds, so that the
-    pause a host is given holds from one round to the next.
+    pause a host is given holds from one round to the next. `holds` are the pauses that hosts asked for: no
+    request is made to a host that is held, by whatever way a feed leads there, and what answers ask for is
+    added. A round that lasts asks the `lookout` now and then for which hosts it is to make way.
 
     A feed's trouble is a `Failure`, never an exception. Raises `InfrastructureError` where the spool
     cannot be written. Whatever is raised in the caller's thread while it waits (an interrupt, an error
@@ -47,24 +71,37 @@ def fetch_feeds(
     """
     outcomes: dict[int, FetchOutcome] = {}
 
+    known = holds or Holds(clock)
+
     async def ask(tell: Tell[tuple[int, FetchOutcome]]) -> None:
         turns = Turns(
             pace or Pace(),
+            holds=known,
             host_delay=policy.host_delay,
             concurrency=policy.concurrency,
             round_seconds=policy.round_seconds,
         )
 
-        async def visit(index: int, visit: FeedVisit) -> None:
-            tell((index, await visit.run()))
+        given_back: set[str] = set()
 
-        async with Client(policy) as client, asyncio.TaskGroup() as group:
+        async def visit(index: int, visit: FeedVisit) -> None:
+            outcome = await visit.run()
+            if isinstance(outcome, GivenBack):
+                given_back.add(visit.feed.id)
+            tell((index, outcome))
+
+        async with (
+            Client(policy) as client,
+            _watch(lookout, turns, given_back),
+            asyncio.TaskGroup() as group,
+        ):
             for index, (feed, access) in enumerate(jobs):
                 one = FeedVisit(
                     feed=feed,
                     access=access,
                     client=client,
                     turns=turns,
+                    holds=known,
                     policy=policy,
                     spool=spool,
                     clock=clock,
@@ -79,3 +116,28 @@ def fetch_feeds(
 
     run_round(ask, told)
     return [outcomes[index] for index in range(len(jobs))]
+
+
+@asynccontextmanager
+async def _watch(lookout: Lookout | None, turns: Turns, given_back: Collection[str]) -> AsyncIterator[None]:
+    """Look around while the block lasts."""
+
+    async def watch(lookout: Lookout) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            hosts = await asyncio.to_thread(lookout.awaited)
+            for host in hosts:
+                turns.leave_to_others(host)
+            while any(map(turns.is_busy, hosts)):
+                await asyncio.sleep(_IDLE_SECONDS)
+            if hosts:
+                await asyncio.to_thread(lookout.let_go, hosts, tuple(given_back))
+
+    watching = None if lookout is None else asyncio.create_task(watch(lookout))
+    try:
+        yield
+    finally:
+        if watching is not None:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching

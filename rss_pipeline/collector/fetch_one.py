@@ -11,6 +11,7 @@ from pathlib import Path
 from rss_pipeline.collector.asking import Asking
 from rss_pipeline.collector.body import save_body
 from rss_pipeline.collector.headers import fresh_seconds, parse_retry_after
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.hops import PERMANENT, REDIRECTS, Hop, Trail, hop
 from rss_pipeline.collector.http import Answer, Client, FetchPolicy, access_headers
 from rss_pipeline.collector.models import (
@@ -22,9 +23,10 @@ from rss_pipeline.collector.models import (
     Feed,
     GivenBack,
     NotModified,
+    OnHold,
     Response,
 )
-from rss_pipeline.collector.pacing import NotNow, Turns
+from rss_pipeline.collector.pacing import HeldBack, NotNow, Turns
 from rss_pipeline.collector.statuses import FEED, FEED_WITH_ACCESS, status_trouble
 from rss_pipeline.collector.trouble import Trouble
 
@@ -58,6 +60,7 @@ class FeedVisit:
     access: Access
     client: Client
     turns: Turns
+    holds: Holds
     policy: FetchPolicy
     spool: Path
     clock: Clock
@@ -73,12 +76,14 @@ class FeedVisit:
             allow_private=self.feed.allow_private,
         )
 
-    async def run(self) -> NotModified | Document | Failure | GivenBack:
+    async def run(self) -> NotModified | Document | Failure | GivenBack | OnHold:
         """The outcome. Raises `InfrastructureError` only, where the spool cannot be written."""
         try:
             return await self._follow()
         except NotNow as refusal:
             return GivenBack(reason=str(refusal))
+        except HeldBack as held:
+            return OnHold(hold=held.hold)
         except Trouble as trouble:
             return self._asking.failure(trouble, trouble.advised)
 
@@ -113,6 +118,8 @@ class FeedVisit:
         self, here: Hop, answer: Answer, *, conditional: bool
     ) -> NotModified | Document | _Redirect | _AskAgain:
         now = self.clock()
+        retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
+        self.holds.feed_answered(self.feed.id, here.host, answer.status, retry_after)
         if answer.status in REDIRECTS:
             return _Redirect(answer.head.first("location"), answer.status in PERMANENT)
         if answer.status == 304 and conditional and self.feed.failed_hash is not None:
@@ -125,9 +132,6 @@ class FeedVisit:
                 status=304,
             )
         if answer.status not in {200, 304}:
-            retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
-            if answer.status == 429:
-                self.turns.hold(here.host, f"{here.host} answered 429 Too Many Requests in this round")
             wording = FEED_WITH_ACCESS if self._with_access else FEED
             raise status_trouble(answer.status, answer.head, retry_after=retry_after, wording=wording)
         response = Response(

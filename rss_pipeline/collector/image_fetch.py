@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.addresses import Network
 from rss_pipeline.collector.asking import Asking
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.hops import hop
 from rss_pipeline.collector.http import Client, FetchPolicy
 from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, ImageVisit, Keep, T
@@ -31,13 +32,14 @@ def fetch_images(
     clock: Clock = utc_now,
     on_done: Callable[[ImageRequest, ImageOutcome[T]], None] | None = None,
     pace: Pace | None = None,
+    holds: Holds | None = None,
 ) -> list[ImageOutcome[T]]:
     """Ask for every image once, within the policy (`image_policy`); one outcome a request, in their order.
 
     `keep` stores an image and may block: it is called in threads of the round, at most `policy.concurrency`
     at once, and the image holds its slot until `keep` returns, so that no more bodies than that exist at
     any moment. An image in a file is removed afterwards. `on_done` is called in the caller's thread as
-    outcomes come. A process passes one `pace` to all its rounds.
+    outcomes come. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`.
 
     An image's trouble is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
     `InfrastructureError` where `keep` does or the spool cannot be written: the round ends, and requests
@@ -46,10 +48,12 @@ def fetch_images(
     """
     outcomes: dict[int, ImageOutcome[T]] = {}
     queues = _by_host(requests)
+    known = holds or Holds(clock)
 
     async def ask(tell: Tell[tuple[int, ImageOutcome[T]]]) -> None:
         turns = Turns(
             pace or Pace(),
+            holds=known,
             host_delay=policy.host_delay,
             concurrency=policy.concurrency,
             round_seconds=policy.round_seconds,
@@ -70,6 +74,7 @@ def fetch_images(
                         clock=clock,
                         allow_private=request.allow_private,
                     ),
+                    holds=known,
                     spool=spool,
                     keep=keep,
                     keepers=keepers,

@@ -13,11 +13,12 @@ from typing import Generic, TypeVar
 
 from rss_pipeline.collector.asking import Asking
 from rss_pipeline.collector.headers import parse_retry_after
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.hops import REDIRECTS, Hop, Trail, hop
 from rss_pipeline.collector.http import Answer
 from rss_pipeline.collector.image_body import Image, receive_image
-from rss_pipeline.collector.models import Failure, GivenBack
-from rss_pipeline.collector.pacing import NotNow
+from rss_pipeline.collector.models import Failure, GivenBack, OnHold
+from rss_pipeline.collector.pacing import HeldBack, NotNow
 from rss_pipeline.collector.statuses import IMAGE, status_name, status_trouble
 from rss_pipeline.collector.trouble import Trouble
 from rss_pipeline.errors import StorageRejected
@@ -48,7 +49,7 @@ class Kept(Generic[T]):
     """What keeping it returned."""
 
 
-ImageOutcome = Kept[T] | Failure | GivenBack
+ImageOutcome = Kept[T] | Failure | GivenBack | OnHold
 Keep = Callable[[ImageRequest, Image], T]
 
 
@@ -68,6 +69,7 @@ class ImageVisit(Generic[T]):
 
     request: ImageRequest
     asking: Asking
+    holds: Holds
     spool: Path
     keep: Keep[T]
     keepers: Executor
@@ -82,6 +84,8 @@ class ImageVisit(Generic[T]):
             return Kept(await self._follow())
         except NotNow as refusal:
             return GivenBack(reason=str(refusal))
+        except HeldBack as held:
+            return OnHold(hold=held.hold)
         except Trouble as trouble:
             return self.asking.failure(trouble, trouble.message)
 
@@ -120,16 +124,15 @@ class ImageVisit(Generic[T]):
                     path.unlink()
 
     async def _read(self, here: Hop, answer: Answer, path: Path) -> Image | _Redirect | _Refused:
+        retry_after = parse_retry_after(answer.head.first("retry-after"), now=self.asking.clock())
+        self.holds.image_answered(
+            here.host, answer.status, retry_after, asked_first=hop(self.request.url).host
+        )
         if answer.status == 200:
             return await receive_image(answer, path, policy=self.asking.policy, host=here.host, url=here.url)
         await answer.drain()
         if answer.status in REDIRECTS:
             return _Redirect(answer.head.first("location"))
-        retry_after = parse_retry_after(answer.head.first("retry-after"), now=self.asking.clock())
-        if answer.status == 429 or (answer.status == 503 and retry_after is not None):
-            self.asking.turns.hold(
-                here.host, f"{here.host} answered {status_name(answer.status)} in this round"
-            )
         trouble = status_trouble(answer.status, answer.head, retry_after=retry_after, wording=IMAGE)
         if answer.status in _REFUSALS and trouble.kind != "challenge":
             return _Refused(trouble)

@@ -1,13 +1,14 @@
 """When an image is asked for again, and whether a round of images says that our own network is down. Pure.
 
-How long a host's pause is, is schedule.py's (`hold_for`).
+How long a host's pause is, is holds.py's.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, FailureKind, HostHold
-from rss_pipeline.collector.schedule import LONGEST, OUTAGE_HOSTS, hold_for
+from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, FailureKind
+from rss_pipeline.collector.outage import OUTAGE_HOSTS
+from rss_pipeline.collector.schedule import LONGEST
 
 IMAGE_PAUSES = (timedelta(hours=1), timedelta(hours=8))
 """After the first attempt that failed, after the second; the third is the last."""
@@ -17,22 +18,6 @@ def next_image_attempt(attempts: int, failure: Failure, *, now: datetime) -> dat
     """When an image is asked for again after its attempt number `attempts` failed: not before Retry-After."""
     pause = IMAGE_PAUSES[min(attempts, len(IMAGE_PAUSES)) - 1]
     return now + max(pause, min(timedelta(seconds=failure.retry_after or 0), LONGEST))
-
-
-def image_holds(failure: Failure, *, host: str, now: datetime) -> list[HostHold]:
-    """The pauses that a 429, or a 503 with Retry-After, asks for.
-
-    They are of the host that answered and of `host`, which was asked first: where its images lead to a host
-    that is left alone, each would be asked for again in every round, for nothing.
-    """
-    if failure.status == 429:
-        answered = "429 Too Many Requests"
-    elif failure.status == 503 and failure.retry_after is not None:
-        answered = "503 Service Unavailable"
-    else:
-        return []
-    hosts = dict.fromkeys((failure.host or host, host))
-    return [hold_for(failure, answered, host=each, now=now) for each in hosts]
 
 
 def images_network_is_down(

@@ -46,7 +46,7 @@ FailureKind = Literal[
 FAILURE_KINDS: frozenset[str] = frozenset(get_args(FailureKind))
 NETWORK_KINDS: frozenset[str] = frozenset({"timeout", "dns", "connect"})
 """Kinds that our own broken network would cause as well as the publisher's."""
-UNASKED_KINDS: frozenset[str] = frozenset({"blocked_address"})
+UNASKED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
 """Kinds found before a connection is made: they say nothing of the network, neither up nor down."""
 
 
@@ -219,7 +219,39 @@ class GivenBack:
     """Claimed, not begun before the round's time was over; released, still due."""
 
     reason: str | None = None
-    """Why its turn did not come, as the rest of a sentence: no time left, or a host that said 429."""
+    """Why its turn did not come, as the rest of a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostHold:
+    """No request to this host before `until`, a whole second."""
+
+    host: str
+    until: datetime
+    reason: str
+    times: int = 1
+    """How often it asked for a pause with no other answer in between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedHold:
+    """No request for this feed before `until`, a whole second, whatever its host is asked besides."""
+
+    feed_id: str
+    host: str
+    """The one that said so: a redirect may have led away from the feed's own."""
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnHold:
+    """Not asked, or not to the end: the host whose turn it was has asked for a pause. No failure."""
+
+    hold: HostHold | FeedHold
+
+    def __str__(self) -> str:
+        return f"{self.hold.host} asked for a pause until {instant(self.hold.until)} ({self.hold.reason})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,13 +378,4 @@ class NextVisit:
     """When a feed is due again and why, in a sentence with the inputs."""
 
     at: datetime
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostHold:
-    """No request to this host before `until`."""
-
-    host: str
-    until: datetime
     reason: str

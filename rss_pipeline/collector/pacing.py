@@ -13,6 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from rss_pipeline.collector.holds import Holds
+from rss_pipeline.collector.models import FeedHold, HostHold
+
 
 @dataclass(slots=True)
 class Pace:
@@ -29,7 +32,15 @@ class Pace:
 
 
 class NotNow(Exception):
-    """No request was or will be made: the round is over, or the host asked for a pause. Says which."""
+    """No request was or will be made in this round. Says why."""
+
+
+class HeldBack(Exception):
+    """No request was made: the host asked for a pause."""
+
+    def __init__(self, hold: HostHold | FeedHold) -> None:
+        self.hold = hold
+        super().__init__(hold)
 
 
 class _Gate:
@@ -40,6 +51,7 @@ class _Gate:
     """
 
     def __init__(self, lanes: int) -> None:
+        self._lanes = lanes
         self._free = list(range(lanes))
         self._queue: list[tuple[bool, int, asyncio.Future[int]]] = []
         self._arrivals = itertools.count()
@@ -47,6 +59,10 @@ class _Gate:
     @property
     def is_awaited(self) -> bool:
         return bool(self._queue)
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._queue) or len(self._free) < self._lanes
 
     async def enter(self, *, begun: bool, rested: Callable[[int], float]) -> int:
         """The lane to ask on: of several free ones that which rested longest."""
@@ -93,6 +109,7 @@ class Turns:
         self,
         pace: Pace,
         *,
+        holds: Holds,
         host_delay: float,
         concurrency: int,
         round_seconds: float | None,
@@ -103,20 +120,25 @@ class Turns:
         self._lanes = lanes
         self._slots = asyncio.Semaphore(concurrency)
         self._gates: dict[str, _Gate] = {}
-        self._held: dict[str, str] = {}
+        self._holds = holds
+        self._left_to_others: set[str] = set()
         self._over_at = None if round_seconds is None else pace.monotonic() + round_seconds
-
-    def hold(self, host: str, reason: str) -> None:
-        """No further request to `host` in this round."""
-        self._held[host] = reason
 
     def is_awaited(self, host: str) -> bool:
         """Whether somebody waits for `host` at this moment."""
         return host in self._gates and self._gates[host].is_awaited
 
+    def leave_to_others(self, host: str) -> None:
+        """Begin no visit there any more: a refresh by hand goes first."""
+        self._left_to_others.add(host)
+
+    def is_busy(self, host: str) -> bool:
+        """Whether somebody is at `host` or waits for it."""
+        return host in self._gates and self._gates[host].is_busy
+
     @asynccontextmanager
     async def turn(self, host: str, *, begun: bool) -> AsyncIterator[Turn]:
-        """Wait for the host, its pause and a slot; the block is one request. Raises `NotNow`.
+        """Wait for the host, its pause and a slot; the block is one request. Raises `NotNow`, `HeldBack`.
 
         Leave one host's turn before asking for the next one's: who waits here holds nothing, so that
         two visits that redirect to each other's hosts cannot block each other.
@@ -126,8 +148,10 @@ class Turns:
         lane = await gate.enter(begun=begun, rested=lambda lane: ended.get((host, lane), -math.inf))
         turn = Turn(lambda: gate.leave(lane))
         try:
+            self._refuse_when_left_to_others(host, begun)
             await self._pause(host, lane)
             async with self._slots:
+                self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host)
                 self._refuse_when_over(self._pace.monotonic())
                 turn = Turn(lambda: self._ended(host, lane))
@@ -153,8 +177,12 @@ class Turns:
             await self._pace.sleep(wait)
 
     def _refuse_when_held(self, host: str) -> None:
-        if host in self._held:
-            raise NotNow(self._held[host])
+        if (hold := self._holds.of(host)) is not None:
+            raise HeldBack(hold)
+
+    def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:
+        if not begun and host in self._left_to_others:
+            raise NotNow("a refresh by hand goes first at its host")
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:

@@ -1,6 +1,6 @@
 """When a feed is due again, and why, in a sentence with the inputs. Pure functions.
 
-Not here: what is due now (the claim), and the memory of holds (the hosts table).
+Not here: what is due now (the claim), and the pauses that hosts ask for (holds.py).
 """
 
 import hashlib
@@ -9,15 +9,12 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector import auto, gaps
 from rss_pipeline.collector.models import (
-    NETWORK_KINDS,
-    UNASKED_KINDS,
-    Document,
     Failure,
     Feed,
-    GivenBack,
+    FeedHold,
     HostHold,
     NextVisit,
-    NotModified,
+    instant,
 )
 
 LONGEST = timedelta(hours=24)
@@ -25,12 +22,11 @@ LONGEST = timedelta(hours=24)
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
 OUTAGE_PAUSE = timedelta(minutes=5)
-OUTAGE_HOSTS = 3
-
-LONGEST_HOLD = timedelta(hours=1)
-BARE_429_HOLD = timedelta(minutes=15)
 
 SPREAD_PER_CENT = 3
+
+
+OUR_OUTAGE = "our network was down: 5 min"
 
 
 def next_after_success(
@@ -90,10 +86,12 @@ def next_after_not_modified(feed: Feed, *, now: datetime, max_age: int | None) -
     )
 
 
-def next_after_failure(feed: Feed, failure: Failure, *, now: datetime) -> NextVisit:
+def next_after_failure(
+    feed: Feed, failure: Failure, *, now: datetime, hold: HostHold | None = None
+) -> NextVisit:
     """Failure n in a row: 30 min * 2^(n-1), at most 24 h, at least Retry-After. Exact, not spread.
 
-    410 waits a day; a challenge at least 6 h.
+    410 waits a day; a challenge at least 6 h. `hold` is the pause of the host that answered.
     """
     count = feed.consecutive_failures + 1
     # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
@@ -109,51 +107,26 @@ def next_after_failure(feed: Feed, failure: Failure, *, now: datetime) -> NextVi
     if asked is not None and asked > delay:
         delay = min(asked, LONGEST)
         reasons.append(f"the server asks Retry-After {duration(delay)}")
-    return NextVisit(at=now + delay, reason="; ".join(reasons))
+    at = whole_second(now + delay)
+    if hold is not None and hold.until > at:
+        at = hold.until
+        reasons.append(_left_alone(hold))
+    return NextVisit(at=at, reason="; ".join(reasons))
+
+
+def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> NextVisit:
+    """Of a feed that was not asked because of this pause: after it, spread, so that not all come at once."""
+    spread = abs(_spread_per_cent(feed.id)) / 100 * (hold.until - now)
+    return NextVisit(at=whole_second(hold.until + spread), reason=_left_alone(hold))
+
+
+def _left_alone(hold: HostHold | FeedHold) -> str:
+    return f"{hold.host} is left alone until {instant(hold.until)}: {hold.reason}"
 
 
 def next_after_our_outage(now: datetime) -> NextVisit:
     """After a round in which our own network was down. The failure is not the feed's and not counted."""
-    return NextVisit(at=now + OUTAGE_PAUSE, reason=f"our network was down: {duration(OUTAGE_PAUSE)}")
-
-
-def our_network_is_down(
-    outcomes: Sequence[tuple[Feed, NotModified | Document | Failure | GivenBack]],
-) -> bool:
-    """Whether a round says more about us than about the feeds.
-
-    So it is where every visit failed in the network and three hosts among them had answered the time
-    before: hosts that were dead then prove nothing, nor do addresses that may not be asked.
-    """
-    visited = [
-        (feed, outcome)
-        for feed, outcome in outcomes
-        if not isinstance(outcome, GivenBack)
-        and not (isinstance(outcome, Failure) and outcome.kind in UNASKED_KINDS)
-    ]
-    if not all(isinstance(outcome, Failure) and outcome.kind in NETWORK_KINDS for _, outcome in visited):
-        return False
-    return len({feed.host for feed, _ in visited if feed.host_answered}) >= OUTAGE_HOSTS
-
-
-def host_hold(failure: Failure, *, host: str, now: datetime) -> HostHold | None:
-    """The pause that a 429 asks for its whole host: Retry-After, at most 1 h; 15 min where it says none.
-
-    The host is the one that answered, which a redirect may have made another than the feed's, `host`.
-    """
-    if failure.status != 429:
-        return None
-    return hold_for(failure, "429 Too Many Requests", host=failure.host or host, now=now)
-
-
-def hold_for(failure: Failure, answered: str, *, host: str, now: datetime) -> HostHold:
-    """A pause of `host` as long as the answer's Retry-After, at most 1 h; 15 min where it says none."""
-    asked = _seconds(failure.retry_after)
-    if not asked:
-        pause, said = BARE_429_HOLD, "without Retry-After"
-    else:
-        pause, said = min(asked, LONGEST_HOLD), f"with Retry-After {duration(asked)}"
-    return HostHold(host=host, until=now + pause, reason=f"{answered} {said}: held for {duration(pause)}")
+    return NextVisit(at=now + OUTAGE_PAUSE, reason=OUR_OUTAGE)
 
 
 def duration(value: timedelta) -> str:
@@ -235,6 +208,12 @@ def _allowed(
 
 def _seconds(value: int | None) -> timedelta | None:
     return None if value is None else timedelta(seconds=value)
+
+
+def whole_second(at: datetime) -> datetime:
+    """The instant, or the next whole second: instants are stored without fractions, and an earlier one would
+    be a request before its time."""
+    return at if at.microsecond == 0 else at.replace(microsecond=0) + timedelta(seconds=1)
 
 
 def _whole(value: timedelta) -> timedelta:

@@ -8,9 +8,9 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models import NETWORK_KINDS, Access, Failure, Feed, Pending
+from rss_pipeline.collector.models import NETWORK_KINDS, Access, Failure, Feed, FeedHold, OnHold, Pending
 from rss_pipeline.orchestration.closing import close
 from rss_pipeline.orchestration.steps import ask, run_through
 from rss_pipeline.orchestration.visiting import Visiting
@@ -55,7 +55,7 @@ def claim_wanted(
 def claim_named(
     visiting: Visiting, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
-    """Claim each of these feeds; those that cannot be had now are `Refused` or `HeldElsewhere`."""
+    """Claim each of these feeds; those that cannot be had now are `Refused`, `OnHold` or `HeldElsewhere`."""
     wanted = leases.Named(ids=ids, now=visiting.clock())
     visits = claim_wanted(visiting, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
@@ -72,7 +72,14 @@ def claim_named(
     return visits
 
 
-def why_not(id: str, row: Row | None) -> Refused | HeldElsewhere:
+def go_first(visiting: Visiting, visits: Sequence[Visit]) -> None:
+    """Have other runs make way, where they are at a host of these for what is merely due."""
+    held = [visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+    if held:
+        visiting.await_hosts(held)
+
+
+def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
     """Why a claim did not take a feed, of its row of `leases.standing`."""
     if row is None:
         return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
@@ -81,7 +88,9 @@ def why_not(id: str, row: Row | None) -> Refused | HeldElsewhere:
     if not row["enabled"]:
         return Refused(message="`enabled: false` in feeds.yaml; take that away to fetch it")
     if row["hold_until"] is not None:
-        return Refused(message=f"its host asked for a pause until {row['hold_until']} ({row['hold_reason']})")
+        until = datetime.fromisoformat(row["hold_until"])
+        hold = FeedHold(feed_id=id, host=row["hold_host"], until=until, reason=row["hold_reason"])
+        return OnHold(hold=hold)
     return HeldElsewhere()
 
 

@@ -18,7 +18,7 @@ from rss_pipeline.collector.models import (
     NotModified,
     Whereabouts,
 )
-from rss_pipeline.collector.schedule import host_hold, next_after_failure, next_after_not_modified
+from rss_pipeline.collector.schedule import next_after_failure, next_after_not_modified
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Visit
@@ -52,17 +52,10 @@ def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = (
         replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
         for visit in open_
     ]
-    failed = [_failed(visit, now) for visit in open_ if isinstance(visit.outcome, Failure)]
-    held = [
-        hold
-        for visit in failed
-        if (hold := host_hold(visit.outcome, host=visit.feed.host, now=now)) is not None
-    ]
+    failed = [_failed(visiting, visit, now) for visit in open_ if isinstance(visit.outcome, Failure)]
     for visit in failed:
         _log(visit)
-    also_closed, refused = _write(
-        lambda some: close_failed(visiting.database, some, now=now, holds=held), failed
-    )
+    also_closed, refused = _write(lambda some: close_failed(visiting.database, some, now=now), failed)
     if refused:
         raise StorageRejected(f"a failure could not be recorded: {refused}")
     endings: dict[str, Unchanged | Failed] = {closing.feed.id: closing for closing in unchanged}
@@ -96,9 +89,10 @@ def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 
 
-def _failed(visit: Visit, now: datetime) -> Failed:
+def _failed(visiting: Visiting, visit: Visit, now: datetime) -> Failed:
     assert isinstance(visit.outcome, Failure)
-    later = next_after_failure(visit.feed, visit.outcome, now=now)
+    hold = visiting.holds.of(visit.outcome.host or visit.feed.host)
+    later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
     found = moves.after_failure(visit.feed, visit.outcome, now=now)
     return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 

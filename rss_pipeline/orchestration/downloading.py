@@ -14,8 +14,8 @@ from datetime import datetime
 from rss_pipeline.collector.image_body import Image
 from rss_pipeline.collector.image_fetch import fetch_images, image_policy
 from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, Kept
-from rss_pipeline.collector.image_schedule import image_holds, images_network_is_down, next_image_attempt
-from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, GivenBack, HostHold
+from rss_pipeline.collector.image_schedule import images_network_is_down, next_image_attempt
+from rss_pipeline.collector.models import NETWORK_KINDS, UNASKED_KINDS, Failure, GivenBack, OnHold
 from rss_pipeline.collector.schedule import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
 from rss_pipeline.orchestration.visiting import Visiting
@@ -85,6 +85,7 @@ class _Round:
         self._archived: list[Archived] = []
         self._failed: list[tuple[ImageTask, Failure]] = []
         self._given_back: list[str] = []
+        self._put_off: dict[str, datetime] = {}
         self._network_is_up = False
 
     def run(self) -> None:
@@ -116,6 +117,7 @@ class _Round:
                 clock=self._visiting.clock,
                 on_done=self._take,
                 pace=self._visiting.image_pace,
+                holds=self._visiting.image_holds,
             )
         except BaseException:
             self._save_what_is_there()
@@ -123,7 +125,7 @@ class _Round:
         self._record_archived()
         self._end_if_our_network_is_down()
         self._record_failed()
-        image_closings.release(self._visiting.database, self._token, self._given_back)
+        self._release()
 
     def _adopt(self) -> None:
         """Images that a run put into the store and did not live to record."""
@@ -150,6 +152,7 @@ class _Round:
 
     def _take(self, request: ImageRequest, outcome: ImageOutcome[StoredImage]) -> None:
         self._visiting.progress.advance("download_images")
+        self._visiting.keep_holds()
         match outcome:
             case Kept(value=stored):
                 self._network_is_up = True
@@ -160,6 +163,8 @@ class _Round:
                 # Whose fault a failure in the network is, only the round's end shows: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
                     self._record_failed()
+            case OnHold(hold=hold):
+                self._put_off[request.id] = hold.until
             case GivenBack():
                 self._given_back.append(request.id)
 
@@ -200,9 +205,7 @@ class _Round:
             )
             for task, failure in failed
         ]
-        ours = image_closings.record_attempted(
-            self._visiting.database, self._token, attempted, now=now, holds=_holds(failed, now)
-        )
+        ours = image_closings.record_attempted(self._visiting.database, self._token, attempted, now=now)
         for task, failure in failed:
             if task.id in ours:
                 self._done.failed_attempts += 1
@@ -233,11 +236,17 @@ class _Round:
             # Of an outage its beginning is kept: a feed that answers after it shows that it is over.
             now=min(postponed, default=now),
         )
-        image_closings.release(self._visiting.database, self._token, self._given_back)
+        self._release()
         raise NetworkUnavailable(
             f"all {len(ids)} images failed in the network, and no feed has answered since; it is ours."
             f" They are due again in 5 minutes, no attempt is counted. The first one said: {said}"
         )
+
+    def _release(self) -> None:
+        """What was not begun: due still, or when the pause of a host it leads to is over."""
+        database = self._visiting.database
+        image_closings.put_off(database, self._token, self._put_off, now=self._visiting.clock())
+        image_closings.release(database, self._token, self._given_back)
 
     def _save_what_is_there(self) -> None:
         """The round was cut short: what it has is recorded where the database still works."""
@@ -251,13 +260,3 @@ class _Round:
 
 def _place(task: ImageTask) -> ImagePlace:
     return ImagePlace(task_id=task.id, feed_id=task.feed_id, guid=task.guid, position=task.position)
-
-
-def _holds(failed: Sequence[tuple[ImageTask, Failure]], now: datetime) -> list[HostHold]:
-    """The pauses asked for, one a host, the longest."""
-    holds: dict[str, HostHold] = {}
-    for task, failure in failed:
-        for hold in image_holds(failure, host=task.host, now=now):
-            if hold.host not in holds or hold.until > holds[hold.host].until:
-                holds[hold.host] = hold
-    return list(holds.values())

@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.orchestration import claiming, replaying, reporting, steps
+from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
 from rss_pipeline.orchestration.poll_reporting import poll_event
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
@@ -61,7 +61,9 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: Visitin
         reporting.settle(visiting, context.instance)
         if context.has_partitions:
             keys = list(context.partition_keys)
-            return claiming.claim_named(visiting, keys, accesses, suspects=suspects)
+            visits = claiming.claim_named(visiting, keys, accesses, suspects=suspects)
+            claiming.go_first(visiting, visits)
+            return visits
         wanted = _wanted(config, visiting.clock())
         visits = claiming.claim_wanted(visiting, wanted, accesses, suspects=suspects)
         context.log.info(f"{len(visits)} feeds claimed")
@@ -147,6 +149,7 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
         else:
             failed = reporting.failures(visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
+            outages.raise_for_our_outage(visits)
             table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
             if visits:
                 yield poll_event(visits, started_at=visiting.opened_at, now=visiting.clock())

@@ -12,9 +12,9 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Failure, GivenBack, NotModified
+from rss_pipeline.collector.models import Failure, GivenBack, NotModified, OnHold
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Stored, Visit
+from rss_pipeline.orchestration.visits import CutOff, HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage import feeds
 from rss_pipeline.storage.feeds import Change
 
@@ -23,6 +23,7 @@ _MARK_EVERY = 100
 _TABLE_ROWS = 200
 
 Events = Iterator[dg.AssetMaterialization]
+Told = dg.AssetMaterialization | dg.AssetObservation
 Failed = list[tuple[str, str, str]]
 """Feed id, kind and sentence of each visit that failed."""
 
@@ -63,10 +64,12 @@ def heartbeats(visiting: Visiting, ids: Sequence[str]) -> Events:
     feeds.mark_reported(visiting.database, marks, now=visiting.clock())
 
 
-def report_named(
-    visiting: Visiting, visits: Sequence[Visit]
-) -> Generator[dg.AssetMaterialization, None, Failed]:
-    """An event for every feed whose visit went well, whether or not it changed; returns the others."""
+def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Generator[Told, None, Failed]:
+    """An event for every feed whose visit went well, whether or not it changed; returns the others.
+
+    Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
+    shows it, where a failed run alone would leave it a mystery.
+    """
     changes = feeds.last_changes(visiting.database, [visit.feed.id for visit in visits])
     failed: Failed = []
     for visit in visits:
@@ -74,12 +77,27 @@ def report_named(
         trouble = _trouble(visit, change)
         if trouble is not None:
             failed.append((visit.feed.id, *trouble))
+            if isinstance(visit.outcome, OnHold):
+                yield _observation(visit.feed.id, visit.outcome)
             continue
         assert change is not None
         yield materialization(visiting, change, now=_facts_of(visit, change))
         if not change.is_reported:
             feeds.mark_reported(visiting.database, [(change.feed_id, change.count)], now=visiting.clock())
     return failed
+
+
+def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:
+    return dg.AssetObservation(
+        asset_key=FEED_ITEMS,
+        partition=feed_id,
+        description=f"Not visited: {held}.",
+        metadata={
+            "host_on_hold": held.hold.host,
+            "held_until": dg.MetadataValue.timestamp(held.hold.until),
+            "held_because": held.hold.reason,
+        },
+    )
 
 
 def raise_for(failed: Failed, *, visits: int) -> None:
@@ -89,6 +107,8 @@ def raise_for(failed: Failed, *, visits: int) -> None:
         dagster.Failure: some feeds were not collected; a table names them.
     """
     if failed:
+        # Our own trouble first: it explains more than one feed's.
+        failed = sorted(failed, key=lambda each: each[1] != "our_network")
         names = ", ".join(id for id, *_ in failed[:3])
         raise dg.Failure(
             description=f"{len(failed)} of {visits} feeds were not collected: {names}"
@@ -105,6 +125,10 @@ def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
             return failure.kind, failure.message
         case Refused(message=message):
             return "refused", message
+        case OnHold() as held:
+            return "host_on_hold", str(held)
+        case CutOff(message=message):
+            return "our_network", f"our own network went down; it is due again in 5 minutes. {message}"
         case HeldElsewhere() if change is not None and change.last_error_kind is None:
             return None
         case HeldElsewhere() if change is not None:
@@ -211,10 +235,12 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
                 gaps += stored.is_gap
             case GivenBack():
                 ends["given_back"] += 1
+            case OnHold():
+                ends["on_hold"] += 1
             case _:
                 ends["not_visited"] += 1
     return {
-        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back")},
+        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back", "on_hold")},
         "items_new": items_new,
         "gaps": gaps,
     }

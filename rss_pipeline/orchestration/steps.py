@@ -11,20 +11,21 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from typing import TypeVar
 
-from rss_pipeline.collector.fetch import fetch_feeds
+from rss_pipeline.collector.fetch import FetchOutcome, fetch_feeds
 from rss_pipeline.collector.models import (
-    NETWORK_KINDS,
     Document,
     Failure,
     Feed,
+    FeedHold,
     GivenBack,
-    NotModified,
+    OnHold,
     Pending,
 )
-from rss_pipeline.collector.schedule import next_after_our_outage, our_network_is_down
-from rss_pipeline.errors import NetworkUnavailable, StorageRejected
+from rss_pipeline.collector.schedule import next_after_hold
+from rss_pipeline.errors import StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
 from rss_pipeline.orchestration.image_finding import find_and_record
+from rss_pipeline.orchestration.outages import set_our_outage_apart
 from rss_pipeline.orchestration.replay_storing import open_backups, slices, store_replayed, told_of_its_items
 from rss_pipeline.orchestration.storing import store_document
 from rss_pipeline.orchestration.visiting import Visiting
@@ -45,14 +46,16 @@ def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = N
     """Ask each claimed feed; close what ends here (not modified, failed), give back what did not begin.
 
     Raises:
-        NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes.
+        NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes. Where
+            it went down during the round, what failed is `CutOff` instead.
     """
     visits = ask(visiting, visits, round_seconds=round_seconds)
-    _end_if_our_network_is_down(visiting, visits)
+    visits = set_our_outage_apart(visiting, visits)
     for token in {visit.token for visit in visits}:
         back = [v.feed.id for v in visits if v.token == token and isinstance(v.outcome, GivenBack)]
         if back:
             leases.give_back(visiting.database, token, back)
+    visits = _put_off(visiting, visits)
     if not any(isinstance(visit.outcome, Document) for visit in visits):
         return close(visiting, visits)
     # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
@@ -66,13 +69,20 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
     if not pending:
         return visits
     policy = replace(visiting.policy, round_seconds=round_seconds)
+
+    def done(_feed: Feed, _outcome: FetchOutcome) -> None:
+        visiting.keep_holds()
+        visiting.progress.advance("fetch")
+
     outcomes = fetch_feeds(
         [(visit.feed, visit.access) for visit in pending],
         policy=policy,
         spool=visiting.spool,
         clock=visiting.clock,
         pace=visiting.pace,
-        on_done=lambda _feed, _outcome: visiting.progress.advance("fetch"),
+        holds=visiting.holds,
+        lookout=visiting,
+        on_done=done,
     )
     fetched = {
         visit.feed.id: replace(visit, outcome=outcome)
@@ -81,26 +91,22 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
     return [fetched.get(visit.feed.id, visit) for visit in visits]
 
 
-def _end_if_our_network_is_down(visiting: Visiting, visits: Visits) -> None:
-    asked = [
-        (visit, visit.outcome)
-        for visit in visits
-        if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack)
-        and visit.next is None
-        and not visit.lost
-    ]
-    if not our_network_is_down([(visit.feed, outcome) for visit, outcome in asked]):
-        return
-    later = next_after_our_outage(visiting.clock())
-    for token in {visit.token for visit, _ in asked}:
-        ids = [visit.feed.id for visit, _ in asked if visit.token == token]
-        leases.postpone(visiting.database, token, ids, until=later.at, reason=later.reason)
-    failures = (outcome for _, outcome in asked if isinstance(outcome, Failure))
-    example = next(failure for failure in failures if failure.kind in NETWORK_KINDS)
-    raise NetworkUnavailable(
-        f"all {len(asked)} feeds failed in the network, hosts among them that answered before; it is ours."
-        f" They are due again in 5 minutes. The first one said: {example.message}"
-    )
+def _put_off(visiting: Visiting, visits: Visits) -> Visits:
+    """Feeds that lead to a host which asked for a pause come when that is over."""
+    now = visiting.clock()
+    done: dict[str, Visit] = {}
+    rows = []
+    for visit in visits:
+        if isinstance(visit.outcome, OnHold) and visit.next is None:
+            hold = visit.outcome.hold
+            later = next_after_hold(visit.feed, hold, now=now)
+            led = None
+            if hold.host != visit.feed.host:
+                led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
+            rows.append(leases.PutOff(feed_id=visit.feed.id, token=visit.token, hold=led, next=later))
+            done[visit.feed.id] = replace(visit, next=later)
+    leases.put_off(visiting.database, rows)
+    return [done.get(visit.feed.id, visit) for visit in visits]
 
 
 def backup(visiting: Visiting, visits: Visits) -> Visits:

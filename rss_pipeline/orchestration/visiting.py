@@ -7,14 +7,15 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from rss_pipeline.collector.holds import Holds
 from rss_pipeline.collector.http import FetchPolicy
-from rss_pipeline.collector.models import Clock
+from rss_pipeline.collector.models import Clock, instant
 from rss_pipeline.collector.pacing import Pace
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.orchestration.syncing import Synced
@@ -22,6 +23,7 @@ from rss_pipeline.orchestration.workers import Workers
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.holds import Kept, keep_holds, known_holds, known_statement
 from rss_pipeline.storage.image_claims import ImageClaim, claim_images
 from rss_pipeline.storage.objects import ObjectStore
 
@@ -79,6 +81,8 @@ class Visiting:
         self.pace = pace or Pace()
         self.image_pace = image_pace or Pace()
         """Of its own: a site's images and its feed do not wait for each other."""
+        self.holds, self.image_holds = Holds(clock), Holds(clock)
+        """The pauses that hosts asked for, as far as this run knows; an image's answer holds images only."""
         self.synced = synced
         """The registry as this process synced it just before the run; None: the run does it."""
         self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
@@ -93,6 +97,7 @@ class Visiting:
         )
         self._spool: Path | None = None
         self._tokens: set[str] = set()
+        self._merely_due: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._renewal: threading.Thread | None = None
@@ -140,6 +145,8 @@ class Visiting:
     def claim(self, wanted: leases.Wanted, *, limit: int, suspects: bool = False) -> leases.Claim:
         """Claim feeds and keep the claim alive until `end_lease` or the end of the run."""
         token = self._new_token()
+        if isinstance(wanted, leases.Due):
+            self._merely_due.add(token)
         claim = leases.claim(
             self.database,
             wanted,
@@ -149,8 +156,49 @@ class Visiting:
             suspects=suspects,
             token=token,
         )
+        self.holds.know(claim.holds.hosts, claim.holds.feeds)
         self._keep_alive(token, found=bool(claim.feeds))
         return claim
+
+    def await_hosts(self, ids: Sequence[str]) -> str:
+        """Wait for the hosts of these feeds, which other runs have, and go first there, until this run or the
+        lease whose token this gives ends."""
+        token = self._new_token()
+        leases.await_hosts(
+            self.database,
+            ids,
+            run_id=self.run_id,
+            lease_seconds=self.settings.lease_seconds,
+            token=token,
+        )
+        self._keep_alive(token, found=True)
+        return token
+
+    def awaited(self) -> Collection[str]:
+        """Hosts that a refresh by hand waits for while this run has them for what is merely due.
+
+        Also brings what other runs' hosts were told in the meantime.
+        """
+        ours = sorted(self._merely_due & self._tokens)
+        try:
+            known, waiting = self.database.batch(
+                [known_statement(self.clock()), leases.awaited_statement(ours)]
+            )
+        except InfrastructureError as trouble:
+            logger.warning("whether somebody waits for a host is not known: %s", trouble)
+            return ()
+        holds = known_holds(known)
+        self.holds.know(holds.hosts, holds.feeds)
+        return [row["host"] for row in waiting.rows]
+
+    def let_go(self, hosts: Collection[str], given_back: Collection[str]) -> None:
+        """Leave these hosts, where nobody of this run is any more, to whoever waits for them."""
+        logger.info("a refresh by hand goes first at %s", ", ".join(sorted(hosts)))
+        ours = sorted(self._merely_due & self._tokens)
+        try:
+            leases.let_go(self.database, ours, sorted(hosts), sorted(given_back))
+        except InfrastructureError as trouble:
+            logger.warning("hosts that somebody waits for could not be let go: %s", trouble)
 
     def claim_images(self, *, limit: int) -> ImageClaim:
         """Claim image tasks that are due, likewise."""
@@ -163,8 +211,28 @@ class Visiting:
             limit=limit,
             token=token,
         )
+        self.image_holds.know(claim.holds.images, foreign=claim.holds.hosts)
         self._keep_alive(token, found=bool(claim.tasks))
         return claim
+
+    def keep_holds(self) -> None:
+        """Write what hosts asked for since the last time, or no longer ask for; nearly always nothing.
+
+        At once and not at the visit's close: a run that dies in between would let the next one ask again.
+        """
+        kept: tuple[tuple[Kept, Holds], ...] = (("hosts", self.holds), ("image_holds", self.image_holds))
+        for table, holds in kept:
+            if not (news := holds.news()).is_empty:
+                keep_holds(
+                    self.database,
+                    table,
+                    hosts=news.hosts,
+                    feeds=news.feeds,
+                    recovered=news.recovered,
+                    now=self.clock(),
+                )
+                for hold in news.hosts:
+                    logger.info("%s is left alone until %s: %s", hold.host, instant(hold.until), hold.reason)
 
     def _new_token(self) -> str:
         """Known before it is asked for: where only the answer is lost, the run's end gives the claim back."""

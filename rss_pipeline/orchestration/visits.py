@@ -17,6 +17,7 @@ from rss_pipeline.collector.models import (
     GivenBack,
     NextVisit,
     NotModified,
+    OnHold,
     Pending,
 )
 
@@ -110,6 +111,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CutOff:
+    """Asked in vain, for our own network went down during the round: due in five minutes, no failure."""
+
+    message: str
+    """What the attempt failed with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldElsewhere:
     """Asked for by hand, but another run is at this feed or at its host: waited for at the end."""
 
@@ -117,6 +126,8 @@ class HeldElsewhere:
 Outcome = (
     Pending
     | GivenBack
+    | OnHold
+    | CutOff
     | NotModified
     | Failure
     | Document

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models import (
     Failure,
     Feed,
-    HostHold,
     NextVisit,
     NotModified,
     Response,
@@ -21,7 +20,6 @@ from rss_pipeline.collector.models import (
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import chunked
 from rss_pipeline.storage.gaps import GAP_FACT, GAP_FOUND, SET_GAP, IfGap, gap_row
-from rss_pipeline.storage.holds import hold_statements
 from rss_pipeline.storage.rows import compact, seconds, storable
 from rss_pipeline.storage.whereabouts import SET_WHEREABOUTS, whereabouts_row
 
@@ -69,12 +67,9 @@ def close_unchanged(
     return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now, others)
 
 
-def close_failed(
-    database: Database, visits: Sequence[Failed], *, now: datetime, holds: Sequence[HostHold] = ()
-) -> set[str]:
+def close_failed(database: Database, visits: Sequence[Failed], *, now: datetime) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
-    held = hold_statements("hosts", holds)
-    return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now, held)
+    return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now)
 
 
 def _close(

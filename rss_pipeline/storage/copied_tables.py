@@ -20,6 +20,7 @@ TABLES = {
     "item_versions": ("item_id", "replaced_at"),
     "expired_items": ("feed_id", "guid"),
     "hosts": ("host",),
+    "feed_holds": ("feed_id",),
     "image_holds": ("host",),
 }
 """Table to the columns of its primary key, all text; a table comes after those it refers to."""

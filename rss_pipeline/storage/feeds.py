@@ -87,7 +87,9 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         {**_wanted_row(spec), "host": spec.host, "now": instant(now)}
         for spec in (*changes.added, *changes.updated)
     ]
-    statements = [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
+    updated = [compact([spec.id, spec.url]) for spec in changes.updated]
+    statements = [Statement(_RELEASE_OF_OLD_URL, [chunk]) for chunk in chunked(updated)]
+    statements += [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
     statements += [
         Statement("UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))", [chunk])
         for chunk in chunked(compact(id) for id in changes.unregistered)
@@ -96,6 +98,9 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         database.batch([statement])
 
 
+_RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
+  SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
+  WHERE feeds.url <> json_extract(v.value, '$[1]'))"""
 _FIELDS = ", ".join(
     f"json_extract(value, '$.{name}')"
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
@@ -263,11 +268,32 @@ def ever_changed(database: Database) -> list[str]:
     return [row["id"] for row in database.query("SELECT id FROM feeds WHERE change_count > 0").rows]
 
 
+def not_our_outage(database: Database, ids: Sequence[str], *, reason: str, answered: bool) -> frozenset[str]:
+    """Of these feeds, those postponed by an outage since which a host has answered: our network was up, and
+    they fail by themselves. `reason` is what such a feed's `schedule_reason` says, `answered` whether a host
+    has just now.
+
+    What that outage's own run closed later is no answer since.
+    """
+    rows = database.query(
+        f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_reason = ?
+        AND (? OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
+          < (SELECT max(last_fetched_at) FROM feeds))""",
+        [compact(list(ids)), reason, int(answered)],
+    ).rows
+    return frozenset(row["id"] for row in rows)
+
+
+_SETTLED = 60
+"""Seconds before the end of an outage's pause: its run is over by then."""
+
+
 def forget(database: Database, feed_id: str) -> dict[str, int]:
     """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
     of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
     results = database.batch(
         [
+            Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id]),
             Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id]),
             Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id]),
             Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id]),
@@ -275,4 +301,4 @@ def forget(database: Database, feed_id: str) -> dict[str, int]:
             Statement("DELETE FROM feeds WHERE id = ?", [feed_id]),
         ]
     )
-    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[2:]), strict=True))
+    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[3:]), strict=True))

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
+from rss_pipeline.storage.holds import KnownHolds, known_holds, known_statement
 from rss_pipeline.storage.image_closings import OUR_OUTAGE
 from rss_pipeline.storage.leases import DB_NOW, EXPIRY, RANKED_FIRST, new_token
 
@@ -55,6 +56,7 @@ class ImageTask:
 class ImageClaim:
     token: str
     tasks: tuple[ImageTask, ...]
+    holds: KnownHolds
 
 
 def claim_images(
@@ -108,9 +110,10 @@ def claim_images(
                 [token],
             ),
             Statement(f"UPDATE image_tasks SET lease_token = ? WHERE id IN {_OF_LEASE}", [token, token]),
+            known_statement(now),
         ]
     )
-    return ImageClaim(token=token, tasks=tuple(map(_task, results[-2].rows)))
+    return ImageClaim(token=token, tasks=tuple(map(_task, results[-3].rows)), holds=known_holds(results[-1]))
 
 
 _OF_LEASE = "(SELECT value FROM json_each((SELECT image_tasks FROM leases WHERE token = ?)))"

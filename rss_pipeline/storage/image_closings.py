@@ -4,14 +4,13 @@ Every statement is guarded by the lease's token: a task that another run took ov
 meanwhile, stays as it is. Claiming is image_claims.py's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.collector.models import HostHold, instant
+from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import chunked
-from rss_pipeline.storage.holds import hold_statements
 from rss_pipeline.storage.rows import compact, storable
 
 MAX_ATTEMPTS = 3
@@ -46,20 +45,14 @@ def record_archived(
 
 
 def record_attempted(
-    database: Database,
-    token: str,
-    attempted: Sequence[Attempted],
-    *,
-    now: datetime,
-    holds: Sequence[HostHold] = (),
+    database: Database, token: str, attempted: Sequence[Attempted], *, now: datetime
 ) -> set[str]:
-    """One failed attempt more each, and the pauses that hosts asked for; ids of those still this claim's."""
+    """One failed attempt more each; ids of those still this claim's."""
     rows = (
         compact([each.task_id, storable(each.message[:2000]), instant(each.next_attempt_at)])
         for each in attempted
     )
-    held = hold_statements("image_holds", holds)
-    return _record(database, _ATTEMPTED, token, rows, now, held)
+    return _record(database, _ATTEMPTED, token, rows, now)
 
 
 def postpone(
@@ -68,6 +61,12 @@ def postpone(
     """Release tasks whose attempt says nothing of them; none is counted. `reason` becomes `last_error`."""
     rows = (compact([id, storable(f"{OUR_OUTAGE}: {reason}"), instant(until)]) for id in ids)
     _record(database, _POSTPONED, token, rows, now)
+
+
+def put_off(database: Database, token: str, until: Mapping[str, datetime], *, now: datetime) -> None:
+    """Release tasks that lead to a host that asked for a pause, each due at its instant; none is counted."""
+    rows = (compact([id, instant(at)]) for id, at in until.items())
+    _record(database, _PUT_OFF, token, rows, now)
 
 
 def release(database: Database, token: str, ids: Sequence[str]) -> None:
@@ -91,19 +90,11 @@ def still_there(database: Database, ids: Sequence[str]) -> set[str]:
     return found
 
 
-def _record(
-    database: Database,
-    sql: str,
-    token: str,
-    rows: Iterable[str],
-    now: datetime,
-    others: Sequence[Statement] = (),
-) -> set[str]:
+def _record(database: Database, sql: str, token: str, rows: Iterable[str], now: datetime) -> set[str]:
     statements = [Statement(sql, [instant(now), chunk, token]) for chunk in chunked(rows)]
     if not statements:
         return set()
-    results = database.batch([*statements, *others])
-    return {row["id"] for result in results[: len(statements)] for row in result.rows}
+    return {row["id"] for result in database.batch(statements) for row in result.rows}
 
 
 _OURS = "FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]') AND lease_token = ?"
@@ -117,6 +108,9 @@ _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
   lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]'),
   next_attempt_at = json_extract(v.value, '$[2]'), lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
+
+_PUT_OFF = f"""UPDATE image_tasks SET next_attempt_at = json_extract(v.value, '$[1]'), lease_token = NULL,
+  updated_at = ? {_OURS} RETURNING id"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

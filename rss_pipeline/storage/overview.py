@@ -80,6 +80,10 @@ def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
         CASE WHEN registered = 0 THEN NULL
           WHEN min(feeds.id) OVER same <> feeds.id THEN min(feeds.id) OVER same
           WHEN max(feeds.id) OVER same <> feeds.id THEN max(feeds.id) OVER same END AS same_as,
+        (SELECT max(hold_until) FROM (
+          SELECT hold_until FROM hosts WHERE hosts.host = feeds.host
+          UNION ALL SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id
+        )) AS held_until,
         (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
         FROM feeds
         WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))

@@ -15,7 +15,7 @@ from rss_pipeline.collector.http import FetchPolicy
 from rss_pipeline.collector.image_body import Image
 from rss_pipeline.collector.image_fetch import fetch_images, image_policy
 from rss_pipeline.collector.image_fetch_one import ImageOutcome, ImageRequest, Kept
-from rss_pipeline.collector.models import Failure, GivenBack
+from rss_pipeline.collector.models import Failure, GivenBack, OnHold
 from rss_pipeline.collector.pacing import Pace
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, StorageRejected
 from rss_pipeline_tests import pictures
@@ -406,9 +406,9 @@ class TestPoliteness:
         first, *rest = outcomes
         assert isinstance(first, Failure)
         assert (first.status, first.retry_after, first.host) == (answer.status, 60, A)
-        assert [type(outcome) for outcome in rest] == [GivenBack] * 4 + [Kept] * 3
-        assert isinstance(rest[0], GivenBack)
-        assert str(answer.status) in (rest[0].reason or "")
+        assert [type(outcome) for outcome in rest] == [OnHold] * 4 + [Kept] * 3
+        assert isinstance(rest[0], OnHold)
+        assert str(answer.status) in rest[0].hold.reason
         assert len(server.asked(A)) == 1
 
     def test_what_has_not_begun_in_time_is_given_back(self, server: FeedServer, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.fetch import FetchOutcome, fetch_feeds
-from rss_pipeline.collector.models import Access, Document, Failure, Feed, GivenBack, NotModified
+from rss_pipeline.collector.models import Access, Document, Failure, Feed, GivenBack, NotModified, OnHold
 from rss_pipeline.collector.pacing import Pace
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline_tests.collector.rounds import POLICY, RSS, InstantPace, feed, now
+from rss_pipeline_tests.collector.rounds import NOW, POLICY, RSS, InstantPace, feed, now
 from rss_pipeline_tests.server import Answer, FeedServer, Request
 
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
@@ -230,10 +230,10 @@ def test_after_a_429_its_host_is_not_asked_again_in_this_round(server: FeedServe
     refused = feeds(server, A, 3, Answer(status=429, headers={"Retry-After": "600"}))
     others = feeds(server, B, 3, Answer(status=503))
     outcomes = round_of([*refused, *others], tmp_path)
-    assert [type(outcome) for outcome in outcomes] == [Failure, GivenBack, GivenBack, *[Failure] * 3]
+    assert [type(outcome) for outcome in outcomes] == [Failure, OnHold, OnHold, *[Failure] * 3]
     assert len(server.asked(A)) == 1
-    assert isinstance(outcomes[1], GivenBack)
-    assert "429" in (outcomes[1].reason or "")
+    assert isinstance(outcomes[1], OnHold)
+    assert (outcomes[1].hold.host, outcomes[1].hold.until) == (A, NOW + timedelta(minutes=10))
 
 
 def test_a_slow_feed_does_not_stop_the_others(server: FeedServer, tmp_path: Path) -> None:

@@ -7,24 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models import (
-    FAILURE_KINDS,
-    NETWORK_KINDS,
     Failure,
     FailureKind,
     Feed,
-    GivenBack,
     NextVisit,
-    NotModified,
-    Response,
 )
 from rss_pipeline.collector.schedule import (
     duration,
-    host_hold,
     next_after_failure,
     next_after_not_modified,
     next_after_our_outage,
     next_after_success,
-    our_network_is_down,
 )
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)  # a Wednesday
@@ -258,76 +251,6 @@ def test_what_lengthens_a_backoff(
 
 def test_after_our_own_outage_five_minutes() -> None:
     assert next_after_our_outage(NOW).at - NOW == 5 * MINUTE
-
-
-def failed(kind: FailureKind = "connect") -> Failure:
-    return Failure(kind=kind, message="x")
-
-
-def on(host: str, *, answered: bool = True) -> Feed:
-    return feed(host=host, host_answered=answered)
-
-
-OK = NotModified(
-    response=Response(status=304, requested_url="x", url="x", fetched_at=NOW, fetch_ms=1),
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "outcomes", "down"),
-    [
-        ("nothing was asked", [], False),
-        ("three hosts", [(on(h), failed()) for h in "abc"], True),
-        ("two hosts, three feeds", [(on(h), failed()) for h in "abb"], False),
-        ("dead before", [(on(h, answered=False), failed()) for h in "abcd"], False),
-        (
-            "two alive, many dead",
-            [(on(h), failed()) for h in "ab"] + [(on(h, answered=False), failed()) for h in "cdef"],
-            False,
-        ),
-        ("one answered", [*[(on(h), failed()) for h in "abc"], (on("d"), OK)], False),
-        ("one 404", [*[(on(h), failed()) for h in "abc"], (on("d"), failed("http_status"))], False),
-        (
-            "a refused address",
-            [*[(on(h), failed()) for h in "abc"], (on("d"), failed("blocked_address"))],
-            True,
-        ),
-        ("only refused addresses", [(on(h), failed("blocked_address")) for h in "abc"], False),
-        ("a bad certificate is an answer", [(on(h), failed("tls")) for h in "abc"], False),
-        ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), GivenBack())], True),
-        ("all given back", [(on(h), GivenBack()) for h in "abc"], False),
-        ("mixed network kinds", [(on(k), failed(k)) for k in sorted(NETWORK_KINDS)], True),  # type: ignore[arg-type]
-    ],
-)
-def test_our_network_is_down_when_living_hosts_fail_all_at_once(
-    name: str, outcomes: list[tuple[Feed, NotModified | Failure | GivenBack]], down: bool
-) -> None:
-    assert our_network_is_down(outcomes) is down
-
-
-@pytest.mark.parametrize(
-    ("retry_after", "wanted"),
-    [(None, 15 * MINUTE), (0, 15 * MINUTE), (60, MINUTE), (3600, HOUR), (86_400, HOUR)],
-)
-def test_a_429_holds_its_host_for_an_hour_at_most(retry_after: int | None, wanted: timedelta) -> None:
-    failure = Failure(kind="rate_limited", message="x", status=429, retry_after=retry_after)
-    hold = host_hold(failure, host="a.example", now=NOW)
-    assert hold is not None
-    assert (hold.host, hold.until) == ("a.example", NOW + wanted)
-    assert "429" in hold.reason
-
-
-def test_a_429_after_a_redirect_holds_the_host_that_said_it() -> None:
-    failure = Failure(kind="challenge", message="x", status=429, host="b.example")
-    hold = host_hold(failure, host="a.example", now=NOW)
-    assert hold is not None
-    assert hold.host == "b.example"
-
-
-def test_nothing_else_holds_a_host() -> None:
-    for kind in FAILURE_KINDS - {"rate_limited"}:
-        failure = Failure(kind=kind, message="x", status=503, retry_after=99)  # type: ignore[arg-type]
-        assert host_hold(failure, host="a.example", now=NOW) is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from rss_pipeline.storage.opening import connect
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.pipeline import Pipeline
 
-TABLES = ("feeds", "items", "image_tasks", "hosts", "leases", "expired_items", "item_versions", "image_holds")
+HOLDS = ("hosts", "feed_holds", "image_holds")
+TABLES = ("feeds", "items", "image_tasks", "leases", "expired_items", "item_versions", *HOLDS)
 BOOKKEEPING = {"images_extracted_at"}
 """Of an item: when a run looked for its images."""
 TASK_BOOKKEEPING = {"created_at", "updated_at"}

@@ -202,7 +202,7 @@ def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected:
     collected.write_registry()
     collected.sync()
     collected.hold("news")
-    result = invoke("poll", "news")
+    result = invoke("poll", "news", "--wait", "0")
     assert result.exit_code == 1
     assert "news was not visited: another run is at it" in result.stderr
 

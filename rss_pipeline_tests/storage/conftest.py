@@ -85,9 +85,10 @@ def migrated_d1(
 ) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
     referring = ("item_versions", "image_tasks", "items")
-    emptied = (*referring, "feeds", "hosts", "image_holds", "leases", "expired_items")
+    emptied = (*referring, "feeds", "hosts", "feed_holds", "image_holds", "leases", "expired_items")
     if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
-        future = Statement("DELETE FROM schema_migrations WHERE version > ?", [len(schema.migrations())])
+        newest = schema.migrations()[-1].version
+        future = Statement("DELETE FROM schema_migrations WHERE version > ?", [newest])
         shared_d1.batch([*(Statement(f"DELETE FROM {name}") for name in emptied), future])
     else:
         schema.migrate(request.getfixturevalue("empty_d1"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.models import Failure, Feed, HostHold, NotModified, instant
+from rss_pipeline.collector.models import Failure, Feed, NotModified, instant
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage import closings, feeds, leases
 from rss_pipeline.storage.database import Database
@@ -241,8 +241,7 @@ def test_whatever_a_failure_quotes_it_can_be_recorded(known: Database, message: 
     feed, token = claim_one(known)
     outcome = Failure(kind="http_status", message=message)
     ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later())
-    hold = HostHold(host=feed.host, until=NOW + HOUR, reason=message)
-    assert closings.close_failed(known, [ending], now=NOW, holds=[hold]) == {"a"}
+    assert closings.close_failed(known, [ending], now=NOW) == {"a"}
     assert len(feed_row(known)["last_error"]) <= 2000
 
 

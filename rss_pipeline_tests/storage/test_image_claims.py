@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rss_pipeline.collector.models import HostHold, image_task_id, instant, item_id
+from rss_pipeline.collector.models import image_task_id, instant, item_id
 from rss_pipeline.storage import image_claims, image_closings, image_tasks, leases
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.image_claims import ImageClaim, ImagesDue
@@ -141,7 +141,7 @@ def test_the_hosts_of_feeds_and_of_images_are_held_apart(known: Database) -> Non
 
 @pytest.mark.parametrize("table", ["hosts", "image_holds"])
 def test_a_host_that_asked_for_a_pause_is_left_alone(known: Database, table: str) -> None:
-    known.query(f"INSERT INTO {table} VALUES ('x.example', ?, 'asked')", [instant(NOW + HOUR)])
+    known.query(f"INSERT INTO {table} VALUES ('x.example', ?, 'asked', 1)", [instant(NOW + HOUR)])
     wait_for(known, "1", "https://x.example/1", "https://y.example/1")
     assert urls(claim(known)) == ["https://y.example/1"]
     assert urls(claim(known, now=NOW + 2 * HOUR)) == ["https://x.example/1"]
@@ -206,20 +206,21 @@ def test_what_is_postponed_counts_no_attempt_and_remembers_since_when(known: Dat
     assert (again.attempts, again.postponed_at, again.was_interrupted) == (0, NOW, False)
 
 
-def test_a_pause_is_written_with_the_attempts_and_only_prolonged(known: Database) -> None:
-    wait_for(known, "1", "https://x.example/1", "https://x.example/2")
+def test_what_leads_to_a_host_that_is_left_alone_comes_after_its_pause(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
     claimed = claim(known)
-    for id, hours in zip([each.id for each in claimed.tasks], (2, 1), strict=True):
-        failed = [Attempted(task_id=id, message="429", next_attempt_at=NOW)]
-        holds = [HostHold(host="x.example", until=NOW + hours * HOUR, reason="429")]
-        image_closings.record_attempted(known, claimed.token, failed, now=NOW, holds=holds)
-    (held,) = known.query("SELECT * FROM image_holds").rows
-    assert held["hold_until"] == instant(NOW + 2 * HOUR)
+    first, second = claimed.tasks
+    image_closings.put_off(known, claimed.token, {first.id: NOW + HOUR}, now=NOW)
+    image_closings.put_off(known, "another token", {second.id: NOW + 9 * HOUR}, now=NOW)
+    leases.end(known, claimed.token, forgive=True)
+    assert [task.id for task in claim(known).tasks] == [second.id]
+    (again,) = claim(known, now=NOW + HOUR).tasks
+    assert (again.id, again.attempts, again.postponed_at) == (first.id, 0, None)
 
 
 def test_a_wrong_clock_heals(known: Database) -> None:
     wait_for(known, "1", "https://x.example/1", since=NOW + 1000 * HOUR)
-    known.query("INSERT INTO image_holds VALUES ('x.example', ?, 'asked')", [instant(NOW + 1000 * HOUR)])
+    known.query("INSERT INTO image_holds VALUES ('x.example', ?, 'asked', 1)", [instant(NOW + 1000 * HOUR)])
     assert urls(claim(known)) == ["https://x.example/1"]
 
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.models import Failure, HostHold, instant
-from rss_pipeline.storage import closings, leases
+from rss_pipeline.collector.models import instant
+from rss_pipeline.storage import leases
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.leases import Due, Named, NotVisitedSince
 from rss_pipeline.storage.sqlite import SqliteDatabase
@@ -31,7 +31,6 @@ from rss_pipeline_tests.storage.values import (
     failed,
     feed_row,
     ids,
-    later,
     register,
     spec,
     unchanged,
@@ -46,7 +45,7 @@ def due_at(database: Database, id: str, at: datetime) -> None:
 
 
 def hold(database: Database, host: str, until: datetime) -> None:
-    change(database, "INSERT INTO hosts VALUES (?, ?, '429')", host, instant(until))
+    change(database, "INSERT INTO hosts VALUES (?, ?, '429', 1)", host, instant(until))
 
 
 def fill(database: Database, feeds: int, *, due: int, per_host: int = 4) -> None:
@@ -178,22 +177,6 @@ def test_a_held_host_is_left_alone_until_its_pause_is_over(database: Database) -
     assert ids(claim(database)) == ["b"]
     assert leases.claimable(database, Named(ids=["a"], now=NOW + HOUR))
     assert ids(claim(database, now=NOW + HOUR)) == ["a"]
-
-
-def test_a_pause_is_prolonged_and_never_shortened(database: Database) -> None:
-    register(database, spec("a"))
-    for until, reason in ((HOUR, "429"), (2 * HOUR, "Retry-After"), (HOUR, "429")):
-        feed, token = claim_one(database, now=NOW + 3 * HOUR)
-        visit = closings.Failed(
-            feed=feed,
-            token=token,
-            outcome=Failure(kind="rate_limited", message="429"),
-            next=later(),
-        )
-        pause = HostHold(host="a.example", until=NOW + until, reason=reason)
-        assert closings.close_failed(database, [visit], now=NOW, holds=[pause, pause]) == {"a"}
-    row = leases.standing(database, ["a"], now=NOW)["a"]
-    assert (row["hold_until"], row["hold_reason"]) == (instant(NOW + 2 * HOUR), "Retry-After")
 
 
 def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: Database) -> None:
@@ -435,7 +418,7 @@ def test_claim_summary_and_question_agree(
         )
     emptied = [leases.Statement(f"DELETE FROM {table}") for table in ("feeds", "hosts", "leases")]
     pauses = [
-        leases.Statement("INSERT INTO hosts VALUES (?, ?, '429')", [host, instant(NOW + HOUR)])
+        leases.Statement("INSERT INTO hosts VALUES (?, ?, '429', 1)", [host, instant(NOW + HOUR)])
         for host in held
     ]
     database.batch([*emptied, *rows, *pauses])
@@ -494,3 +477,30 @@ def test_a_claim_among_a_hundred_thousand_feeds_is_quick(
         leases.end(sqlite, found.token, forgive=True)
     print(f"{due:,} due of 100,000, {per_host:,} a host: {statistics.median(took):.0f} ms")  # noqa: T201
     assert statistics.median(took) < 4 * most_ms
+
+
+def test_a_host_that_a_refresh_by_hand_waits_for_is_claimed_for_nothing_that_is_merely_due(
+    database: Database,
+) -> None:
+    register(database, spec("a", host="x"), spec("b", host="x"), spec("c", host="y"))
+    poll = claim(database, lease_now=leases_clock(database))
+    assert ids(poll) == ["a", "b", "c"]
+    waiting = leases.await_hosts(database, ["b"], run_id="by hand", lease_seconds=180)
+    assert awaited(database, poll.token) == ["x"]
+    leases.let_go(database, [poll.token], ["x"], ["b"])
+    leases.let_go(database, ["another token"], ["y"], ["c"])
+    assert awaited(database, poll.token) == []
+    assert [feed_row(database, id)["lease_token"] for id in "abc"] == [poll.token, None, poll.token]
+    assert feed_row(database, "b")["unclosed_claims"] == 0
+    assert leases.due_summary(database, NOW).due == 0
+    assert ids(claim(database)) == []
+    by_hand = claim(database, Named(ids=["b"], now=NOW))
+    assert ids(by_hand) == ["b"]
+    for token in (by_hand.token, waiting):
+        leases.end(database, token, forgive=True)
+    assert ids(claim(database)) == ["b"]
+
+
+def awaited(database: Database, token: str) -> list[str]:
+    (found,) = database.batch([leases.awaited_statement([token])])
+    return [row["host"] for row in found.rows]
