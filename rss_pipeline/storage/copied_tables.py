@@ -21,6 +21,7 @@ TABLES = {
     "expired_items": ("feed_id", "guid"),
     "hosts": ("host",),
     "image_holds": ("host",),
+    "sequences": ("name",),
 }
 """Table to the columns of its primary key, all text; a table comes after those it refers to."""
 PAGE_ROWS = 500

@@ -20,8 +20,8 @@ from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.pipeline import Pipeline
 
 TABLES = ("feeds", "items", "image_tasks", "hosts", "leases", "expired_items", "item_versions", "image_holds")
-BOOKKEEPING = {"images_extracted_at"}
-"""Of an item: when a run looked for its images."""
+BOOKKEEPING = {"images_extracted_at", "arrived"}
+"""Of an item: when a run looked for its images, and the number it got as it came in."""
 TASK_BOOKKEEPING = {"created_at", "updated_at"}
 
 

@@ -85,7 +85,7 @@ def migrated_d1(
 ) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
     referring = ("item_versions", "image_tasks", "items")
-    emptied = (*referring, "feeds", "hosts", "image_holds", "leases", "expired_items")
+    emptied = (*referring, "feeds", "hosts", "image_holds", "leases", "expired_items", "sequences")
     if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
         future = Statement("DELETE FROM schema_migrations WHERE version > ?", [len(schema.migrations())])
         shared_d1.batch([*(Statement(f"DELETE FROM {name}") for name in emptied), future])

@@ -1,0 +1,58 @@
+"""The collected items as a Dagster resource, for other people's assets, and how far an asset has read.
+
+What a reader does is reading.py's. What other people's code imports is gathered in downstream.py.
+https://docs.dagster.io/guides/build/external-resources
+"""
+
+import dagster as dg
+
+from rss_pipeline.orchestration.reading import FeedReader, settings_here
+from rss_pipeline.orchestration.resources import database_resource, object_resource
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+
+CURSOR = "cursor"
+"""The metadata entry in which `last_cursor` finds how far an asset came."""
+
+FeedReaderResource = dg.ResourceParam[FeedReader]
+"""What an asset's argument is annotated with: `feed_reader: FeedReaderResource`."""
+
+
+class StoredFeedsResource(dg.ConfigurableResource[FeedReader]):
+    """The collected feeds and items, to be read by assets: a `FeedReader`."""
+
+    database: dg.ResourceDependency[Database]
+    objects: dg.ResourceDependency[ObjectStore]
+
+    def create_resource(self, context: dg.InitResourceContext) -> FeedReader:
+        return FeedReader(self.database, self.objects)
+
+
+def feed_reader_resource(settings: Settings | None = None) -> StoredFeedsResource:
+    """The resource to put under the key `feed_reader` of your own Definitions.
+
+    Without settings they are the environment's and those of a file `.env` in the current folder, as they are
+    for the pipeline itself.
+
+    Raises:
+        SettingsError: the environment says something that cannot be.
+    """
+    settings = settings or settings_here()
+    return StoredFeedsResource(database=database_resource(settings), objects=object_resource(settings))
+
+
+def last_cursor(context: dg.AssetExecutionContext) -> str | None:
+    """The cursor that this asset's last materialization recorded, of this partition where it has partitions.
+
+    None at the first one. An asset records it as metadata, `{"cursor": item.cursor}`, so a run that fails
+    leaves it where it was and the next run reads the same items again.
+    """
+    partitions = [context.partition_key] if context.has_partition_key else None
+    filter_ = dg.AssetRecordsFilter(asset_key=context.asset_key, asset_partitions=partitions)
+    for record in context.instance.fetch_materializations(filter_, limit=1).records:
+        event = record.asset_materialization
+        found = None if event is None else event.metadata.get(CURSOR)
+        if found is not None:
+            return str(found.value)
+    return None
