@@ -4,13 +4,12 @@ What a reader does is reading.py's. What other people's code imports is gathered
 https://docs.dagster.io/guides/build/external-resources
 """
 
+from collections.abc import Iterator
+
 import dagster as dg
 
-from rss_pipeline.orchestration.reading import FeedReader, settings_here
-from rss_pipeline.orchestration.resources import database_resource, object_resource
+from rss_pipeline.orchestration.reading import FeedReader, open_feed_reader, settings_here
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.objects import ObjectStore
 
 CURSOR = "cursor"
 """The metadata entry in which `last_cursor` finds how far an asset came."""
@@ -19,18 +18,8 @@ FeedReaderResource = dg.ResourceParam[FeedReader]
 """What an asset's argument is annotated with: `feed_reader: FeedReaderResource`."""
 
 
-class StoredFeedsResource(dg.ConfigurableResource[FeedReader]):
-    """The collected feeds and items, to be read by assets: a `FeedReader`."""
-
-    database: dg.ResourceDependency[Database]
-    objects: dg.ResourceDependency[ObjectStore]
-
-    def create_resource(self, context: dg.InitResourceContext) -> FeedReader:
-        return FeedReader(self.database, self.objects)
-
-
-def feed_reader_resource(settings: Settings | None = None) -> StoredFeedsResource:
-    """The resource to put under the key `feed_reader` of your own Definitions.
+def feed_reader_resource(settings: Settings | None = None) -> dg.ResourceDefinition:
+    """The resource to put under the key `feed_reader` of your own Definitions: a `FeedReader`.
 
     Without settings they are the environment's and those of a file `.env` in the current folder, as they are
     for the pipeline itself.
@@ -38,8 +27,16 @@ def feed_reader_resource(settings: Settings | None = None) -> StoredFeedsResourc
     Raises:
         SettingsError: the environment says something that cannot be.
     """
-    settings = settings or settings_here()
-    return StoredFeedsResource(database=database_resource(settings), objects=object_resource(settings))
+    found = settings or settings_here()
+
+    def open_reader(context: dg.InitResourceContext) -> Iterator[FeedReader]:
+        with open_feed_reader(found) as reader:
+            yield reader
+
+    return dg.ResourceDefinition(
+        resource_fn=open_reader,
+        description="The collected feeds and items, to be read: `items(feed_id, since=...)`, `feeds()`.",
+    )
 
 
 def last_cursor(context: dg.AssetExecutionContext) -> str | None:
