@@ -5,6 +5,7 @@ Events are those of real polls, conditions are evaluated as the daemon does it, 
 
 import ast
 import importlib.util
+import re
 import signal
 import subprocess
 import sys
@@ -331,12 +332,34 @@ def test_all_that_is_public_is_documented() -> None:
 
 
 @pytest.fixture
-def example(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The example's module, with this pipeline's home."""
+def at_home(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """This pipeline's home as the current folder, and as what the environment names."""
     home = pipeline.settings.home
     monkeypatch.chdir(home)
     monkeypatch.setenv("RSS_PIPELINE_HOME", str(home))
-    monkeypatch.setenv("DIGEST_FOLDER", str(home / "digests"))
+    return home
+
+
+def test_the_code_of_the_page_runs(at_home: Path, following: Following) -> None:
+    page = (ROOT / "docs" / "downstream.md").read_text("utf-8")
+    known: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "docs/downstream.md", "exec"), known)
+    assert (at_home / "items.parquet").exists()
+    assert dg.materialize(
+        [known["titles"], known["all_titles"]],
+        instance=following.pipeline.instance,
+        partition_key="feed-00",
+        resources={"feed_reader": feed_reader_resource()},
+    ).success
+
+
+@pytest.fixture
+def example(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The example's module, with this pipeline's home."""
+    monkeypatch.setenv("DIGEST_FOLDER", str(at_home / "digests"))
     spec = importlib.util.spec_from_file_location("digest_example", EXAMPLE / "digest.py")
     assert spec is not None
     assert spec.loader is not None

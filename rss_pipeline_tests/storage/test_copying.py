@@ -381,7 +381,7 @@ def test_the_command_copies_and_says_what_lies_where(house: House, monkeypatch: 
     assert said.exit_code == 0, said.output
     assert "702" in said.stdout
     assert (
-        "Both sides hold the same; written now: 2,539 rows and 42 of 42 objects (2.0 MB in all)."
+        "Both sides hold the same; written now: 2,540 rows and 42 of 42 objects (2.0 MB in all)."
         in said.stdout
     )
     told = json.loads(CliRunner().invoke(main, [*command, "--json"], env=house.environ).stdout)
