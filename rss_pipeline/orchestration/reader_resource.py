@@ -39,14 +39,19 @@ def feed_reader_resource(settings: Settings | None = None) -> dg.ResourceDefinit
     )
 
 
-def last_cursor(context: dg.AssetExecutionContext) -> str | None:
+def last_cursor(context: dg.AssetExecutionContext, partition: str | None = None) -> str | None:
     """The cursor that this asset's last materialization recorded, of this partition where it has partitions.
 
     None at the first one. An asset records it as metadata, `{"cursor": item.cursor}`, so a run that fails
     leaves it where it was and the next run reads the same items again.
+
+    Raises:
+        ValueError: the run is over several partitions, and `partition` does not say of which.
     """
-    partitions = [context.partition_key] if context.has_partition_key else None
-    filter_ = dg.AssetRecordsFilter(asset_key=context.asset_key, asset_partitions=partitions)
+    key = context.partition_key if partition is None and context.has_partition_key else partition
+    if key is None and context.assets_def.partitions_def is not None:
+        raise ValueError("this run is over several partitions: name one, last_cursor(context, key)")
+    filter_ = dg.AssetRecordsFilter(asset_key=context.asset_key, asset_partitions=[key] if key else None)
     for record in context.instance.fetch_materializations(filter_, limit=1).records:
         event = record.asset_materialization
         found = None if event is None else event.metadata.get(CURSOR)

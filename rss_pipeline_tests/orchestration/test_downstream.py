@@ -189,30 +189,20 @@ def news(following: Following, *guids: str) -> None:
     following.pipeline.poll("feed-00")
 
 
-def test_news_that_come_after_the_request_and_before_its_run_ends_get_a_run_of_their_own(
-    following: Following,
-) -> None:
-    """The condition `eager()` is made of takes the run that ends for one that has seen them."""
+def test_news_that_come_between_request_and_end_of_a_run_get_a_run_of_their_own(following: Following) -> None:
+    """`since_last_handled`, of which `eager()` is made, takes the run that ends for one that saw them."""
     news(following, "b", "a")
     assert "feed-00" in following.tick()
-    instance = following.pipeline.instance
     with under_way(following, "feed-00") as end:
         news(following, "c", "b", "a")
         assert "feed-00" not in following.tick(), "it is under way"
         assert "feed-00" not in following.tick()
         end()
-    assert instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])) == 0
-    assert "feed-00" in following.tick()
-    assert "feed-00" not in following.tick()
-
-
-def test_news_in_the_very_tick_in_which_the_run_ends_get_a_run_of_their_own(following: Following) -> None:
-    news(following, "b", "a")
     assert "feed-00" in following.tick()
     with under_way(following, "feed-00") as end:
-        news(following, "c", "b", "a")
+        news(following, "d", "c", "b", "a")
         end()
-    assert "feed-00" in following.tick()
+    assert "feed-00" in following.tick(), "news, request and end were all seen in one tick"
     assert "feed-00" not in following.tick()
 
 
@@ -240,70 +230,92 @@ class under_way:  # noqa: N801
     def __exit__(self, *_: object) -> None: ...
 
 
-def test_materializing_by_hand_without_news_asks_for_nothing(following: Following) -> None:
+def test_only_news_ask_for_runs(following: Following, server: FeedServer) -> None:
+    """One pipeline for all of it, for setting one up takes seconds."""
+    materializing_by_hand_asks_for_nothing(following)
+    a_feed_that_answers_again_asks_for_nothing(following, server)
+    a_new_feed_is_followed_from_its_first_items_on(following, server)
+    news_are_followed_after_a_pause_although_a_heartbeat_came_since(following)
+
+
+def materializing_by_hand_asks_for_nothing(following: Following) -> None:
     following.pipeline.clock.turn(hours=1)
     assert following.pipeline.materialize("feed-00").success
     assert len(following.pipeline.events("feed-00")) == 2
     assert following.tick() == set()
 
 
-def test_a_feed_that_answers_again_without_news_asks_for_nothing(
-    following: Following, server: FeedServer
-) -> None:
-    url = following.pipeline.feeds[0]["url"]
-    host = url.split("/")[2].split(":")[0]
+def a_feed_that_answers_again_asks_for_nothing(following: Following, server: FeedServer) -> None:
+    host = following.pipeline.feeds[0]["url"].split("/")[2].split(":")[0]
     server.route(host, "/feed", Answer(status=500))
     following.pipeline.clock.turn(hours=1)
     following.pipeline.poll("feed-00")
     following.serve(0, "old")
     following.pipeline.clock.turn(hours=25)
     following.pipeline.poll("feed-00")
-    assert len(following.pipeline.events("feed-00")) == 2
+    assert len(following.pipeline.events("feed-00")) == 3
     assert following.tick() == set()
 
 
-def test_a_new_feed_is_followed_from_its_first_items_on(following: Following, server: FeedServer) -> None:
+def a_new_feed_is_followed_from_its_first_items_on(following: Following, server: FeedServer) -> None:
     url = server.route("127.0.9.9", "/feed", Answer(body=rss("first")))
     following.pipeline.register(url, "newcomer")
     following.pipeline.clock.turn(minutes=5)
-    following.pipeline.poll()
+    following.pipeline.poll("newcomer")
     assert following.tick() == {"newcomer", None}
     assert following.run("newcomer") == {"newcomer": ["first"]}
 
 
-def test_news_from_before_a_daemon_s_pause_or_a_restart_are_followed_after_it(following: Following) -> None:
+def news_are_followed_after_a_pause_although_a_heartbeat_came_since(following: Following) -> None:
     """The state between ticks is the daemon's cursor, which outlives its processes; definitions are new."""
     news(following, "b", "a")
     following.pipeline.clock.turn(days=9)
     following.pipeline.poll()
-    assert following.tick() == {"feed-00", None}, "a heartbeat after the news does not cover them"
+    assert following.tick() == {"feed-00", None}
 
 
-def test_a_run_that_failed_leaves_its_cursor_and_the_next_reads_the_same_again(following: Following) -> None:
-    reader = FeedReader(following.pipeline.database, following.pipeline.objects)
+def test_a_cursor_stays_where_a_run_failed_and_what_a_replay_brings_back_is_behind_it(
+    following: Following,
+) -> None:
+    pipeline = following.pipeline
+    reader = FeedReader(pipeline.database, pipeline.objects)
     assert following.run("feed-00") == {"feed-00": ["old-0"]}
     news(following, "b")
 
     @dg.asset(name="follower", partitions_def=feeds_partitions, deps=[FEED_ITEMS])
     def failing(context: dg.AssetExecutionContext) -> None:
+        assert last_cursor(context) == last_cursor(context, "feed-00")
+        assert last_cursor(context, "feed-01") is None
         assert [item.guid for item in reader.items("feed-00", since=last_cursor(context))] == ["b-0"]
         raise RuntimeError("on purpose")
 
     failed = dg.materialize(
-        [failing], instance=following.pipeline.instance, partition_key="feed-00", raise_on_error=False
+        [failing], instance=pipeline.instance, partition_key="feed-00", raise_on_error=False
     )
-    assert not failed.success
+    assert "on purpose" in str(failed.events_for_node("follower")[-1].event_specific_data)
     assert following.run("feed-00") == {"feed-00": ["b-0"]}
     assert following.run("feed-00") == {"feed-00": []}
 
-
-def test_what_a_replay_brings_back_is_read_although_it_is_old(following: Following) -> None:
-    pipeline = following.pipeline
-    news(following, "b")
-    assert following.run("feed-00") == {"feed-00": ["old-0", "b-0"]}
     pipeline.database.query("DELETE FROM items WHERE guid = 'old-0'")
     replayed(pipeline, "feed-00")
     assert following.run("feed-00") == {"feed-00": ["old-0"]}
+
+
+def test_a_run_over_several_partitions_names_the_one_it_asks_for(following: Following) -> None:
+    said: list[object] = []
+
+    @dg.asset(name="follower", partitions_def=feeds_partitions, deps=[FEED_ITEMS])
+    def several(context: dg.AssetExecutionContext) -> None:
+        with pytest.raises(ValueError, match="name one"):
+            last_cursor(context)
+        said.extend(last_cursor(context, key) for key in context.partition_keys)
+
+    tags = {
+        "dagster/asset_partition_range_start": "feed-00",
+        "dagster/asset_partition_range_end": "feed-01",
+    }
+    assert dg.materialize([several], instance=following.pipeline.instance, tags=tags).success
+    assert said == [None, None]
 
 
 def test_the_reader_renders_and_opens_outside_of_dagster(pipeline: Pipeline, server: FeedServer) -> None:
