@@ -43,6 +43,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples/digest/digest.py
 	$(BIN)/lint-imports
 
 format: $(VENV)/.dev

@@ -1,7 +1,7 @@
 """The `rss-pipeline` command: what a person does from a terminal.
 
-`replay` and `restore` stand in replay_commands.py. What is printed is formed in console.py; Dagster is
-imported only where a command needs it, for that alone takes seconds.
+`replay` and `restore` stand in replay_commands.py, `export` in export_command.py. What is printed is formed
+in console.py; Dagster is imported only where a command needs it, for that alone takes seconds.
 """
 
 import json
@@ -19,6 +19,7 @@ from rss_pipeline import console
 from rss_pipeline.arguments import as_json, one_feed
 from rss_pipeline.collector.models import utc_now
 from rss_pipeline.errors import RegistryError, RssPipelineError
+from rss_pipeline.export_command import export
 from rss_pipeline.replay_commands import replay, restore
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import items, overview
@@ -371,5 +372,6 @@ def copy_(settings: Settings, source: SideName, target: SideName, as_json: bool)
         console.show_copied(copied)
 
 
+main.add_command(export)
 main.add_command(replay)
 main.add_command(restore)

@@ -8,6 +8,7 @@ RssPipelineError
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
  ├ BackupUnreadable         an object under backups/ that no replay can read
  ├ CopyRefused              moving house would lose or mix something
+ ├ ExportRefused            a file that cannot be written as asked
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
@@ -54,6 +55,10 @@ class BackupUnreadable(RssPipelineError):
 
 class CopyRefused(RssPipelineError):
     """A copy from one pair of stores to another cannot begin, or did not end alike; nothing was deleted."""
+
+
+class ExportRefused(RssPipelineError):
+    """Items cannot be written as asked: the format's library is missing, or the file cannot be made."""
 
 
 class StorageRejected(RssPipelineError):

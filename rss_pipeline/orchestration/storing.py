@@ -42,7 +42,7 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
     if_gap = _if_gap(feed, parsed, now)
     found = moves.after_success(feed, response, now=now)
     inserts = [
-        items.insert_statement(
+        items.insert_statements(
             chunk,
             feed_id=feed.id,
             token=visit.token,
@@ -74,7 +74,7 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
         ),
         now=now,
     )
-    batches = _batches([*inserts, closing])
+    batches = _batches([*inserts, [closing]])
     _forget_tombstones(visiting, visit, batches, chunks, now)
     results: list[Result] = []
     for batch in batches:
@@ -147,16 +147,16 @@ def _forget_tombstones(
             return
 
 
-def _batches(statements: list[Statement]) -> list[list[Statement]]:
-    """Consecutive statements together, each batch of at most about 1 MB of text."""
+def _batches(groups: list[list[Statement]]) -> list[list[Statement]]:
+    """Consecutive groups of statements together, each batch of at most about 1 MB of text."""
     batches: list[list[Statement]] = []
     size = 0
-    for statement in statements:
-        length = _length(statement)
+    for group in groups:
+        length = sum(map(_length, group))
         if not batches or size + length > MAX_PARAMETER_BYTES:
             batches.append([])
             size = 0
-        batches[-1].append(statement)
+        batches[-1] += group
         size += length
     return batches
 

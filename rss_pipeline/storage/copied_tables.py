@@ -22,6 +22,7 @@ TABLES = {
     "hosts": ("host",),
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
+    "sequences": ("name",),
 }
 """Table to the columns of its primary key, all text; a table comes after those it refers to."""
 PAGE_ROWS = 500

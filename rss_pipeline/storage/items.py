@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models import Enclosure, Item, instant, item_id
+from rss_pipeline.storage.arrivals import NEXT_ARRIVAL, count_on
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -49,16 +50,16 @@ _ROW_OVERHEAD = 2_000
 _GUARD = "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)"
 # What retention removed does not come back while the feed still lists it.
 _NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM expired_items AS e WHERE e.feed_id = ? AND e.guid = {guid})"
-_HEAD = "feed_id, created_at, backup_key, images_extracted_at"
+_HEAD = "feed_id, created_at, backup_key, images_extracted_at, arrived"
 _LOOKED_AT = "CASE WHEN {id} IN (SELECT j.value FROM json_each(?) AS j) THEN ? END"
 _INSERT = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")},
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")}, {NEXT_ARRIVAL} + key,
     {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
   FROM json_each(?) WHERE {_GUARD}
   AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 _INSERT_ONE = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {", ".join("?" * len(COLUMNS))}
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {NEXT_ARRIVAL}, {", ".join("?" * len(COLUMNS))}
   WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
   ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
 
@@ -159,20 +160,22 @@ def _size(row: list[Any]) -> int:
     return _ROW_OVERHEAD + sum(len(value.encode()) for value in row if isinstance(value, str))
 
 
-def insert_statement(
+def insert_statements(
     chunk: RowChunk, *, feed_id: str, token: str, fetched_at: datetime, backup_key: str
-) -> Statement:
-    """Insert what is not there yet and was not retired; returns the ids that are new.
+) -> list[Statement]:
+    """Insert what is not there yet and was not retired; the first one returns the ids that are new.
 
-    Guarded by the lease's token.
+    Guarded by the lease's token. They belong into one batch (arrivals.py).
     """
     at = instant(fetched_at)
     head: list[Value] = [feed_id, at, backup_key]
     looked_at: list[Value] = [compact(list(chunk.imageless)), at]
     if chunk.alone:
         row = json.loads(chunk.text)
-        return Statement(_INSERT_ONE, [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]])
-    return Statement(_INSERT, [*head, *looked_at, chunk.text, feed_id, token, feed_id])
+        params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
+        return [Statement(_INSERT_ONE, params), count_on(feed_id)]
+    params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
+    return [Statement(_INSERT, params), count_on(feed_id)]
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:

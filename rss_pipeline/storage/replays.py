@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models import instant
+from rss_pipeline.storage.arrivals import NEXT_ARRIVAL, count_on
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items import COLUMNS, RowChunk, chunked_rows, new_ids
 from rss_pipeline.storage.rows import compact
@@ -19,13 +20,14 @@ READ = tuple(name for name in COLUMNS if name not in _KEPT)
 """What the reading of a document gives beside an item's identity: all that a repair may change."""
 
 _FROM_JSON = ", ".join(f"json_extract(value, '$[{n}]') AS {name}" for n, name in enumerate(COLUMNS))
-_CHUNK = f"(SELECT {_FROM_JSON} FROM json_each(?))"
-_ALONE = f"(SELECT {', '.join(f'? AS {name}' for name in COLUMNS)})"
+_CHUNK = f"(SELECT {_FROM_JSON}, key AS place FROM json_each(?))"
+_ALONE = f"(SELECT {', '.join(f'? AS {name}' for name in COLUMNS)}, 0 AS place)"
 
 # Tombstones hold: what retention removed does not come back out of a backup.
-_INSERT = f"""INSERT INTO items (feed_id, created_at, backup_key, images_extracted_at, {", ".join(COLUMNS)})
+_INSERT = f"""INSERT INTO items
+    (feed_id, created_at, backup_key, images_extracted_at, arrived, {", ".join(COLUMNS)})
   SELECT feeds.id, ?, ?, CASE WHEN new.id IN (SELECT j.value FROM json_each(?) AS j) THEN ? END,
-    {", ".join(f"new.{name}" for name in COLUMNS)}
+    {NEXT_ARRIVAL} + new.place, {", ".join(f"new.{name}" for name in COLUMNS)}
   FROM {{new}} AS new JOIN feeds ON feeds.id = ?
   WHERE NOT EXISTS (
     SELECT 1 FROM expired_items AS old WHERE old.feed_id = feeds.id AND old.guid = new.guid)
@@ -56,9 +58,10 @@ def insert(
         at = instant(fetched_at)
         head = [at, backup_key, compact(list(chunk.imageless)), at]
         source, rows = _source(chunk)
-        inserted, _ = database.batch(
+        inserted, *_ = database.batch(
             [
                 Statement(_INSERT.format(new=source), [*head, *rows, feed_id]),
+                count_on(feed_id),
                 Statement(_PENDING, [feed_id, compact(list(chunk.ids))]),
             ]
         )

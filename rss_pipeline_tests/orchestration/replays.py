@@ -21,8 +21,8 @@ from rss_pipeline_tests.pipeline import Pipeline
 
 HOLDS = ("hosts", "feed_holds", "image_holds")
 TABLES = ("feeds", "items", "image_tasks", "leases", "expired_items", "item_versions", *HOLDS)
-BOOKKEEPING = {"images_extracted_at"}
-"""Of an item: when a run looked for its images."""
+BOOKKEEPING = {"images_extracted_at", "arrived"}
+"""Of an item: when a run looked for its images, and the number it got as it came in."""
 TASK_BOOKKEEPING = {"created_at", "updated_at"}
 
 

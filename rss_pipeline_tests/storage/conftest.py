@@ -85,7 +85,16 @@ def migrated_d1(
 ) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
     referring = ("item_versions", "image_tasks", "items")
-    emptied = (*referring, "feeds", "hosts", "feed_holds", "image_holds", "leases", "expired_items")
+    emptied = (
+        *referring,
+        "feeds",
+        "hosts",
+        "feed_holds",
+        "image_holds",
+        "leases",
+        "expired_items",
+        "sequences",
+    )
     if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
         newest = schema.migrations()[-1].version
         future = Statement("DELETE FROM schema_migrations WHERE version > ?", [newest])

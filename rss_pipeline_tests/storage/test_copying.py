@@ -198,6 +198,7 @@ def fill(side: Side) -> None:
     insert(side.database, "hosts", {"host": "", "hold_until": AT, "reason": CJK})
     insert(side.database, "hosts", {"host": "slow.example", "hold_until": AT, "reason": ""})
     insert(side.database, "feed_holds", {"feed_id": "f1", "host": "x", "hold_until": AT, "reason": CJK})
+    insert(side.database, "sequences", {"name": "items", "value": 2**52 + 1})
     insert(side.database, "image_holds", {"host": "images.example", "hold_until": AT, "reason": CJK})
     # More than a page of both, and keys whose first parts are the same on both sides of its end.
     tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
@@ -245,7 +246,7 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
     assert (there.rows_written, there.objects_written) == (2540, 42)
     assert {name: made.count for name, made in there.tables.items()} == {
         "feeds": 4, "items": 702, "image_tasks": 30, "item_versions": 600, "expired_items": 1200,
-        "hosts": 2, "feed_holds": 1, "image_holds": 1,
+        "hosts": 2, "feed_holds": 1, "image_holds": 1, "sequences": 1,
     }  # fmt: skip
     assert progress.done == progress.totals
     back = house.moved_to(tmp_path / "another")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_an_insert_needs_no_lease_and_gives_what_a_visit_would_have(database: Da
     replayed = rows(database)
     change(database, "DELETE FROM items")
     visit(database, [item("1"), item("2")])
-    assert rows(database) == replayed
+    assert rows(database) == [{**row, "arrived": ANY} for row in replayed]
 
 
 def test_an_item_that_shows_no_image_is_not_looked_at(database: Database) -> None:

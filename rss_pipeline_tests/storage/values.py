@@ -139,14 +139,15 @@ def inserts(
     feed: Feed, token: str, some: Sequence[Item], *, at: datetime = NOW, backup_key: str | None = None
 ) -> list[Statement]:
     return [
-        items.insert_statement(
+        statement
+        for chunk in items.item_rows(feed.id, some, fetched_at=at)
+        for statement in items.insert_statements(
             chunk,
             feed_id=feed.id,
             token=token,
             fetched_at=at,
             backup_key=backup_key or f"backups/{feed.id}/{instant(at)}.xml",
         )
-        for chunk in items.item_rows(feed.id, some, fetched_at=at)
     ]
 
 

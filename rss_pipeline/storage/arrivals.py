@@ -1,0 +1,81 @@
+"""The order in which items came in: the numbers that inserts give, and the positions between them.
+
+A number is the database's clock in microseconds, or one more than the highest so far where that is more. All
+writes of a database go one after another and the number is given inside the transaction, so numbers grow in
+the order in which transactions commit: who has read up to one has missed nothing below it, whatever became of
+clocks, retention or several writers. As numbers follow the clock, a database that was rebuilt, or put back
+from an older copy, gives numbers beyond those of its former life: what comes then is not taken for read.
+
+What is read by these numbers is reading.py's.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.storage.database import Database, Statement
+
+ARRIVAL = "coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000)"
+"""Of a row of items. Word for word what the index is of: else it would not be used."""
+
+_HIGHEST = "coalesce((SELECT value FROM sequences WHERE name = 'items'), 0)"
+NEXT_ARRIVAL = f"max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, {_HIGHEST}) + 1"
+"""The number of the first row of an insert; those after it add their place to it."""
+
+_CURSOR = re.compile(r"(\d{1,16})-([0-9a-f]*~?)")
+_ABOVE_ALL_IDS = "~"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place between two items in the order of arrival: behind the item `id` with the number `arrival`."""
+
+    arrival: int = 0
+    id: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.arrival}-{self.id}"
+
+    @classmethod
+    def of(cls, cursor: str) -> "Position":
+        """The inverse of `str`.
+
+        Raises:
+            ValueError: the text is none of ours.
+        """
+        match = _CURSOR.fullmatch(cursor)
+        if match is None:
+            raise ValueError(f"{cursor!r} is no cursor: pass the `cursor` of an item, as it was")
+        return cls(int(match[1]), match[2])
+
+    @classmethod
+    def at(cls, moment: datetime) -> "Position":
+        """Before all that came in at this moment or later, by the database's clock.
+
+        Raises:
+            ValueError: the moment names no time zone.
+        """
+        if moment.tzinfo is None:
+            raise ValueError(f"{moment.isoformat()} names no time zone; use an aware datetime")
+        return cls(max(0, int(moment.timestamp()) * 1_000_000))
+
+
+def count_on(feed_id: str) -> Statement:
+    """Record the highest number after an insert into this feed; goes into the same batch, right behind it.
+
+    It writes only where something came in.
+    """
+    return Statement(
+        f"""INSERT INTO sequences (name, value)
+        SELECT 'items', newest FROM
+          (SELECT max({ARRIVAL}) AS newest FROM items WHERE feed_id = ? AND {ARRIVAL} > {_HIGHEST})
+        WHERE newest IS NOT NULL
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
+        [feed_id],
+    )
+
+
+def end(database: Database) -> Position:
+    """Behind all that is stored now."""
+    rows = database.query(f"SELECT {_HIGHEST} AS highest").rows
+    return Position(int(rows[0]["highest"]), _ABOVE_ALL_IDS)

@@ -1,0 +1,17 @@
+-- The order in which items came in, for readers that remember how far they got: created_at is when a document
+-- was fetched, so it repeats, runs backwards with a clock, and lies in the past where a replay brings an item in.
+-- NULL for what was stored before there was this column: its fetch time stands in, for rewriting every row of a
+-- large D1 would not end in time. See storage/arrivals.py.
+ALTER TABLE items ADD COLUMN arrived INTEGER;
+CREATE INDEX items_arrival ON items
+  (feed_id, coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000));
+
+-- The highest number given so far; without it a number could be given again once its item is retired.
+CREATE TABLE sequences (
+  name TEXT PRIMARY KEY,
+  value INTEGER NOT NULL
+);
+INSERT INTO sequences (name, value)
+  SELECT 'items', newest FROM
+    (SELECT max(CAST(strftime('%s', created_at) AS INTEGER)) * 1000000 AS newest FROM items)
+  WHERE newest IS NOT NULL;
