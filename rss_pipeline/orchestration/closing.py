@@ -80,7 +80,10 @@ def failure_kind(kind: str) -> FailureKind:
 
 def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     assert isinstance(visit.outcome, NotModified)
-    later = next_after_not_modified(visit.feed, now=now, max_age=visit.outcome.response.max_age)
+    response = visit.outcome.response
+    later = next_after_not_modified(
+        visit.feed, now=now, max_age=response.max_age, retry_after=response.retry_after
+    )
     return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later)
 
 

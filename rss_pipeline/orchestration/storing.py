@@ -42,6 +42,7 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
         rhythm=parsed.rhythm,
         skip_hours=parsed.skip_hours,
         skip_days=parsed.skip_days,
+        retry_after=response.retry_after,
     )
     inserts = [
         items.insert_statement(

@@ -91,6 +91,7 @@ def _unchanged_row(visit: Unchanged) -> Row:
         "id": visit.feed.id,
         "token": visit.token,
         **validators(visit.feed, response, overwrite=same_bytes),
+        "max_age": response.max_age,
         "body_at": instant(response.fetched_at) if same_bytes else None,
         "next": instant(visit.next.at),
         "reason": visit.next.reason,
@@ -117,6 +118,7 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         last_etag="etag",
         last_modified="modified",
         validators_url="validators_url",
+        max_age="max_age",
         next_fetch_at="next",
         schedule_reason="reason",
     )
@@ -205,6 +207,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "token": stored.token,
         **validators(feed, stored.response, overwrite=True),
         "hash": stored.content_hash,
+        "max_age": stored.response.max_age,
         "body_at": instant(stored.response.fetched_at),
         "title": stored.title,
         "link": stored.link,
@@ -252,6 +255,7 @@ _STORED = f"""WITH fresh(n, unseen) AS (
         ttl="ttl",
         skip_hours="skip_hours",
         skip_days="skip_days",
+        max_age="max_age",
         next_fetch_at="next",
         schedule_reason="reason",
     )
