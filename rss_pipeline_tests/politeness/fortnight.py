@@ -28,7 +28,8 @@ from rss_pipeline_tests.politeness.scoring import Url
 from rss_pipeline_tests.politeness.stand import Row, Stand
 from rss_pipeline_tests.server import FeedServer
 
-DEADLINE = 2.0
+DEADLINE = 8.0
+"""Seconds, of the real kind: a machine under load must not make a time-out of an answer that came."""
 HOST_DELAY = 1.0
 A_RUN_EVERY = 60
 BY_HAND_DAYS = (2.3, 3.4, 8.1)
