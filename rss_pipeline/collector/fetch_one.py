@@ -31,7 +31,8 @@ from rss_pipeline.collector.statuses import FEED, FEED_WITH_ACCESS, status_troub
 from rss_pipeline.collector.trouble import Trouble
 
 STUCK_AFTER = timedelta(days=30)
-"""Nothing but 304 for so long, and one request goes without validators: stuck caches exist."""
+"""Nothing but 304 for so long, and one request goes without validators: stuck caches exist. It is the only
+one once a document was stored, also after one that could not be read: publishers count them."""
 
 _SAME_DOCUMENT = "This is the same document as last time, which could not be read"
 
@@ -45,11 +46,6 @@ _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
 class _Redirect:
     location: str | None
     permanent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _AskAgain:
-    """Without validators."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,17 +87,15 @@ class FeedVisit:
         here = hop(self.feed.fetch_url or self.feed.url)
         registered = hop(self.feed.url).origin
         validators_url = here.url if self.feed.validators_url is None else self.feed.validators_url
-        may_be_conditional = not self._is_stuck()
+        is_stuck = self._is_stuck()
         trail = Trail(here, most=self.policy.max_redirects)
         while True:
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
-            validators = self._validators() if may_be_conditional and here.url == validators_url else []
+            validators = self._validators() if here.url == validators_url and not is_stuck else []
             match await self._ask(here, [*extra, *validators], conditional=bool(validators)):
                 case _Redirect(location, permanent):
                     here = trail.follow(here, location, permanent=permanent)
-                case _AskAgain():
-                    may_be_conditional = False
                 case outcome if trail.is_permanent:
                     return replace(outcome, response=replace(outcome.response, moved_to=here.url))
                 case outcome:
@@ -109,22 +103,19 @@ class FeedVisit:
 
     async def _ask(
         self, here: Hop, headers: list[tuple[bytes, bytes]], *, conditional: bool
-    ) -> NotModified | Document | _Redirect | _AskAgain:
+    ) -> NotModified | Document | _Redirect:
         """One request in its turn."""
         async with self._asking.turn(here), self._asking.answer(here, headers) as answer:
             return await self._read(here, answer, conditional=conditional)
 
     async def _read(
         self, here: Hop, answer: Answer, *, conditional: bool
-    ) -> NotModified | Document | _Redirect | _AskAgain:
+    ) -> NotModified | Document | _Redirect:
         now = self.clock()
         retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
         self.holds.feed_answered(self.feed.id, here.host, answer.status, retry_after)
         if answer.status in REDIRECTS:
             return _Redirect(answer.head.first("location"), answer.status in PERMANENT)
-        if answer.status == 304 and conditional and self.feed.failed_hash is not None:
-            # The last document we saw was unreadable; whether it still stands, only its bytes tell.
-            return _AskAgain()
         if answer.status == 304 and not conditional:
             raise Trouble(
                 "unexpected_304",
@@ -134,6 +125,10 @@ class FeedVisit:
         if answer.status not in {200, 304}:
             wording = FEED_WITH_ACCESS if self._with_access else FEED
             raise status_trouble(answer.status, answer.head, retry_after=retry_after, wording=wording)
+        max_age = fresh_seconds(answer.head, now=now)
+        if max_age is None and answer.status == 304:
+            # It freshens the stored answer and takes nothing from it (RFC 9111 4.3.4).
+            max_age = self.feed.max_age
         response = Response(
             status=answer.status,
             requested_url=hop(self.feed.fetch_url or self.feed.url).url,
@@ -143,7 +138,8 @@ class FeedVisit:
             content_type=answer.head.first("content-type"),
             etag=answer.head.first("etag"),
             last_modified=answer.head.first("last-modified"),
-            max_age=fresh_seconds(answer.head, now=now),
+            max_age=max_age,
+            retry_after=parse_retry_after(answer.head.first("retry-after"), now=now),
             conditional=conditional,
         )
         if answer.status == 304:
@@ -193,4 +189,7 @@ class FeedVisit:
 
     def _is_stuck(self) -> bool:
         last = self.feed.last_body_at
-        return last is not None and self.clock() - last >= STUCK_AFTER
+        if last is None or self.feed.consecutive_failures:
+            # A feed that fails for a month has no stuck cache, and asking for all of it mends nothing.
+            return False
+        return self.clock() - last >= STUCK_AFTER

@@ -186,6 +186,8 @@ class Feed:
     """UTC hours 0 to 23 in which the last document asked not to be fetched (RSS skipHours)."""
     skip_days: frozenset[int] = frozenset()
     """Weekdays, Monday 0, likewise (RSS skipDays)."""
+    max_age: int | None = None
+    """Seconds for which the answer that brought it said it stays fresh, or a later 304 did."""
     items_listed: int | None = None
     """By the last stored document; None where that is not known."""
     planned_at: datetime | None = None
@@ -268,7 +270,10 @@ class Response:
     etag: str | None = None
     last_modified: str | None = None
     max_age: int | None = None
-    """Seconds the answer says it stays fresh: Cache-Control max-age less Age, else Expires less Date."""
+    """Seconds the answer says it stays fresh: Cache-Control max-age less Age, else Expires less Date. Of a
+    304 that says nothing, what the stored answer said."""
+    retry_after: int | None = None
+    """Seconds this answer asks us to stay away, at most 86,400: some servers say so with every answer."""
     conditional: bool = False
     """The request that was answered carried validators."""
     moved_to: str | None = None

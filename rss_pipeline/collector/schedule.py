@@ -38,15 +38,17 @@ def next_after_success(
     rhythm: Sequence[datetime],
     skip_hours: frozenset[int],
     skip_days: frozenset[int],
+    retry_after: int | None = None,
 ) -> NextVisit:
     """After a document was stored; the inputs but `feed` are that document's and its answer's.
 
-    `max_age` in seconds. Never more than 24 h away, and, short of that, never sooner than the server
-    asks; RSS 2.0's skipHours and skipDays (UTC) move it to the first hour that is allowed.
+    `max_age` and `retry_after` in seconds. Never more than 24 h away, and, short of that, never sooner than
+    the server asks; RSS 2.0's skipHours and skipDays (UTC) move it to the first hour that is allowed.
     """
     own, reasons = _own_interval(feed, now=now, rhythm=rhythm)
     asked = timedelta(0)
-    for name, wish in (("max-age", _seconds(max_age)), ("ttl", ttl)):
+    wishes = (("max-age", _seconds(max_age)), ("ttl", ttl), ("Retry-After", _seconds(retry_after)))
+    for name, wish in wishes:
         if wish is not None and wish > own:
             reasons.append(f"the server asks {name} {duration(wish)}")
         asked = max(asked, wish or asked)
@@ -70,10 +72,12 @@ def next_after_success(
         if at > now + LONGEST:
             reasons.append(f"at most {duration(LONGEST)}")
             at = now + LONGEST
-    return NextVisit(at=at, reason="; ".join(reasons))
+    return NextVisit(at=whole_second(at), reason="; ".join(reasons))
 
 
-def next_after_not_modified(feed: Feed, *, now: datetime, max_age: int | None) -> NextVisit:
+def next_after_not_modified(
+    feed: Feed, *, now: datetime, max_age: int | None, retry_after: int | None = None
+) -> NextVisit:
     """After a 304 or the same bytes: the stored document's rhythm and wishes still stand."""
     return next_after_success(
         feed,
@@ -83,6 +87,7 @@ def next_after_not_modified(feed: Feed, *, now: datetime, max_age: int | None) -
         rhythm=feed.rhythm,
         skip_hours=feed.skip_hours,
         skip_days=feed.skip_days,
+        retry_after=retry_after,
     )
 
 
@@ -111,6 +116,9 @@ def next_after_failure(
     if hold is not None and hold.until > at:
         at = hold.until
         reasons.append(_left_alone(hold))
+    if (planned := _planned(feed, now=now)) > at:
+        at = planned
+        reasons.append("not before it was due")
     return NextVisit(at=at, reason="; ".join(reasons))
 
 
@@ -141,6 +149,27 @@ def duration(value: timedelta) -> str:
         if number:
             parts.append(f"{number} {unit}")
     return " ".join(parts[:2]) or "0 s"
+
+
+def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
+    """Where a due feed asks not to be fetched in this hour (skipHours, skipDays): when it comes instead.
+
+    A visit that is late, or comes of a backoff, may fall into such an hour although it was not planned so.
+    None where it may be visited: also 24 h after its last visit, which is the longest it is left alone.
+    """
+    if feed.last_visited_at is None:
+        return None
+    at = _allowed(now, feed.id, skip_hours=feed.skip_hours, skip_days=feed.skip_days)
+    at = min(at, feed.last_visited_at + LONGEST)
+    if at <= now:
+        return None
+    return NextVisit(at=whole_second(at), reason="skipHours/skipDays of the feed")
+
+
+def _planned(feed: Feed, *, now: datetime) -> datetime:
+    """When a feed was due that a person asked for before its time: what its server wished still stands."""
+    planned = feed.next_fetch_at
+    return now if planned is None or planned > now + LONGEST else planned
 
 
 def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> tuple[timedelta, list[str]]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models import NETWORK_KINDS, Access, Failure, Feed, FeedHold, OnHold, Pending
+from rss_pipeline.collector.schedule import after_skipped_hours
 from rss_pipeline.orchestration.closing import close
 from rss_pipeline.orchestration.steps import ask, run_through
 from rss_pipeline.orchestration.visiting import Visiting
@@ -49,6 +50,8 @@ def claim_wanted(
     limit = len(wanted.ids) if isinstance(wanted, leases.Named) else visiting.settings.batch_size
     alone = _visit_suspects(visiting, wanted, accesses) if suspects else []
     claim = visiting.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
+    if isinstance(wanted, leases.Due):
+        claim = _in_their_hours(visiting, claim)
     return [*alone, *_visits(visiting, claim, accesses)]
 
 
@@ -121,6 +124,18 @@ def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list
             "%d feeds with headers or a password wait until feeds.yaml can be read again", len(unknown)
         )
     return visits
+
+
+def _in_their_hours(visiting: Visiting, claim: leases.Claim) -> leases.Claim:
+    """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
+    now = visiting.clock()
+    later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
+    for id, at in later.items():
+        leases.postpone(visiting.database, claim.token, [id], until=at.at, reason=at.reason)
+    left = tuple(feed for feed in claim.feeds if feed.id not in later)
+    if later and not left:
+        visiting.end_leases({claim.token})
+    return replace(claim, feeds=left)
 
 
 def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:

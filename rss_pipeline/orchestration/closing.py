@@ -84,8 +84,11 @@ def failure_kind(kind: str) -> FailureKind:
 
 def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     assert isinstance(visit.outcome, NotModified)
-    later = next_after_not_modified(visit.feed, now=now, max_age=visit.outcome.response.max_age)
-    found = moves.after_success(visit.feed, visit.outcome.response, now=now)
+    response = visit.outcome.response
+    later = next_after_not_modified(
+        visit.feed, now=now, max_age=response.max_age, retry_after=response.retry_after
+    )
+    found = moves.after_success(visit.feed, response, now=now)
     return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 
 

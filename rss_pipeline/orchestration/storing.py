@@ -109,6 +109,7 @@ def _next(feed: Feed, parsed: Parsed, now: datetime) -> NextVisit:
         rhythm=parsed.rhythm,
         skip_hours=parsed.skip_hours,
         skip_days=parsed.skip_days,
+        retry_after=parsed.document.response.retry_after,
     )
 
 

@@ -19,7 +19,7 @@ FEED_COLUMNS = (
     " last_etag, last_modified, validators_url, content_hash, failed_hash, last_error_kind, last_error,"
     " charset, language, consecutive_failures, unclosed_claims, next_fetch_at, last_fetched_at,"
     " last_visited_at, last_success_at, last_body_at, created_at, host_answered, rhythm, ttl,"
-    " skip_hours, skip_days, backup_unsure, images_pending, move_url, move_since, items_listed, planned_at,"
+    " skip_hours, skip_days, max_age, backup_unsure, images_pending, move_url, move_since, items_listed, planned_at,"
     " gaps, last_gap_at, gap_halvings, halved_at"
 )
 
@@ -62,6 +62,7 @@ def feed_of(row: Row) -> Feed:
         ttl=_seconds(row["ttl"]),
         skip_hours=frozenset(map(int, _list(row["skip_hours"]))),
         skip_days=frozenset(map(int, _list(row["skip_days"]))),
+        max_age=None if row["max_age"] is None else int(row["max_age"]),
         move_url=row["move_url"],
         move_since=from_instant(row["move_since"]),
         items_listed=None if row["items_listed"] is None else int(row["items_listed"]),

@@ -12,7 +12,7 @@ import pytest
 
 from rss_pipeline.collector.fetch import FetchOutcome
 from rss_pipeline.collector.models import Access, Document, Failure, Feed, NotModified
-from rss_pipeline_tests.collector.rounds import NOW, RSS, InstantPace, feed, fetch
+from rss_pipeline_tests.collector.rounds import NOW, RSS, feed, fetch
 from rss_pipeline_tests.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
@@ -210,33 +210,50 @@ def test_a_304_that_was_not_asked_for_is_a_failure(server: FeedServer, tmp_path:
     assert (outcome.status, outcome.answered) == (304, True)
 
 
-class TestA304WhileTheLastDocumentWasUnreadable:
-    """The old validators still say 304 for the old document; only a body tells what stands there now."""
+def test_a_304_after_an_unreadable_document_says_that_the_stored_one_stands_again(
+    server: FeedServer, tmp_path: Path
+) -> None:
+    """It answers the stored document's validators; to ask once more without them would be a whole document
+    after every error page."""
+    url = server.route(HOST, "/feed", Answer(status=304))
+    outcome = fetch(known(url, failed_hash=hash_of(b"<html></html>"), consecutive_failures=2), tmp_path)
+    assert isinstance(outcome, NotModified)
+    assert outcome.response.conditional
+    assert len(server.requests) == 1
 
-    BAD = b"<html></html>"
 
-    def ask(self, server: FeedServer, spool: Path, second: Answer) -> FetchOutcome:
-        url = server.route(HOST, "/feed", Answer(status=304), second)
-        pace = InstantPace()
-        outcome = fetch(known(url, failed_hash=hash_of(self.BAD)), spool, pace=pace)
-        assert ["if-none-match" in request.headers for request in server.requests] == [True, False]
-        assert sum(pace.slept) == pytest.approx(1.0), "the second request is paced"
-        return outcome
+@pytest.mark.parametrize(
+    ("days", "failures", "conditional"), [(29.9, 0, True), (30, 0, False), (30, 1, True), (99, 9, True)]
+)
+def test_a_feed_that_fails_for_30_days_is_asked_with_its_validators_all_the_same(
+    days: float, failures: int, conditional: bool, server: FeedServer, tmp_path: Path
+) -> None:
+    url = server.route(HOST, "/feed", Answer(body=RSS))
+    last = NOW - timedelta(days=days)
+    fetch(known(url, last_body_at=last, consecutive_failures=failures), tmp_path)
+    [request] = server.requests
+    assert ("if-none-match" in request.headers) is conditional
 
-    def test_the_stored_document_is_not_modified(self, server: FeedServer, tmp_path: Path) -> None:
-        outcome = self.ask(server, tmp_path, Answer(body=RSS, etag='"1"'))
-        assert isinstance(outcome, NotModified)
-        assert not outcome.response.conditional
 
-    def test_the_unreadable_one_fails_again(self, server: FeedServer, tmp_path: Path) -> None:
-        outcome = failure(self.ask(server, tmp_path, Answer(body=self.BAD)), "not_a_feed", tmp_path)
-        assert outcome.document_hash == hash_of(self.BAD)
+@pytest.mark.parametrize(
+    ("headers", "max_age"), [({}, 43_200), ({"Cache-Control": "max-age=60"}, 60), ({"Expires": "0"}, 0)]
+)
+def test_a_304_that_says_nothing_of_freshness_leaves_what_the_stored_answer_said(
+    headers: dict[str, str], max_age: int, server: FeedServer, tmp_path: Path
+) -> None:
+    url = server.route(HOST, "/feed", Answer(status=304, headers=headers))
+    outcome = fetch(known(url, max_age=43_200), tmp_path)
+    assert isinstance(outcome, NotModified)
+    assert outcome.response.max_age == max_age
 
-    def test_another_304_is_a_broken_cache(self, server: FeedServer, tmp_path: Path) -> None:
-        failure(self.ask(server, tmp_path, Answer(status=304)), "unexpected_304", tmp_path)
 
-    def test_a_third_one_is_a_document(self, server: FeedServer, tmp_path: Path) -> None:
-        assert isinstance(self.ask(server, tmp_path, Answer(body=b"<rss>3</rss>")), Document)
+def test_a_200_says_anew_how_long_it_is_fresh_and_any_answer_may_ask_for_a_pause(
+    server: FeedServer, tmp_path: Path
+) -> None:
+    url = server.route(HOST, "/feed", Answer(body=b"<rss>2</rss>", headers={"Retry-After": "600"}))
+    outcome = fetch(known(url, max_age=43_200), tmp_path)
+    assert isinstance(outcome, Document)
+    assert (outcome.response.max_age, outcome.response.retry_after) == (None, 600)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from rss_pipeline.collector.models import (
     NextVisit,
 )
 from rss_pipeline.collector.schedule import (
+    after_skipped_hours,
     duration,
     next_after_failure,
     next_after_not_modified,
@@ -61,6 +62,8 @@ def near(delay: timedelta, wanted: timedelta) -> bool:
         ({"interval": 30 * MINUTE, "ttl": 3 * HOUR, "max_age": 7200}, 3 * HOUR),
         ({"interval": 30 * MINUTE, "ttl": HOUR, "max_age": 7200}, 2 * HOUR),
         ({"interval": 30 * MINUTE, "max_age": 2**31}, DAY),
+        ({"interval": 30 * MINUTE, "retry_after": 7200}, 2 * HOUR),
+        ({"interval": 30 * MINUTE, "retry_after": 7200, "ttl": 3 * HOUR}, 3 * HOUR),
         ({"interval": 90 * DAY}, DAY),
         ({"rhythm": every(3 * HOUR), "max_age": 7200}, 2 * HOUR),
         ({"rhythm": every(3 * HOUR), "max_age": 10_000}, timedelta(seconds=10_000)),
@@ -267,3 +270,67 @@ def test_after_our_own_outage_five_minutes() -> None:
 )
 def test_durations_read_like_sentences(value: timedelta, text: str) -> None:
     assert duration(value) == text
+
+
+def test_no_instant_is_cut_to_a_second_that_comes_before_it() -> None:
+    """Stores keep whole seconds: a day after 08:30:00.7 is not 08:30:00."""
+    now = NOW + timedelta(milliseconds=700)
+    failure = Failure(kind="http_status", message="x", status=500)
+    for at in (
+        next_after_failure(feed(), failure, now=now).at,
+        next_after_not_modified(feed(interval=HOUR), now=now, max_age=86_400).at,
+    ):
+        assert at.microsecond == 0
+        assert at - now >= 30 * MINUTE
+
+
+@pytest.mark.parametrize(
+    ("planned", "wanted"),
+    [
+        (None, 30 * MINUTE),
+        (-HOUR, 30 * MINUTE),
+        (10 * MINUTE, 30 * MINUTE),
+        (5 * HOUR, 5 * HOUR),
+        # From a wrong clock: it heals at the claim, and must not be prolonged here.
+        (30 * DAY, 30 * MINUTE),
+    ],
+)
+def test_a_refresh_by_hand_that_fails_brings_the_next_visit_no_nearer(
+    planned: timedelta | None, wanted: timedelta
+) -> None:
+    failure = Failure(kind="http_status", message="x", status=500)
+    known = feed(next_fetch_at=None if planned is None else NOW + planned)
+    got = next_after_failure(known, failure, now=NOW)
+    assert got.at - NOW == wanted
+    assert ("not before it was due" in got.reason) is (wanted == planned)
+
+
+@pytest.mark.parametrize(
+    ("hours", "days", "visited", "wanted"),
+    [
+        ({}, {}, HOUR, None),
+        ({7, 9}, {1}, HOUR, None),
+        ({8}, {}, HOUR, 30 * MINUTE),
+        ({8, 9, 10}, {}, HOUR, 150 * MINUTE),
+        ({}, {2}, HOUR, 15 * HOUR + 30 * MINUTE),
+        ({}, {2}, 20 * HOUR, 4 * HOUR),
+        ({8}, {}, 24 * HOUR, None),
+        (set(range(24)), {}, HOUR, None),
+        ({8}, {}, None, None),
+    ],
+)
+def test_a_late_visit_is_after_skipped_hours_where_it_would_come_in_an_hour_to_be_skipped(
+    hours: set[int], days: set[int], visited: timedelta | None, wanted: timedelta | None
+) -> None:
+    """It is Wednesday, 08:30. At most until 24 h after the last visit."""
+    known = feed(
+        skip_hours=frozenset(hours),
+        skip_days=frozenset(days),
+        last_visited_at=None if visited is None else NOW - visited,
+    )
+    got = after_skipped_hours(known, now=NOW)
+    if wanted is None:
+        assert got is None
+    else:
+        assert got is not None
+        assert timedelta(0) <= got.at - NOW - wanted < 10 * MINUTE

@@ -180,11 +180,13 @@ def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> N
         ttl=timedelta(minutes=90),
         skip_hours=frozenset({0, 23}),
         skip_days=frozenset({6}),
+        answer=response(at=NOW, max_age=600),
     )
     feed = feeds.feeds_by_id(known, ["a", "unknown"])["a"]
     assert (feed.title, feed.link, feed.language) == ("Title", "https://a.example/home", "ja")
     assert (feed.content_hash, feed.charset, feed.rhythm) == ("second", "cp932", (NOW, NOW - DAY))
     assert (feed.ttl, feed.skip_hours, feed.skip_days) == (timedelta(minutes=90), {0, 23}, {6})
+    assert feed.max_age == 600
     assert feed.last_body_at == feed.last_fetched_at == feed.last_success_at == NOW
     visit(known, [item("3")], title=None, link=None, language=None)
     feed = feeds.feeds_by_id(known, ["a"])["a"]

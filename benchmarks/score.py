@@ -1,0 +1,85 @@
+"""What publishers of all kinds count of us in a fortnight: the table of docs/politeness.md, made again.
+
+The publishers, the scorer and the fortnight are the tests' own (rss_pipeline_tests/politeness), and there is
+no network but loopback. `python -m benchmarks.score [--write] [--hours 4] [--patience 30]`, some minutes; the
+exit code is 1 where there was a fault.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+
+from rss_pipeline_tests.politeness.fortnight import Fortnight
+from rss_pipeline_tests.politeness.kinds import KINDS, TABLES
+from rss_pipeline_tests.politeness.scoring import Fault
+from rss_pipeline_tests.politeness.stand import Row
+from rss_pipeline_tests.server import FeedServer
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "politeness.md"
+BEGIN, END = "<!-- made by python -m benchmarks.score --write -->\n", "<!-- end -->\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--hours", type=int, default=4, help="interval of a feed, where its kind has none")
+    parser.add_argument("--patience", type=int, default=30, help="minutes that a due feed waits for others")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
+    given = parser.parse_args()
+    rows, faults = score(hours=given.hours, patience=timedelta(minutes=given.patience))
+    table = markdown(rows)
+    print(table)
+    for fault in faults:
+        print(f"{fault.feed} at {fault.at}: {fault.kind}: {fault.what}", file=sys.stderr)
+    if given.write:
+        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}{table}{END}{rest.partition(END)[2]}", "utf-8")
+    return 1 if faults else 0
+
+
+def score(*, hours: int, patience: timedelta) -> tuple[list[Row], Sequence[Fault]]:
+    """The fortnight's rows and faults. A feed is asked every so many hours."""
+    with tempfile.TemporaryDirectory() as folder, FeedServer() as server:
+        home = Path(folder) / "dagster"
+        home.mkdir()
+        (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+        with (
+            dg.DagsterInstance.from_config(str(home)) as instance,
+            Fortnight(Path(folder), instance, server, KINDS, hours=hours, patience=patience) as fortnight,
+        ):
+            return fortnight.run(), fortnight.stand.scorer.faults
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """A table for each group of kinds, and the sum."""
+    by_kind = {row.kind: row for row in rows}
+    lines = []
+    for title, kinds in TABLES.items():
+        lines += [
+            "",
+            f"| {title} | requests | conditional | 200 | 304 | faults |",
+            "|---|--:|--:|--:|--:|--:|",
+            *(_line(by_kind[kind.name]) for kind in kinds),
+        ]
+    faults, requests = sum(row.faults for row in rows), sum(row.requests for row in rows)
+    apart = sum(row.apart for row in rows)
+    lines += [
+        "",
+        f"{len(rows)} kinds, {requests:,} requests, {faults} faults; {apart} requests without validators"
+        " after 30 days of nothing but 304.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(row: Row) -> str:
+    figures = (row.requests, row.conditional, row.bodies, row.not_modified, row.faults)
+    return f"| {row.kind} | {' | '.join(map(str, figures))} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""The pipeline against publishers of all kinds, for a fortnight of a clock that is turned.
+
+Real parts: HTTP on loopback, SQLite, object folder, parser processes, Dagster. One poll in so many is a run
+of the job, as is the last refresh by hand; the others go through the steps of its ops, for Dagster's events
+would cost more than all the rest. Time stands still but for what is slept between two requests to a host.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.collector.models import Access
+from rss_pipeline.collector.pacing import Pace
+from rss_pipeline.orchestration import claiming, steps
+from rss_pipeline.orchestration.ops import ROUND_SECONDS
+from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage import leases
+from rss_pipeline_tests.pipeline import Clock, Pipeline
+from rss_pipeline_tests.politeness.publishers import START, Kind
+from rss_pipeline_tests.politeness.scoring import Url
+from rss_pipeline_tests.politeness.stand import Row, Stand
+from rss_pipeline_tests.server import FeedServer
+
+DEADLINE = 8.0
+"""Seconds, of the real kind: a machine under load must not make a time-out of an answer that came."""
+HOST_DELAY = 1.0
+A_RUN_EVERY = 60
+BY_HAND_DAYS = (2.3, 3.4, 8.1)
+"""When a person asks for every feed; 429 and 503 stand at the first two."""
+RESTART_DAYS = (1.5, 5.2, 9.9)
+
+
+class SimulatedPace(Pace):
+    """Sleeping turns the clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        async def sleep(seconds: float) -> None:
+            until = clock.now + timedelta(seconds=seconds)
+            await asyncio.sleep(0)
+            clock.now = max(clock.now, until)
+
+        super().__init__(monotonic=lambda: clock.now.timestamp(), sleep=sleep)
+
+
+class Fortnight:
+    """`run` once. A context manager: leaving it ends the pipeline.
+
+    Feeds have an interval of so many `hours`; a poll starts when the longest due has waited for `patience`.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        instance: dg.DagsterInstance,
+        server: FeedServer,
+        kinds: Sequence[Kind],
+        *,
+        hours: int,
+        patience: timedelta,
+    ) -> None:
+        self.pipeline = Pipeline(home, instance, host_delay_seconds=HOST_DELAY)
+        contact = {"RSS_USER_AGENT_CONTACT": "https://operator.example/contact"}
+        self.pipeline.set(user_agent=Settings.from_environ(contact, cwd=home).user_agent)
+        self.clock = self.pipeline.clock
+        self.clock.now = START
+        self.polls = self.runs = 0
+        self.stand = Stand(server, kinds, self.clock, hours=hours, host_delay=HOST_DELAY, deadline=DEADLINE)
+        self._kinds = kinds
+        self._patience = patience
+        self._open = ExitStack()
+        self._visiting: Visiting | None = None
+        self._pace = SimulatedPace(self.clock)
+        self._by_hand = [START + timedelta(days=day) for day in BY_HAND_DAYS]
+        self._restarts = [START + timedelta(days=day) for day in RESTART_DAYS]
+
+    def __enter__(self) -> "Fortnight":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self.pipeline.close()
+
+    def run(self) -> list[Row]:
+        """Turn the clock from due time to due time, until each kind's days are over; the table."""
+        for days in sorted({kind.days for kind in self._kinds}):
+            self._register(days)
+            while self.clock() < START + timedelta(days=days):
+                if self.polls % A_RUN_EVERY:
+                    self._poll()
+                else:
+                    self._run()
+                self._compare(self.stand.settle())
+                if self._by_hand and self.clock() >= self._by_hand[0]:
+                    self._by_hand.pop(0)
+                    self._refresh_by_hand()
+                if self._restarts and self.clock() >= self._restarts[0]:
+                    self._restarts.pop(0)
+                    self._restart()
+                self._turn()
+        return self.stand.table()
+
+    def _register(self, days: int) -> None:
+        """Only feeds whose kind goes on for so long."""
+        feeds = self.stand.feeds
+        self.pipeline.feeds = [
+            {**entry, "enabled": feeds[entry["id"]].days >= days} for entry in self.stand.entries
+        ]
+        self.pipeline.write_registry()
+        self.pipeline.sync()
+
+    def _turn(self) -> None:
+        """To when the sensor would start a poll, or, just before, when the last feed of that poll is due.
+
+        Every second time by a fraction of a second more: instants are stored in whole seconds.
+        """
+        rows = self.pipeline.rows(
+            """SELECT max(next_fetch_at, coalesce(hold_until, '')) AS at FROM feeds
+            LEFT JOIN hosts ON hosts.host = feeds.host WHERE enabled = 1 ORDER BY at"""
+        )
+        due = [datetime.fromisoformat(row["at"]) for row in rows]
+        at = max(at for at in due if at <= due[0] + self._patience)
+        self.clock.now = max(at, self.clock() + timedelta(seconds=60)).replace(microsecond=0)
+        self.clock.turn(seconds=0.7 * (self.polls % 2))
+
+    def _poll(self, wanted: leases.Wanted | None = None) -> None:
+        """What is due, or what is wanted by hand."""
+        self.polls += 1
+        if self._visiting is None:
+            stores = (self.pipeline.database, self.pipeline.objects)
+            self._visiting = self._open.enter_context(self._new_visiting(*stores, "fortnight"))
+        visiting = self._visiting
+        visits = claiming.claim_wanted(
+            visiting,
+            wanted or leases.Due(now=self.clock()),
+            dict.fromkeys(self.stand.feeds, Access()),
+            suspects=False,
+        )
+        visits = steps.fetch(visiting, visits, round_seconds=ROUND_SECONDS)
+        for step in steps.STEPS[1:]:
+            visits = step(visiting, visits)
+        visiting.end_leases({visit.token for visit in visits})
+
+    def _run(self, *feeds: str) -> None:
+        """A run of the job, of what is due or of these feeds."""
+        self.polls += 1
+        self.runs += 1
+
+        def resource(context: dg.InitResourceContext) -> Iterator[Visiting]:
+            stores: Any = context.resources
+            run_id = "" if context.run is None else context.run.run_id
+            with self._new_visiting(stores.database, stores.objects, run_id) as visiting:
+                yield visiting
+
+        visiting = dg.ResourceDefinition(resource_fn=resource, required_resource_keys={"database", "objects"})
+        self.pipeline.poll(*feeds, resources={"visiting": visiting})
+
+    def _new_visiting(self, database: Any, objects: Any, run_id: str) -> Visiting:
+        visiting = Visiting(
+            settings=self.pipeline.settings,
+            database=database,
+            objects=objects,
+            run_id=run_id,
+            clock=self.clock,
+            pace=self._pace,
+        )
+        visiting.policy = replace(visiting.policy, deadline=DEADLINE)
+        return visiting
+
+    def _refresh_by_hand(self) -> None:
+        """All feeds, asked for by name: due or not, in backoff or not."""
+        ids = [entry["id"] for entry in self.pipeline.feeds if entry["enabled"]]
+        self.clock.turn(minutes=5)
+        self.stand.scorer.by_hand = frozenset(ids)
+        if self._by_hand:
+            now = self.clock()
+            self._poll(leases.NotVisitedSince(since=now, now=now, ids=ids))
+        else:
+            self._run(*ids)
+        self._compare(self.stand.settle())
+        self.stand.scorer.by_hand = frozenset()
+
+    def _restart(self) -> None:
+        """What lies in memory is lost: the pace of hosts, worker processes, leases."""
+        self._open.close()
+        self._visiting = None
+        self.clock.turn(seconds=3)
+        self._pace = SimulatedPace(self.clock)
+
+    def _compare(self, asked: set[Url]) -> None:
+        """Whether what is stored of the feeds that were asked is what was served."""
+        for row in self.pipeline.rows("SELECT id, last_etag, last_modified FROM feeds"):
+            feed = self.stand.scorer.subscriptions[row["id"]]
+            if asked & feed.urls:
+                self.stand.scorer.kept(row["id"], row["last_etag"], row["last_modified"])

@@ -1,0 +1,231 @@
+"""The kinds of publishers that the score is made of. What they have in common is publishers.py's."""
+
+from datetime import timedelta
+
+from rss_pipeline_tests.politeness.behaviours import (
+    asks,
+    cookies,
+    dropping,
+    fat_304,
+    gone_for_good,
+    http10,
+    negotiated,
+    packed,
+    says,
+    stuck,
+    two_edges,
+    until_date,
+)
+from rss_pipeline_tests.politeness.publishers import (
+    Kind,
+    Page,
+    between,
+    both,
+    edition_date,
+    edition_etag,
+    every,
+    fixed,
+    http_date,
+    leads,
+    page,
+    with_fields,
+)
+from rss_pipeline_tests.server import Answer
+
+HALF_A_DAY = "max-age=43200"
+SLOW_SECONDS = 9.0
+"""Longer than the deadline of the client that is scored."""
+
+
+def _one(name: str, serve: Page, *, days: int = 14, **options: object) -> Kind:
+    return Kind(name=name, pages={"a/feed": serve}, days=days, options=options)
+
+
+VALIDATORS = (
+    _one("no validators", page()),
+    _one("ETag only", page(etag=edition_etag)),
+    _one("Last-Modified only", page(modified=edition_date)),
+    _one("both", both),
+    _one("weak ETag", page(etag=lambda a: f'W/"{a.edition}"')),
+    _one("ETag with -gzip", page(etag=lambda a: f'"{a.edition}-gzip"', gzip=True)),
+    _one("ETag without quotes", page(etag=lambda a: f"edition={a.edition}")),
+    _one("ETag with odd quotes", page(etag=lambda a: f'""{a.edition}"é\'"')),
+    _one("other ETag, same bytes", page(etag=lambda a: f'"{a.number}"')),
+    _one("other Last-Modified, same bytes", page(modified=lambda a: http_date(a.at))),
+    _one("two caches disagree", two_edges),
+    _one("304 for ever", stuck, days=45, interval="12h"),
+    _one("304 for ever, then errors", between(29.5, 35, says(500), stuck), days=45, interval="12h"),
+    _one("304 with a new ETag", page(etag=edition_etag, on_304=lambda a: {"ETag": edition_etag(a)})),
+    _one(
+        "304 changes Last-Modified",
+        page(etag=edition_etag, modified=edition_date, on_304=lambda a: {"Last-Modified": http_date(a.at)}),
+    ),
+    _one("304 without validators", page(etag=edition_etag, modified=edition_date, on_304=lambda _: {})),
+    _one("304 with a body", fat_304),
+    _one("304 nobody asked for", between(4, 5, fixed(Answer(status=304)), page())),
+    _one("Last-Modified in the future", page(modified=lambda a: http_date(a.at.replace(year=2031, month=1)))),
+    _one("Last-Modified no date", page(modified=lambda a: f"edition {a.edition}")),
+    _one(
+        "Last-Modified not GMT",
+        page(modified=lambda a: edition_date(a).replace("GMT", "+0100")),
+    ),
+    _one("validators come and go", dropping),
+)
+
+LIMITS = (
+    _one("429 bare", between(2, 3, fixed(Answer(status=429)))),
+    _one("429, seconds", between(2, 4, says(429, Retry_After="10800"))),
+    _one("429, a date", between(2, 4, until_date)),
+    _one("429 now and then", every(5, says(429, Retry_After="900"))),
+    Kind(
+        name="429, two feeds of a host",
+        pages={"a/feed": between(2, 4, says(429, Retry_After="3600")), "a/other": both},
+        feeds=("a/feed", "a/other"),
+    ),
+    Kind(
+        name="429 where a redirect leads",
+        pages={
+            "a/feed": leads(302, "b/feed"),
+            "b/feed": between(2, 4, says(429, Retry_After="3600")),
+            "b/other": both,
+        },
+        feeds=("a/feed", "b/other"),
+    ),
+    Kind(
+        name="503 of one feed",
+        pages={"a/feed": between(2, 4, says(503, Retry_After="20000")), "a/other": both},
+        feeds=("a/feed", "a/other"),
+    ),
+    Kind(
+        name="503 of two feeds",
+        pages={
+            "a/feed": between(2, 4, says(503, Retry_After="7200")),
+            "a/other": between(2, 4, says(503, Retry_After="7200")),
+            "a/third": both,
+        },
+        feeds=("a/feed", "a/other", "a/third"),
+    ),
+    _one("503 bare", every(6, says(503))),
+    Kind(
+        name="five feeds of a host",
+        pages={f"a/{n}": both for n in range(5)},
+        feeds=tuple(f"a/{n}" for n in range(5)),
+    ),
+)
+
+WISHES = (
+    _one("max-age of 12 h", asks(HALF_A_DAY)),
+    _one("max-age, Age", page(headers=lambda _: {"Cache-Control": "public, max-age=36000", "Age": "3600"})),
+    _one("max-age of a week", asks("max-age=604800")),
+    _one(
+        "max-age, bare 304",
+        page(etag=edition_etag, headers=lambda _: {"Cache-Control": HALF_A_DAY}, on_304=lambda _: {}),
+    ),
+    _one(
+        "Expires in 12 h",
+        page(
+            etag=edition_etag,
+            headers=lambda a: {"Expires": http_date(a.at + timedelta(hours=12)), "Date": http_date(a.at)},
+        ),
+    ),
+    _one("no-store", asks("no-store")),
+    _one("no-cache", asks("no-cache, max-age=0, must-revalidate")),
+    _one("ttl of 6 h", page(etag=edition_etag, extra="<ttl>360</ttl>")),
+    _one(
+        "skipHours",
+        page(etag=edition_etag, extra="<skipHours><hour>1</hour><hour>2</hour><hour>9</hour></skipHours>"),
+    ),
+    _one(
+        "skipDays",
+        page(etag=edition_etag, extra="<skipDays><day>Wednesday</day></skipDays>"),
+    ),
+    _one(
+        "Retry-After with 200 and 304",
+        page(etag=edition_etag, headers=lambda _: {"Retry-After": "28800"}),
+    ),
+    _one("auto", page(etag=edition_etag), interval=None),
+)
+
+MOVES = (
+    Kind(
+        name="301, a chain",
+        pages={"a/feed": leads(301, "b/feed"), "b/feed": leads(301, "c/feed"), "c/feed": both},
+    ),
+    Kind(name="301 on its host", pages={"a/feed": leads(301, "a/new"), "a/new": both}),
+    Kind(name="302", pages={"a/feed": leads(302, "b/feed"), "b/feed": both}),
+    Kind(name="307", pages={"a/feed": leads(307, "b/feed"), "b/feed": both}),
+    Kind(
+        name="302, other ETag where it leads",
+        pages={"a/feed": leads(302, "b/feed"), "b/feed": page(etag=lambda a: f'"{a.number}"')},
+    ),
+    Kind(
+        name="302, then elsewhere",
+        pages={
+            "a/feed": lambda a: leads(302, "b/feed" if a.day < 6 else "c/feed")(a),
+            "b/feed": both,
+            "c/feed": both,
+        },
+    ),
+    Kind(
+        name="302 now and then",
+        pages={"a/feed": every(4, leads(302, "b/feed")), "b/feed": page(modified=edition_date)},
+    ),
+    Kind(
+        name="308 for 9 days, then 404",
+        pages={"a/feed": between(9, 99, says(404), leads(308, "b/feed")), "b/feed": both},
+    ),
+    _one("410", gone_for_good),
+)
+
+TROUBLES = (
+    _one("404 for a day", between(3, 4.5, says(404))),
+    _one("500 flapping", every(3, says(500))),
+    _one("gzip only", page(etag=edition_etag, gzip=True)),
+    _one("gzip, an ETag each", packed),
+    _one("content negotiated", negotiated),
+    _one("cookies", cookies),
+    _one("slow", every(30, with_fields(both, delay=SLOW_SECONDS), with_fields(both, delay=0.02))),
+    _one(
+        "drip",
+        every(30, page(drip=(100, SLOW_SECONDS / 5)), page(etag=edition_etag, drip=(400, 0.005))),
+    ),
+    _one("resets", every(4, fixed(Answer(raw=b"")))),
+    _one("cut short", every(4, page(etag=lambda a: f'"cut-{a.number}"', cut_after=200))),
+    _one("keeps alive, then closes", with_fields(both, keep_alive=True)),
+    _one("HTTP/1.0", http10),
+    _one(
+        "an error page for a while",
+        between(5.05, 5.3, fixed(Answer(body=b"PHP Fatal error: out of memory", headers={"ETag": '"bad"'}))),
+    ),
+    _one(
+        "an error page, another each time",
+        between(
+            3, 4.5, lambda a: Answer(body=b"Error %d" % a.number, headers={"Last-Modified": http_date(a.at)})
+        ),
+    ),
+    _one("the same bytes after an error", every(3, says(502), page())),
+    _one(
+        "HTML for a while",
+        between(
+            5.05,
+            5.3,
+            fixed(
+                Answer(
+                    body=b"<!doctype html><html><head><title>Soon back</title></head><body></body></html>",
+                    headers={"Content-Type": "text/html", "ETag": '"page"'},
+                )
+            ),
+        ),
+    ),
+    _one("empty for a day", between(3, 4, fixed(Answer(body=b"", headers={"ETag": '"empty"'})))),
+    _one("bot challenge", between(3, 5, says(403, cf_mitigated="challenge"))),
+)
+
+TABLES = {
+    "validators": VALIDATORS,
+    "pauses": LIMITS,
+    "wishes": WISHES,
+    "moves": MOVES,
+    "troubles and oddities": TROUBLES,
+}
+KINDS = tuple(kind for kinds in TABLES.values() for kind in kinds)

@@ -1,0 +1,266 @@
+"""A publisher's view of a feed reader: each request judged by what was answered before, faults by kind.
+
+The rules are RFC 9110, RFC 9111 and RSS 2.0 as publishers read them (Rachel Kroll's feed reader score, the
+guide of openrss.org), and what docs/politeness.md promises beyond them. Nothing of the product is called.
+Which publishers there are is kinds.py's, what an answer says answers.py's.
+
+"Stored" is a 200 with a whole document that can be read; fortnight.py compares that with the database.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from rss_pipeline_tests.politeness.answers import DAY, Said, Wishes, freshness, retry_after
+from rss_pipeline_tests.server import Request
+
+FaultKind = Literal[
+    "validator invented",
+    "validator dropped",
+    "validator altered",
+    "validator sent elsewhere",
+    "before the interval",
+    "before the answer is stale",
+    "in a skipped hour",
+    "during backoff",
+    "during a hold",
+    "requests too close",
+    "two connections",
+    "cookie",
+    "referer",
+    "authorization",
+    "user agent",
+    "accept encoding",
+    "method",
+    "address",
+    "validators not kept",
+]
+
+SPREAD = 0.97
+"""The operator's interval may be undercut by as much; what a publisher asks for never."""
+SHORTEST = timedelta(minutes=15)
+FIRST_BACKOFF = timedelta(minutes=30)
+CHALLENGE = timedelta(hours=6)
+BARE_429 = timedelta(minutes=15)
+LONGEST_HOST_HOLD = timedelta(hours=1)
+STUCK_AFTER = timedelta(days=30)
+SAME_VISIT = timedelta(seconds=60)
+"""A redirect is followed within that."""
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+Url = tuple[str, str]
+"""Host and request target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    kind: FaultKind
+    feed: str
+    at: datetime
+    what: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Subscription:
+    """What a publisher knows of one feed and of the client's passage through it."""
+
+    id: str
+    urls: frozenset[Url]
+    interval: timedelta | None
+    """None is up to the client, from 15 minutes on."""
+    requests: int = 0
+    conditional: int = 0
+    bodies: int = 0
+    not_modified: int = 0
+    apart: int = 0
+    """Requests without validators after 30 days of nothing but 304."""
+    stored_from: Url | None = None
+    etag: str | None = None
+    modified: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of the stored answer, as every 304 freshened them (RFC 9111 4.3.4)."""
+    wishes: Wishes = field(default_factory=Wishes)
+    body_at: datetime | None = None
+    failures: int = 0
+    last_at: datetime = NEVER
+    leads_to: str | None = None
+    interval_until: datetime = NEVER
+    stale_at: datetime = NEVER
+    backoff_until: datetime = NEVER
+    held_until: datetime = NEVER
+    held_by: str | None = None
+    """The host that asked for it: a redirect may have led there."""
+
+    @property
+    def may_be_stuck(self) -> bool:
+        return self.not_modified > 0 and self.failures == 0
+
+
+class Scorer:
+    """Told of every request and its answer, in their order. Time is `clock`'s."""
+
+    def __init__(self, clock: Callable[[], datetime], *, host_delay: float) -> None:
+        self.faults: list[Fault] = []
+        self.by_hand: frozenset[str] = frozenset()
+        """Feeds that a person asks for now: their interval and backoff do not count, holds do."""
+        self.subscriptions: dict[str, Subscription] = {}
+        self._clock = clock
+        self._host_delay = timedelta(seconds=host_delay)
+        self._of: dict[Url, Subscription] = {}
+        self._asked: dict[str, datetime] = {}
+        self._host_held: dict[str, datetime] = {}
+        self._unavailable: dict[str, dict[str, datetime]] = {}
+
+    def subscribe(self, id: str, urls: Iterable[Url], *, interval: timedelta | None) -> None:
+        """From now on requests to these URLs are a feed's."""
+        subscription = Subscription(id=id, urls=frozenset(urls), interval=interval)
+        self.subscriptions[id] = subscription
+        self._of |= dict.fromkeys(subscription.urls, subscription)
+
+    def fault(self, kind: FaultKind, feed: str, what: str = "") -> None:
+        self.faults.append(Fault(kind=kind, feed=feed, at=self._clock(), what=what))
+
+    def count(self, id: str | None = None) -> Counter[FaultKind]:
+        return Counter(fault.kind for fault in self.faults if id in (None, fault.feed))
+
+    def saw(self, request: Request, said: Said, *, connections: int = 1) -> None:
+        """One request to a URL of a subscription, and what was answered. `connections` its host has open."""
+        at, url = self._clock(), (request.host, request.target)
+        feed = self._of[url]
+        feed.requests += 1
+        conditional = not {"if-none-match", "if-modified-since"}.isdisjoint(request.headers)
+        feed.conditional += conditional
+        self._check_shape(feed, request)
+        self._check_host(feed, request.host, at, connections)
+        follows = feed.leads_to is not None and at - feed.last_at <= SAME_VISIT
+        if not follows:
+            self._check_schedule(feed, at)
+        self._check_validators(feed, url, request, at)
+        self._note(feed, url, said, at, conditional=conditional)
+
+    def saw_stray(self, request: Request) -> None:
+        """A request to a URL that nobody subscribed to."""
+        self.fault("address", request.host, f"{request.method} {request.target}")
+
+    def kept(self, id: str, etag: str | None, modified: str | None) -> None:
+        """What the client's own store has for a feed now."""
+        feed = self.subscriptions[id]
+        if (etag, modified) != (feed.etag, feed.modified):
+            what = f"{etag}, {modified} for {feed.etag}, {feed.modified}"
+            self.fault("validators not kept", id, what)
+
+    def _check_shape(self, feed: Subscription, request: Request) -> None:
+        headers = request.headers
+        if request.method != "GET":
+            self.fault("method", feed.id, request.method)
+        for name in ("cookie", "referer", "authorization"):
+            if name in headers:
+                self.fault(name, feed.id, headers[name])
+        agent = headers.get("user-agent", "")
+        if "/" not in agent or not ("@" in agent or "://" in agent):
+            self.fault("user agent", feed.id, agent)
+        if "gzip" not in headers.get("accept-encoding", ""):
+            self.fault("accept encoding", feed.id, headers.get("accept-encoding", ""))
+
+    def _check_host(self, feed: Subscription, host: str, at: datetime, connections: int) -> None:
+        if connections > 1:
+            self.fault("two connections", feed.id, f"{connections} to {host}")
+        before = self._asked.get(host)
+        if before is not None and at - before < self._host_delay:
+            self.fault("requests too close", feed.id, f"{at - before} to {host}")
+        self._asked[host] = at
+        held = max(self._host_held.get(host, NEVER), feed.held_until if feed.held_by == host else NEVER)
+        if at < held:
+            self.fault("during a hold", feed.id, f"{host} until {held}")
+
+    def _check_schedule(self, feed: Subscription, at: datetime) -> None:
+        if feed.id in self.by_hand:
+            return
+        if at < feed.interval_until:
+            self.fault("before the interval", feed.id, f"not before {feed.interval_until}")
+        if at < feed.stale_at:
+            self.fault("before the answer is stale", feed.id, f"not before {feed.stale_at}")
+        if at < feed.backoff_until:
+            self.fault("during backoff", feed.id, f"not before {feed.backoff_until}")
+        skipped = at.hour in feed.wishes.hours or at.weekday() in feed.wishes.days
+        if skipped and at - feed.last_at < DAY:
+            self.fault("in a skipped hour", feed.id, f"{at:%A %H:%M}")
+
+    def _check_validators(self, feed: Subscription, url: Url, request: Request, at: datetime) -> None:
+        sent = (request.headers.get("if-none-match"), request.headers.get("if-modified-since"))
+        stored = (feed.etag, feed.modified)
+        if url != feed.stored_from:
+            for value, known in zip(sent, stored, strict=True):
+                if value is not None:
+                    kind: FaultKind = "validator sent elsewhere" if value == known else "validator invented"
+                    self.fault(kind, feed.id, value)
+            return
+        if sent == (None, None) != stored and self._is_due_apart(feed, at):
+            feed.apart += 1
+            return
+        for value, known in zip(sent, stored, strict=True):
+            if value is None and known is not None:
+                self.fault("validator dropped", feed.id, known)
+            elif value is not None and known is None:
+                self.fault("validator invented", feed.id, value)
+            elif value != known:
+                self.fault("validator altered", feed.id, f"{value} for {known}")
+
+    @staticmethod
+    def _is_due_apart(feed: Subscription, at: datetime) -> bool:
+        return feed.may_be_stuck and feed.body_at is not None and at - feed.body_at >= STUCK_AFTER
+
+    def _note(self, feed: Subscription, url: Url, said: Said, at: datetime, *, conditional: bool) -> None:
+        feed.last_at, feed.leads_to = at, None
+        if said.status in (301, 302, 303, 307, 308):
+            feed.leads_to = said.headers["location"]
+        elif said.status == 304 and conditional:
+            self._note_current(feed, url, said, at)
+        elif said.document is not None:
+            feed.bodies += 1
+            feed.body_at = at
+            feed.etag = feed.modified = None
+            feed.headers = {}
+            feed.wishes = said.document
+            self._note_current(feed, url, said, at)
+        else:
+            feed.bodies += said.status == 200
+            self._note_failure(feed, url[0], said, at)
+
+    def _note_current(self, feed: Subscription, url: Url, said: Said, at: datetime) -> None:
+        feed.not_modified += said.status == 304
+        feed.failures = 0
+        feed.stored_from = url
+        feed.headers |= said.headers
+        feed.etag = said.headers.get("etag", feed.etag)
+        feed.modified = said.headers.get("last-modified", feed.modified)
+        asked = retry_after(said.headers, at=at) or timedelta(0)
+        fresh = max(freshness(feed.headers, at=at), feed.wishes.ttl, asked)
+        feed.interval_until = at + (SHORTEST if feed.interval is None else feed.interval * SPREAD)
+        feed.stale_at = at + min(fresh, DAY)
+        feed.backoff_until = feed.held_until = NEVER
+
+    def _note_failure(self, feed: Subscription, host: str, said: Said, at: datetime) -> None:
+        feed.failures += 1
+        pause = min(FIRST_BACKOFF * 2 ** min(feed.failures - 1, 6), DAY)
+        if said.status == 410:
+            pause = DAY
+        elif said.headers.get("cf-mitigated") == "challenge":
+            pause = max(pause, CHALLENGE)
+        feed.held_by = host
+        asked = retry_after(said.headers, at=at)
+        feed.backoff_until = at + max(pause, asked or timedelta(0))
+        if said.status == 429:
+            self._hold(host, at + min(asked or BARE_429, LONGEST_HOST_HOLD))
+            feed.held_until = at + (asked or BARE_429)
+        elif said.status == 503 and asked:
+            feed.held_until = at + asked
+            others = self._unavailable.setdefault(host, {})
+            others[feed.id] = at + asked
+            if sum(until > at for until in others.values()) > 1:
+                self._hold(host, at + min(asked, LONGEST_HOST_HOLD))
+
+    def _hold(self, host: str, until: datetime) -> None:
+        self._host_held[host] = max(self._host_held.get(host, NEVER), until)

@@ -1,0 +1,143 @@
+"""Publishers of many kinds on one loopback server, each on hosts of its own, with a scorer that hears all."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from string import ascii_lowercase
+from typing import Any
+
+from rss_pipeline_tests.politeness.answers import read
+from rss_pipeline_tests.politeness.publishers import Ask, Kind, Page
+from rss_pipeline_tests.politeness.scoring import Scorer, Url
+from rss_pipeline_tests.server import Answer, FeedServer, Request, Route
+
+_QUIET_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A kind's line of the table."""
+
+    kind: str
+    requests: int
+    conditional: int
+    bodies: int
+    not_modified: int
+    apart: int
+    faults: int
+
+
+class Stand:
+    """A feed of `hours` without an interval of its own is one whose reader promises that interval.
+
+    `deadline` is how many seconds that reader waits for an answer.
+    """
+
+    def __init__(
+        self,
+        server: FeedServer,
+        kinds: Sequence[Kind],
+        clock: Callable[[], datetime],
+        *,
+        hours: int,
+        host_delay: float,
+        deadline: float,
+    ) -> None:
+        self.scorer = Scorer(clock, host_delay=host_delay)
+        self.feeds: dict[str, Kind] = {}
+        self.entries: list[dict[str, Any]] = []
+        """The feeds as a registry lists them."""
+        self._server = server
+        self._kinds = kinds
+        self._clock = clock
+        self._deadline = deadline
+        self._known: set[Url] = set()
+        for number, kind in enumerate(kinds):
+            self._publish(number, kind, hours)
+
+    def url(self, id: str) -> str:
+        return next(entry["url"] for entry in self.entries if entry["id"] == id)
+
+    def settle(self) -> set[Url]:
+        """After a poll: wait until all connections are closed, and report requests that nobody was
+        subscribed to. Gives the URLs that were asked since the last time."""
+        until = time.monotonic() + _QUIET_SECONDS
+        while self._server.open.get("", 0) and time.monotonic() < until:
+            time.sleep(0.005)
+        asked = set()
+        for request in self._server.requests:
+            url = (request.host, request.target)
+            asked.add(url)
+            if url not in self._known:
+                self.scorer.saw_stray(request)
+        self._server.forget()
+        return asked
+
+    def table(self) -> list[Row]:
+        """Of what happened so far, a row a kind."""
+        rows = []
+        for kind in self._kinds:
+            ids = [id for id, its in self.feeds.items() if its is kind]
+            feeds = [self.scorer.subscriptions[id] for id in ids]
+            at_fault = {*ids, *(host for feed in feeds for host, _ in feed.urls)}
+            rows.append(
+                Row(
+                    kind=kind.name,
+                    requests=sum(feed.requests for feed in feeds),
+                    conditional=sum(feed.conditional for feed in feeds),
+                    bodies=sum(feed.bodies for feed in feeds),
+                    not_modified=sum(feed.not_modified for feed in feeds),
+                    apart=sum(feed.apart for feed in feeds),
+                    faults=sum(fault.feed in at_fault for fault in self.scorer.faults),
+                )
+            )
+        return rows
+
+    def _publish(self, number: int, kind: Kind, hours: int) -> None:
+        places = {place: _place(number, place) for place in kind.pages}
+        for host, _ in places.values():
+            self._server.listen(host)
+        urls = {place: self._server.url(*url) for place, url in places.items()}
+        for place, page in kind.pages.items():
+            self._server.route(*places[place], self._told(page, urls))
+        self._known |= set(places.values())
+        for place in kind.feeds:
+            id = f"{number:02}-{place.replace('/', '-')}"
+            options = {"interval": f"{hours}h", **kind.options}
+            interval = options["interval"]
+            # Where its first feed is led to is nobody else's.
+            led_to = [each for each in kind.pages if each not in kind.feeds and place == kind.feeds[0]]
+            self.scorer.subscribe(
+                id,
+                [places[each] for each in (place, *led_to)],
+                interval=None if interval is None else timedelta(hours=int(interval.removesuffix("h"))),
+            )
+            given = {name: value for name, value in options.items() if value is not None}
+            self.entries.append({"url": urls[place], "id": id, "allow_private": True, **given})
+            self.feeds[id] = kind
+
+    def _told(self, page: Page, urls: Mapping[str, str]) -> Route:
+        """The page as a route that tells the scorer of each request."""
+        asked = 0
+
+        def route(request: Request) -> Answer:
+            nonlocal asked
+            answer = page(Ask(request=request, at=self._clock(), number=asked, urls=urls))
+            asked += 1
+            said = read(answer, deadline=self._deadline)
+            self.scorer.saw(request, said, connections=self._server.open[request.host])
+            typed = said.document is not None and answer.raw is None
+            return replace(answer, headers=_with_type(answer)) if typed else answer
+
+        return route
+
+
+def _place(number: int, place: str) -> Url:
+    letter, _, path = place.partition("/")
+    return f"127.0.{1 + ascii_lowercase.index(letter)}.{number + 1}", f"/{path}"
+
+
+def _with_type(answer: Answer) -> tuple[tuple[str, str], ...]:
+    given = answer.headers.items() if isinstance(answer.headers, Mapping) else answer.headers
+    return (("Content-Type", "application/rss+xml"), *given)
