@@ -34,7 +34,7 @@ STUCK_AFTER = timedelta(days=30)
 _SAME_DOCUMENT = "This is the same document as last time, which could not be read"
 
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
-    {"html", "not_a_feed", "parse_timeout", "crashed", "storage_rejected"}
+    {"html", "not_a_feed", "parse_timeout", "parse_memory", "crashed", "storage_rejected"}
 )
 """Kinds that a document's bytes cause. A time-out since then must not become the bytes' fault."""
 

@@ -115,7 +115,8 @@ def backup(visiting: Visiting, visits: Visits) -> Visits:
                     # The visit that took it never closed: its items, if any, carry that fetch time.
                     response = replace(document.response, fetched_at=known.fetched_at)
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
-            key = put_backup(visiting.objects, feed, document)
+            with visiting.holding(document.body_bytes):
+                key = put_backup(visiting.objects, feed, document)
         except StorageRejected as error:
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
             rejected = replace(_rejected(document, str(error)), document_hash=None)
@@ -166,9 +167,10 @@ def store(visiting: Visiting, visits: Visits) -> Visits:
 
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
-            if visit.replay is not None:
-                return store_replayed(visiting, visit, visit.replay, parsed)
-            return store_document(visiting, visit, parsed)
+            with visiting.holding(parsed.path.stat().st_size):
+                if visit.replay is not None:
+                    return store_replayed(visiting, visit, visit.replay, parsed)
+                return store_document(visiting, visit, parsed)
         except StorageRejected as error:
             return replace(visit, outcome=_rejected(parsed.document, str(error)))
 
