@@ -25,6 +25,7 @@ from rss_pipeline.collector.models import (
     Response,
 )
 from rss_pipeline.collector.pacing import NotNow, Turns
+from rss_pipeline.collector.secrets import repeats_a_secret, scrubbed
 from rss_pipeline.collector.statuses import FEED, FEED_WITH_ACCESS, status_trouble
 from rss_pipeline.collector.trouble import Trouble
 
@@ -79,7 +80,7 @@ class FeedVisit:
         except NotNow as refusal:
             return GivenBack(reason=str(refusal))
         except Trouble as trouble:
-            return self._asking.failure(trouble, trouble.advised)
+            return self._asking.failure(trouble, scrubbed(trouble.advised, self.access))
 
     async def _follow(self) -> NotModified | Document:
         here = hop(self.feed.fetch_url or self.feed.url)
@@ -93,7 +94,16 @@ class FeedVisit:
             validators = self._validators() if may_be_conditional and here.url == validators_url else []
             match await self._ask(here, [*extra, *validators], conditional=bool(validators)):
                 case _Redirect(location):
-                    here = trail.follow(here, location)
+                    there = trail.follow(here, location)
+                    if repeats_a_secret(there.url, self.access):
+                        # It would be told whoever is there, and be stored as where the document was.
+                        raise Trouble(
+                            "redirect",
+                            f"{here.host} redirects to an address that repeats this feed's password or a "
+                            "header of feeds.yaml; it is not followed.",
+                            advice="Its publisher has to mend that.",
+                        )
+                    here = there
                 case _AskAgain():
                     may_be_conditional = False
                 case outcome:
@@ -133,9 +143,9 @@ class FeedVisit:
             url=here.url,
             fetched_at=now,
             fetch_ms=self._asking.milliseconds(),
-            content_type=answer.head.first("content-type"),
-            etag=answer.head.first("etag"),
-            last_modified=answer.head.first("last-modified"),
+            content_type=self._unless_secret(answer.head.first("content-type")),
+            etag=self._unless_secret(answer.head.first("etag")),
+            last_modified=self._unless_secret(answer.head.first("last-modified")),
             max_age=fresh_seconds(answer.head, now=now),
             conditional=conditional,
         )
@@ -165,6 +175,10 @@ class FeedVisit:
                 # What cannot be removed is the spool's trouble, and `save_body` has said so.
                 with suppress(OSError):
                     path.unlink()
+
+    def _unless_secret(self, value: str | None) -> str | None:
+        """A header's value, which will be stored; None where it echoes what we sent."""
+        return None if value is None or repeats_a_secret(value, self.access) else value
 
     def _still_unreadable(self, document_hash: str, size: int) -> Trouble:
         kind, before = self.feed.last_error_kind, self.feed.last_error

@@ -22,6 +22,7 @@ from rss_pipeline.collector.models import (
     Pending,
 )
 from rss_pipeline.collector.schedule import next_after_our_outage, our_network_is_down
+from rss_pipeline.collector.secrets import scrubbed
 from rss_pipeline.errors import NetworkUnavailable, StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
 from rss_pipeline.orchestration.image_finding import find_and_record
@@ -142,13 +143,16 @@ def _parse(visiting: Visiting, visits: Visits) -> Visits:
         if isinstance(visit.outcome, Document)
     }
     keys = {id(task): key for key, task in tasks.items()}
+    accesses = {visit.key: visit.access for visit in visits}
     replayed = {visit.key for visit in visits if visit.replay is not None}
     visiting.progress.begin("parse", len(tasks))
     outcomes: dict[str, Parsed | Failure] = {}
     for task, result in visiting.workers.map(parse_document, tasks.values()):
         key = keys[id(task)]
         if isinstance(result, Trouble):
-            outcomes[key] = _unreadable(task.document, result)
+            # The title of an error page may repeat what its server was sent.
+            told = Trouble(result.kind, scrubbed(result.message, accesses[key]))
+            outcomes[key] = _unreadable(task.document, told)
         else:
             outcomes[key] = result
             if key not in replayed:  # When the document came, all this was said.

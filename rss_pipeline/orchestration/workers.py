@@ -42,6 +42,9 @@ _IMAGE_URL_BYTES = 10_000_000
 _MOST_SAID = 2_000
 _TASKS_A_WORKER = 2_000
 _POOLS_TRIED = 3
+_PATIENCE = 5
+"""How many times its limit of processor time a task may take by the clock: on a busy machine a sound document
+does."""
 _GRACE_SECONDS = 5.0
 _NEWEST = 20
 _BAD_DATES = 20
@@ -70,7 +73,8 @@ class Workers:
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
     ) -> Iterator[tuple[T, R | Trouble]]:
-        """Run each task in a worker, each under the time limit; pairs come as they are done."""
+        """Run each task in a worker, each under the limit of seconds of processor time; pairs come as they
+        are done."""
         limit = timeout or self._timeout
         left = list(tasks)
         for _ in range(_POOLS_TRIED):
@@ -99,7 +103,7 @@ class Workers:
                 for task in itertools.islice(waiting, 2 * self._processes - len(futures)):
                     try:
                         future = self._started().schedule(
-                            _bounded, args=[function, limit, task], timeout=limit
+                            _bounded, args=[function, limit, task], timeout=limit * _PATIENCE
                         )
                     except RuntimeError as error:
                         yield task, BrokenProcessPool(str(error))
@@ -146,10 +150,12 @@ def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessP
     except StorageRejected as error:
         return Trouble("storage_rejected", str(error))
     except TimeoutError:
-        return Trouble("parse_timeout", f"parsing took more than {timeout:g} s and was stopped")
+        return _overran(timeout)
     except BrokenProcessPool as error:
         return error
     except ProcessExpired as error:
+        if error.exitcode == -signal.SIGPROF:
+            return _overran(timeout)
         if error.exitcode == _OUT_OF_MEMORY:
             return Trouble(
                 "parse_memory",
@@ -162,15 +168,21 @@ def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessP
         )
 
 
+def _overran(seconds: float) -> Trouble:
+    return Trouble("parse_timeout", f"parsing took more than {seconds:g} s and was stopped")
+
+
 def _bounded(function: Callable[[T], R], limit: float, task: T) -> R:
-    """Run a task. The kernel ends it where nobody else does: the process that would may have been killed."""
-    signal.setitimer(signal.ITIMER_REAL, limit + _GRACE_SECONDS)
+    """Run a task. The kernel ends what overruns, also where the process that would wait for it was killed."""
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    signal.setitimer(signal.ITIMER_REAL, limit * _PATIENCE + _GRACE_SECONDS)
     try:
         return function(task)
     except MemoryError:
         # What was begun is in pieces all over this process; the next document gets a fresh one.
         os._exit(_OUT_OF_MEMORY)
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 

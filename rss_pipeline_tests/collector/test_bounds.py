@@ -16,32 +16,14 @@ from rss_pipeline.collector.image_fetch_one import ImageRequest
 from rss_pipeline.collector.metering import HEAD_BYTES
 from rss_pipeline.collector.models import Document, Failure
 from rss_pipeline_tests import pictures
+from rss_pipeline_tests.collector.attacks import FLOODS, OK, SLOW
 from rss_pipeline_tests.collector.rounds import POLICY, RSS, InstantPace, feed, fetch, now
 from rss_pipeline_tests.server import Answer, FeedServer
 
 HOST, OTHER = "127.0.0.2", "127.0.0.3"
 DEADLINE = 0.5
-OK = b"HTTP/1.1 200 OK\r\n"
-CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-GZIP = OK + b"Content-Encoding: gzip\r\n\r\n"
 BUFFERED = 6_000_000
 """What the two systems' buffers on loopback may hold beyond what we read."""
-
-SLOW = {
-    "status line": Answer(raw=b"HTTP/1.1 200 ", endless=b"O", drip=(1, 0.01)),
-    "a header": Answer(raw=OK + b"X-Slow: ", endless=b"x", drip=(1, 0.01)),
-    "header after header": Answer(raw=OK, endless=b"X-A: b\r\n", drip=(1, 0.01)),
-    "interim answers": Answer(raw=b"", endless=b"HTTP/1.1 102 Processing\r\n\r\n", drip=(1, 0.005)),
-    "body to its close": Answer(raw=OK + b"\r\n", endless=b"x", drip=(1, 0.01)),
-    "body with a length": Answer(raw=OK + b"Content-Length: 9999999\r\n\r\n", endless=b"x", drip=(1, 0.01)),
-    "a chunk's length": Answer(raw=CHUNKED, endless=b"0", drip=(1, 0.02)),
-    "chunk after chunk": Answer(raw=CHUNKED, endless=b"1\r\nx\r\n", drip=(1, 0.01)),
-    "a chunk's extension": Answer(raw=CHUNKED + b"1;a=", endless=b"x", drip=(1, 0.01)),
-    "trailers": Answer(raw=CHUNKED + b"0\r\n", endless=b"X-A: b\r\n", drip=(1, 0.01)),
-    "gzip's header": Answer(raw=GZIP + b"\x1f\x8b\x08\x08" + bytes(6), endless=b"n", drip=(1, 0.01)),
-    "nothing at all": Answer(delay=60),
-    "nothing after a head": Answer(raw=OK + b"Content-Length: 5\r\n\r\n", endless=b"\0", drip=(1, 60)),
-}
 
 
 @pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
@@ -52,42 +34,6 @@ def test_whatever_is_dripped_the_deadline_ends_it(answer: Answer, server: FeedSe
     assert isinstance(outcome, Failure)
     assert outcome.kind == "timeout"
     assert list(tmp_path.iterdir()) == []
-
-
-EMPTY_MEMBER = gzip.compress(b"")
-FLOODS = {
-    "one header": ("too_large", Answer(raw=OK + b"X-A: ", endless=b"b" * 65536)),
-    "headers": ("too_large", Answer(raw=OK, endless=b"".join(b"X-%d: b\r\n" % n for n in range(2000)))),
-    "status line": ("too_large", Answer(raw=b"HTTP/1.1 200 ", endless=b"O" * 65536)),
-    "interim answers": ("too_large", Answer(raw=b"", endless=b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)),
-    "large interim answers": (
-        "too_large",
-        Answer(raw=b"", endless=b"HTTP/1.1 103 Early Hints\r\nLink: " + b"a" * 50_000 + b"\r\n\r\n"),
-    ),
-    "blank lines": ("connect", Answer(raw=b"", endless=b"\r\n" * 30_000)),
-    "body to its close": ("too_large", Answer(raw=OK + b"\r\n", endless=b"x" * 65536)),
-    "chunks": ("too_large", Answer(raw=CHUNKED, endless=b"10000\r\n" + b"x" * 65536 + b"\r\n")),
-    "a chunk of any length": ("truncated", Answer(raw=CHUNKED + b"f" * 30 + b"\r\n", endless=b"x" * 65536)),
-    "chunk extensions": ("too_large", Answer(raw=CHUNKED, endless=b"1;" + b"e" * 60_000 + b"\r\nx\r\n")),
-    "one chunk extension": ("too_large", Answer(raw=CHUNKED + b"1;", endless=b"e" * 65536)),
-    "trailers": ("too_large", Answer(raw=CHUNKED + b"1\r\nx\r\n0\r\n", endless=b"X-A: b\r\n" * 5000)),
-    "a name in gzip's header": (
-        "too_large",
-        Answer(raw=GZIP + b"\x1f\x8b\x08\x08" + bytes(6), endless=b"n" * 65536),
-    ),
-    "gzip's empty members": ("bad_compression", Answer(raw=GZIP, endless=EMPTY_MEMBER * 1000)),
-    "gzip of zeros, 1000 to 1": ("too_large", Answer(raw=GZIP, endless=gzip.compress(bytes(5_000_000)))),
-    "gzip within gzip within gzip": (
-        "bad_compression",
-        Answer(raw=GZIP.replace(b"gzip", b"gzip, gzip, gzip"), endless=EMPTY_MEMBER * 1000),
-    ),
-    "body of a refusal": ("http_status", Answer(raw=b"HTTP/1.1 403 No\r\n\r\n", endless=b"x" * 65536)),
-    "body of a redirect": ("redirect", Answer(raw=b"HTTP/1.1 301 M\r\n\r\n", endless=b"x" * 65536)),
-    "protocol that was not asked for": (
-        "connect",
-        Answer(raw=b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", endless=b"x" * 65536),
-    ),
-}
 
 
 @pytest.mark.parametrize(("kind", "answer"), FLOODS.values(), ids=FLOODS)
