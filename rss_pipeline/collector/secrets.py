@@ -13,7 +13,8 @@ from rss_pipeline.collector.models import Access
 _SHORTEST = 6
 """Characters: a shorter password is a part of too many words to be told from them."""
 _NO_SECRETS = frozenset({"accept", "accept-language", "from", "user-agent"})
-_PARTS = re.compile(r"[\s;,=\"]+")
+_PARTS = re.compile(r"[\s;,\"]+")
+_DIGIT = re.compile(r"[0-9]")
 
 
 def secrets_of(access: Access) -> frozenset[str]:
@@ -24,7 +25,9 @@ def secrets_of(access: Access) -> frozenset[str]:
         plain |= {access.password, base64.b64encode(pair.encode()).decode("ascii")}
     for name, value in access.headers.items():
         if name.strip().lower() not in _NO_SECRETS:
-            plain |= {value.strip(), *_PARTS.split(value)}
+            # `Bearer` and the names of cookies are words that URLs have too.
+            parts = (form for part in _PARTS.split(value) for form in (part, part.partition("=")[2]))
+            plain |= {value.strip(), *filter(_DIGIT.search, parts)}
     long = {secret for secret in plain if len(secret) >= _SHORTEST}
     return frozenset(long | {quote(secret, safe="") for secret in long} | {quote(secret) for secret in long})
 

@@ -30,7 +30,7 @@ BUFFERED = 6_000_000
 def test_whatever_is_dripped_the_deadline_ends_it(answer: Answer, server: FeedServer, tmp_path: Path) -> None:
     started = time.monotonic()
     outcome = fetch(feed(server.route(HOST, "/feed", answer)), tmp_path, deadline=DEADLINE)
-    assert time.monotonic() - started < DEADLINE + 1
+    assert time.monotonic() - started < DEADLINE + 5
     assert isinstance(outcome, Failure)
     assert outcome.kind == "timeout"
     assert list(tmp_path.iterdir()) == []
@@ -41,8 +41,8 @@ def test_whatever_floods_us_is_not_read_beyond_its_cap(
     kind: str, answer: Answer, server: FeedServer, tmp_path: Path
 ) -> None:
     started = time.monotonic()
-    outcome = fetch(feed(server.route(HOST, "/feed", answer)), tmp_path, deadline=20)
-    assert time.monotonic() - started < 5, "its end is the cap's, not the deadline's"
+    outcome = fetch(feed(server.route(HOST, "/feed", answer)), tmp_path, deadline=60)
+    assert time.monotonic() - started < 20, "its end is the cap's, not the deadline's"
     assert isinstance(outcome, Failure)
     assert outcome.kind == kind, outcome
     assert outcome.message.endswith(".")

@@ -62,7 +62,7 @@ def main() -> None:
         pipeline = Pipeline(
             Path(home),
             instance,
-            fetch_concurrency=10,
+            fetch_concurrency=15,
             parse_workers=2,
             parse_timeout_seconds=float(parse_seconds),
         )
