@@ -77,7 +77,9 @@ class Answer:
     keep_alive: bool = False
     """Leave the connection open for the next request."""
     raw: bytes | None = None
-    """Send exactly these bytes and close, whatever the other fields say."""
+    """Send exactly these bytes and close, whatever the other fields but `drip` and `endless` say."""
+    endless: bytes = b""
+    """After `raw`, send this again and again for as long as anybody listens."""
 
 
 Route = Answer | Callable[[Request], Answer]
@@ -94,7 +96,7 @@ class FeedServer:
         self.most_open: dict[str, int] = {}
         """The most connections a host ever had open at once; "" counts all hosts together."""
         self.bytes_sent = 0
-        """Of bodies; what lies in the system's buffers counts as sent."""
+        """Of bodies, and of all that is `raw`; what lies in the system's buffers counts as sent."""
         self._tls = tls
         self._routes: dict[tuple[str, str], list[Route]] = {}
         self._listening: dict[str, asyncio.Server] = {}
@@ -213,26 +215,30 @@ class FeedServer:
         if answer.wait_for is not None:
             await asyncio.to_thread(answer.wait_for.wait, 30)
         if answer.raw is not None:
-            writer.write(answer.raw)
-            await writer.drain()
+            await self._send(writer, answer.raw, answer.drip)
+            while answer.endless:
+                await self._send(writer, answer.endless, answer.drip)
             return False
         head_out, body = _render(answer, request)
         whole = answer.cut_after is None
         body = body[: answer.cut_after]
         if answer.drip is None:
             # One write: the head alone would cost a packet, and a round trip with Nagle's algorithm.
-            writer.write(head_out + body)
-            self.bytes_sent += len(body)
-            await writer.drain()
+            await self._send(writer, head_out + body, None)
+            self.bytes_sent -= len(head_out)
         else:
-            size, pause = answer.drip
             writer.write(head_out)
-            for start in range(0, len(body), size):
-                writer.write(body[start : start + size])
-                await writer.drain()
-                self.bytes_sent += size
-                await asyncio.sleep(pause)
+            await self._send(writer, body, answer.drip)
         return answer.keep_alive and whole
+
+    async def _send(self, writer: asyncio.StreamWriter, data: bytes, drip: tuple[int, float] | None) -> None:
+        size, pause = drip or (max(len(data), 1), 0.0)
+        for start in range(0, len(data), size):
+            writer.write(data[start : start + size])
+            await writer.drain()
+            self.bytes_sent += len(data[start : start + size])
+            if drip is not None:
+                await asyncio.sleep(pause)
 
     def _answer(self, request: Request) -> Answer:
         with self._lock:

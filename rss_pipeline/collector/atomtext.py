@@ -4,7 +4,6 @@ Nothing but the one element is looked at.
 """
 
 import base64
-import binascii
 import html
 from xml.etree.ElementTree import Element
 
@@ -30,7 +29,8 @@ def atom_html(element: Element) -> str | None:
     if (element.get("mode") or "").strip() == "base64":
         try:
             text = base64.b64decode(text, validate=False).decode("utf-8")
-        except (binascii.Error, UnicodeDecodeError):
+        # Of characters beyond ASCII it says ValueError, of which the others are kinds.
+        except ValueError:
             return None
     elif "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json")):
         # A media type that is not text is in base64 (RFC 4287, 4.1.3.3): a picture or sound, no content.

@@ -27,6 +27,7 @@ from rss_pipeline.collector.models import (
     Response,
 )
 from rss_pipeline.collector.pacing import HeldBack, NotNow, Turns
+from rss_pipeline.collector.secrets import repeats_a_secret, scrubbed
 from rss_pipeline.collector.statuses import FEED, FEED_WITH_ACCESS, status_trouble
 from rss_pipeline.collector.trouble import Trouble
 
@@ -37,7 +38,7 @@ one once a document was stored, also after one that could not be read: publisher
 _SAME_DOCUMENT = "This is the same document as last time, which could not be read"
 
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
-    {"html", "not_a_feed", "parse_timeout", "crashed", "storage_rejected"}
+    {"html", "not_a_feed", "parse_timeout", "parse_memory", "crashed", "storage_rejected"}
 )
 """Kinds that a document's bytes cause. A time-out since then must not become the bytes' fault."""
 
@@ -81,7 +82,7 @@ class FeedVisit:
         except HeldBack as held:
             return OnHold(hold=held.hold)
         except Trouble as trouble:
-            return self._asking.failure(trouble, trouble.advised)
+            return self._asking.failure(trouble, scrubbed(trouble.advised, self.access))
 
     async def _follow(self) -> NotModified | Document:
         here = hop(self.feed.fetch_url or self.feed.url)
@@ -95,7 +96,16 @@ class FeedVisit:
             validators = self._validators() if here.url == validators_url and not is_stuck else []
             match await self._ask(here, [*extra, *validators], conditional=bool(validators)):
                 case _Redirect(location, permanent):
-                    here = trail.follow(here, location, permanent=permanent)
+                    there = trail.follow(here, location, permanent=permanent)
+                    if repeats_a_secret(there.url, self.access):
+                        # It would be told whoever is there, and be stored as where the document was.
+                        raise Trouble(
+                            "redirect",
+                            f"{here.host} redirects to an address that repeats this feed's password or a "
+                            "header of feeds.yaml; it is not followed.",
+                            advice="Its publisher has to mend that.",
+                        )
+                    here = there
                 case outcome if trail.is_permanent:
                     return replace(outcome, response=replace(outcome.response, moved_to=here.url))
                 case outcome:
@@ -135,9 +145,9 @@ class FeedVisit:
             url=here.url,
             fetched_at=now,
             fetch_ms=self._asking.milliseconds(),
-            content_type=answer.head.first("content-type"),
-            etag=answer.head.first("etag"),
-            last_modified=answer.head.first("last-modified"),
+            content_type=self._unless_secret(answer.head.first("content-type")),
+            etag=self._unless_secret(answer.head.first("etag")),
+            last_modified=self._unless_secret(answer.head.first("last-modified")),
             max_age=max_age,
             retry_after=parse_retry_after(answer.head.first("retry-after"), now=now),
             conditional=conditional,
@@ -168,6 +178,10 @@ class FeedVisit:
                 # What cannot be removed is the spool's trouble, and `save_body` has said so.
                 with suppress(OSError):
                     path.unlink()
+
+    def _unless_secret(self, value: str | None) -> str | None:
+        """A header's value, which will be stored; None where it echoes what we sent."""
+        return None if value is None or repeats_a_secret(value, self.access) else value
 
     def _still_unreadable(self, document_hash: str, size: int) -> Trouble:
         kind, before = self.feed.last_error_kind, self.feed.last_error

@@ -17,6 +17,7 @@ import httpcore
 import httpx
 
 from rss_pipeline.collector.addresses import Address, literal
+from rss_pipeline.collector.metering import MeteredBackend
 from rss_pipeline.collector.reach import Reach
 from rss_pipeline.collector.trouble import Trouble
 
@@ -128,13 +129,28 @@ class _Direct(httpx.AsyncHTTPTransport):
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
-            network_backend=guard,
+            network_backend=MeteredBackend(guard),
         )
 
 
 class _Proxied(httpx.AsyncHTTPTransport):
     def __init__(self, reach: Reach, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str) -> None:
-        super().__init__(verify=trust, trust_env=False, limits=limits, proxy=proxy)
+        where = httpx.Proxy(url=proxy)
+        # As httpx makes it, with a network backend.
+        self._pool = httpcore.AsyncHTTPProxy(
+            proxy_url=httpcore.URL(
+                scheme=where.url.raw_scheme,
+                host=where.url.raw_host,
+                port=where.url.port,
+                target=where.url.raw_path,
+            ),
+            proxy_auth=where.raw_auth,
+            ssl_context=trust,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=MeteredBackend(httpcore.AnyIOBackend()),
+        )
         self._reach = reach
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -58,7 +58,7 @@ def hop(url: str) -> Hop:
         )
     scheme, authority, target = match[1].lower(), match[2] or "", match[3] or ""
     if scheme not in _PORTS:
-        raise Trouble("bad_url", f"{scheme}: is not asked for; only http:// and https:// are.")
+        raise Trouble("bad_url", f"{scheme[:20]}: is not asked for; only http:// and https:// are.")
     authority = authority.rpartition("@")[2]
     try:
         address = httpx.URL(f"{scheme}://{_plain(authority)}/")

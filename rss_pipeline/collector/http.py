@@ -24,6 +24,7 @@ from rss_pipeline.collector.addresses import Network as Range
 from rss_pipeline.collector.guard import Network, guarded_transport
 from rss_pipeline.collector.headers import Head, own_headers
 from rss_pipeline.collector.hops import Hop
+from rss_pipeline.collector.metering import metered
 from rss_pipeline.collector.models import Access
 from rss_pipeline.collector.reach import Reach
 from rss_pipeline.collector.trouble import Trouble, body_trouble, request_trouble
@@ -97,7 +98,7 @@ class Answer:
                 return
             # The library reads what a stranger sends; whatever it trips over is that stranger's trouble.
             except Exception as error:
-                raise body_trouble(self._host) from error
+                raise body_trouble(error, self._host) from error
             yield piece
 
     async def drain(self) -> None:
@@ -150,11 +151,15 @@ class Client:
         """
         stay = stay and self._policy.keep_alive
         line, response = await self._send(hop, extra, stay=stay, allow_private=allow_private)
+        connection = metered(response, most=self._policy.max_wire_bytes)
         try:
             yield Answer(response, hop.host)
         finally:
             # A connection that breaks while it is closed says nothing about what was read.
             with suppress(httpx.HTTPError, OSError):
+                # What came behind the answer would be taken for the next one.
+                if stay and connection is not None and not connection.is_read_out:
+                    await connection.aclose()
                 await response.aclose()
             await self._give_back(line, stay=stay)
 

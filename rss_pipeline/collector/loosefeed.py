@@ -42,6 +42,7 @@ _OTHER_TEXTS = re.compile(
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
 _ROOT_END = re.compile(r"</(?:rss|rdf:RDF|feed|channel|[A-Za-z]\w*:feed)\s*>", re.IGNORECASE)
+_STAND_INS = re.compile(f"[{_OPEN}{_CLOSE}]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -49,6 +50,8 @@ def read_loosely(text: str, url: str | None) -> RawFeed | None:
     """The feed feedparser finds in a text that begins with its root; None where it finds none."""
     # As every XML parser does (XML 1.0, 2.11); the CDATA sections do not get to see one here.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    # The publisher's own would be taken for ours, and each stand for a text as long as the document.
+    text = _STAND_INS.sub("\ufffd", text)
     shield = _Shield()
     shielded, broken_off = _without_unended(_CDATA.sub(shield.section, text))
     bases = _BASE.findall((_ROOT.match(shielded) or [""])[0])
@@ -63,6 +66,8 @@ def read_loosely(text: str, url: str | None) -> RawFeed | None:
             sanitize_html=False,
             resolve_relative_uris=False,
         )
+    except MemoryError:
+        raise
     except Exception:  # noqa: BLE001 - a foreign parser on hostile input raises what it likes
         return None
     if not parsed.entries and not parsed.version:

@@ -38,6 +38,7 @@ FailureKind = Literal[
     "not_a_feed",
     "not_an_image",
     "parse_timeout",
+    "parse_memory",
     "crashed",
     "storage_rejected",
     "host_on_hold",

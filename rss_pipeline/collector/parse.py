@@ -21,6 +21,10 @@ from rss_pipeline.collector.xmlfeed import read_feed
 from rss_pipeline.collector.xmltree import UNBOUND_PREFIX, Tree, read_tree
 from rss_pipeline.errors import NotAFeed
 
+MAX_TITLE_CHARACTERS = 1_000
+"""Of a feed's own title, which goes into events and tables; an item's is stored as published."""
+_MAX_LANGUAGE_CHARACTERS = 100
+
 
 def parse_feed(
     body: bytes,
@@ -50,9 +54,9 @@ def parse_feed(
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
     return ParsedFeed(
         format=raw.format,
-        title=raw.title,
+        title=raw.title and raw.title[:MAX_TITLE_CHARACTERS],
         link=raw.link,
-        language=raw.language,
+        language=raw.language and raw.language[:_MAX_LANGUAGE_CHARACTERS],
         charset=decoded.charset,
         charset_rule=decoded.rule,
         repairs=repairs,

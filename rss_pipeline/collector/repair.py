@@ -31,6 +31,10 @@ _PAIR = re.compile(
     r"&#(?:(5[67][0-9]{3})|[xX]([dD][c-fC-F][0-9A-Fa-f]{2}));"
 )
 _PREFIXED = re.compile(r"</?([A-Za-z_][\w.-]*):[A-Za-z_]|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=\s*[\"']")
+_LONGEST_ENTITY = 1_000
+_MOST_EXPANDED = 1_000_000
+"""Characters that a document's own entities may become in all: a megabyte of one entity, referred to a
+million times, would be a terabyte."""
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _MARKUP_CHARACTERS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
@@ -66,7 +70,7 @@ def opened(text: str) -> Opened:
     entities = {
         name: double or single
         for name, double, single in _ENTITY.findall(text[:start])
-        if not any(mark in double + single for mark in "<&%")
+        if len(double + single) <= _LONGEST_ENTITY and not any(mark in double + single for mark in "<&%")
     }
     return Opened(
         text=text[start:],
@@ -89,6 +93,7 @@ def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
     sections stay as they are but for control characters.
     """
     repairs: dict[str, None] = {}
+    left = _MOST_EXPANDED
     text = _CONTROLS.sub("", document.text)
     if text != document.text:
         repairs["control characters dropped"] = None
@@ -96,6 +101,7 @@ def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
         text = _PAIR.sub(_joined, text)
 
     def reference(found: re.Match[str]) -> str:
+        nonlocal left
         whole = found[0]
         if found["less"]:
             repairs["bare < escaped"] = None
@@ -111,7 +117,9 @@ def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
         name = found["name"]
         if name in _XML_NAMES:
             return whole
-        characters = document.entities.get(name) or html5.get(f"{name};") if name else None
+        own = document.entities.get(name) if name and left > 0 else None
+        left -= len(own or "")
+        characters = own or (html5.get(f"{name};") if name else None)
         if characters is None:
             repairs["bare & escaped"] = None
             return "&amp;" + whole[1:]

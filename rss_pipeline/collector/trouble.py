@@ -60,6 +60,8 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
             return Trouble("connect", f"{host} closed the TLS connection before it answered.")
         if isinstance(cause, socket.gaierror):
             return _name(cause, host)
+        if _is_too_long(cause):
+            return _too_long(host)
     match error:
         case httpx.ConnectTimeout():
             return Trouble("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
@@ -85,16 +87,34 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
             return Trouble("connect", f"The answer of {host} could not be read ({type(error).__name__}).")
 
 
-def body_trouble(host: str) -> Trouble:
+def body_trouble(error: Exception, host: str) -> Trouble:
     """Whatever cut an answer's body short; the deadline is the visit's own."""
+    for cause in _causes(error):
+        if isinstance(cause, Trouble):
+            return cause
+        if _is_too_long(cause):
+            return _too_long(host)
+    if isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith("peer closed"):
+        return Trouble(
+            "truncated", f"{host} sent something that is not HTTP amid the answer; it is asked for again."
+        )
     return Trouble(
         "truncated", f"{host} ended the connection before the answer was complete; it is asked for again."
     )
 
 
+def _is_too_long(cause: BaseException) -> bool:
+    """h11's word for a head, or a chunk's framing, of more than 100 KB (RFC 6585 5)."""
+    return getattr(cause, "error_status_hint", None) == 431
+
+
+def _too_long(host: str) -> Trouble:
+    return Trouble("too_large", f"{host} sent a header, or other framing, without end; it is not read.")
+
+
 def bad_host(host: str) -> Trouble:
     return Trouble(
-        "bad_url", f"{host!r} is no host name that can be asked.", advice="Check the URL in feeds.yaml."
+        "bad_url", f"{host[:100]!r} is no host name that can be asked.", advice="Check the URL in feeds.yaml."
     )
 
 

@@ -4,6 +4,7 @@ Only the sentence is made here; whether a document is a feed is decided in `coll
 """
 
 import re
+import warnings
 
 from bs4 import BeautifulSoup, SoupStrainer, Tag
 
@@ -24,7 +25,10 @@ def is_web_page(text: str, content_type: str | None) -> bool:
 
 def web_page_sentence(text: str, url: str | None) -> str:
     """What came instead of a feed, and which feeds the page names."""
-    page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=_PARTS)
+    with warnings.catch_warnings():
+        # It may be XML that its server calls HTML, or a word that resembles a file's name.
+        warnings.simplefilter("ignore", UserWarning)
+        page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=_PARTS)
     title = page.find("title")
     named = " ".join(title.get_text().split())[:80] if title else ""
     start = f'The server sent a web page ("{named}")' if named else "The server sent a web page"

@@ -22,6 +22,7 @@ _BROKEN_OFF = frozenset(
         errors.XML_ERROR_PARTIAL_CHAR,
     )
 )
+_NO_MEMORY = errors.codes[errors.XML_ERROR_NO_MEMORY]
 UNBOUND_PREFIX = errors.codes[errors.XML_ERROR_UNBOUND_PREFIX]
 """`ParseError.code` of a text that uses a prefix it does not declare."""
 _JUNK_AFTER = errors.codes[errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
@@ -59,13 +60,15 @@ def read_tree(text: str) -> Tree:
 
     With expat, and no document type in the text: so no entity but XML's five, no file, no network.
     Raises `xml.etree.ElementTree.ParseError` for what is ill-formed; a text that merely ends early, or
-    goes on after its root, is none of that.
+    goes on after its root, is none of that. `MemoryError` where this process may have no more.
     """
     parser = XMLParser()
     try:
         parser.feed(text)
         return Tree(root=parser.close())
     except ParseError as error:
+        if error.code == _NO_MEMORY:
+            raise MemoryError from error
         if error.code != _JUNK_AFTER and error.code not in _BROKEN_OFF:
             raise
         return _partial(text, error)
@@ -79,13 +82,16 @@ def _partial(text: str, error: ParseError) -> Tree:
     with suppress(ParseError):
         parser.close()
     # The error is the last of the events, behind those of what went before it.
-    with suppress(ParseError):
+    try:
         for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
             if event == "start":
                 root = element if root is None else root
                 unended.append(element)
             else:
                 unended.pop()
+    except ParseError as last:
+        if last.code == _NO_MEMORY:
+            raise MemoryError from last
     if root is None:
         raise error
     return Tree(

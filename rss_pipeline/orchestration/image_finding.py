@@ -6,8 +6,9 @@ downloaded here.
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from rss_pipeline.collector.models import Item
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Replayed, Stored, Visit
 from rss_pipeline.orchestration.workers import ImageTask, Trouble, find_item_images, read_chunks
@@ -93,9 +94,9 @@ def _take_up_leftovers(visiting: Visiting, visit: Visit, waiting: "_Waiting") ->
 
 def _one_by_one(visiting: Visiting, task: ImageTask) -> list[ItemImages]:
     """A feed whose HTML overran or killed a worker: each item alone; the hostile ones have no images."""
-    items = task.items
+    items: Iterable[tuple[str, Item]] = task.items
     if task.path is not None:
-        items = tuple((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
+        items = ((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
     images: list[ItemImages] = []
     hostile = 0
     for id, item in items:

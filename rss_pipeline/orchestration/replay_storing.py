@@ -108,7 +108,7 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
         StorageRejected: the database refuses something of it.
     """
     feed, fetched_at = visit.feed, parsed.document.response.fetched_at
-    chunks = read_chunks(parsed.path)
+    chunks = list(read_chunks(parsed.path))
     fresh = _not_handled(chunks, replay.handled)
     if replay.dry_run:
         new = _would_be_new(visiting, feed.id, fresh)

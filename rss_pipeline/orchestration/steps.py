@@ -22,6 +22,7 @@ from rss_pipeline.collector.models import (
     Pending,
 )
 from rss_pipeline.collector.schedule import next_after_hold
+from rss_pipeline.collector.secrets import scrubbed
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.orchestration.closing import close, failure_kind
 from rss_pipeline.orchestration.image_finding import find_and_record
@@ -121,7 +122,8 @@ def backup(visiting: Visiting, visits: Visits) -> Visits:
                     # The visit that took it never closed: its items, if any, carry that fetch time.
                     response = replace(document.response, fetched_at=known.fetched_at)
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
-            key = put_backup(visiting.objects, feed, document)
+            with visiting.holding(document.body_bytes):
+                key = put_backup(visiting.objects, feed, document)
         except StorageRejected as error:
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
             rejected = replace(_rejected(document, str(error)), document_hash=None)
@@ -147,13 +149,16 @@ def _parse(visiting: Visiting, visits: Visits) -> Visits:
         if isinstance(visit.outcome, Document)
     }
     keys = {id(task): key for key, task in tasks.items()}
+    accesses = {visit.key: visit.access for visit in visits}
     replayed = {visit.key for visit in visits if visit.replay is not None}
     visiting.progress.begin("parse", len(tasks))
     outcomes: dict[str, Parsed | Failure] = {}
     for task, result in visiting.workers.map(parse_document, tasks.values()):
         key = keys[id(task)]
         if isinstance(result, Trouble):
-            outcomes[key] = _unreadable(task.document, result)
+            # The title of an error page may repeat what its server was sent.
+            told = Trouble(result.kind, scrubbed(result.message, accesses[key]))
+            outcomes[key] = _unreadable(task.document, told)
         else:
             outcomes[key] = result
             if key not in replayed:  # When the document came, all this was said.
@@ -172,9 +177,10 @@ def store(visiting: Visiting, visits: Visits) -> Visits:
 
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
-            if visit.replay is not None:
-                return store_replayed(visiting, visit, visit.replay, parsed)
-            return store_document(visiting, visit, parsed)
+            with visiting.holding(parsed.path.stat().st_size):
+                if visit.replay is not None:
+                    return store_replayed(visiting, visit, visit.replay, parsed)
+                return store_document(visiting, visit, parsed)
         except StorageRejected as error:
             return replace(visit, outcome=_rejected(parsed.document, str(error)))
 

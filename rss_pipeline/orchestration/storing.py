@@ -4,7 +4,7 @@ The statements are storage's; what is new and what is odd about it is decided he
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -36,48 +36,57 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
     feed, document = visit.feed, parsed.document
     response = document.response
     assert document.backup_key is not None
+    backup_key = document.backup_key
     now = visiting.clock()
-    chunks = read_chunks(parsed.path)
     later = _next(feed, parsed, now)
     if_gap = _if_gap(feed, parsed, now)
     found = moves.after_success(feed, response, now=now)
-    inserts = [
-        items.insert_statements(
-            chunk,
-            feed_id=feed.id,
-            token=visit.token,
-            fetched_at=response.fetched_at,
-            backup_key=document.backup_key,
+    ids: list[str] = []
+    imageless: set[str] = set()
+
+    def groups() -> Iterator[list[Statement]]:
+        """Made as they are sent: of a document of 20 MB no more than a megabyte is in memory at a time."""
+        for chunk in read_chunks(parsed.path):
+            ids.extend(chunk.ids)
+            imageless.update(chunk.imageless)
+            yield items.insert_statements(
+                chunk,
+                feed_id=feed.id,
+                token=visit.token,
+                fetched_at=response.fetched_at,
+                backup_key=backup_key,
+            )
+        closing = closing_statement(
+            StoredDocument(
+                feed=feed,
+                token=visit.token,
+                response=response,
+                content_hash=document.content_hash,
+                backup_key=backup_key,
+                item_ids=ids,
+                title=parsed.title,
+                link=parsed.link,
+                language=parsed.language,
+                charset=parsed.charset,
+                rhythm=parsed.rhythm,
+                ttl=parsed.ttl,
+                skip_hours=parsed.skip_hours,
+                skip_days=parsed.skip_days,
+                facts=_facts(parsed),
+                next=later,
+                if_gap=if_gap,
+                whereabouts=found,
+            ),
+            now=now,
         )
-        for chunk in chunks
-    ]
-    closing = closing_statement(
-        StoredDocument(
-            feed=feed,
-            token=visit.token,
-            response=response,
-            content_hash=document.content_hash,
-            backup_key=document.backup_key,
-            item_ids=[id for chunk in chunks for id in chunk.ids],
-            title=parsed.title,
-            link=parsed.link,
-            language=parsed.language,
-            charset=parsed.charset,
-            rhythm=parsed.rhythm,
-            ttl=parsed.ttl,
-            skip_hours=parsed.skip_hours,
-            skip_days=parsed.skip_days,
-            facts=_facts(parsed),
-            next=later,
-            if_gap=if_gap,
-            whereabouts=found,
-        ),
-        now=now,
-    )
-    batches = _batches([*inserts, [closing]])
-    _forget_tombstones(visiting, visit, batches, chunks, now)
+        yield [closing]
+
+    tombstones = _tombstones(visiting, visit, parsed, now)
     results: list[Result] = []
-    for batch in batches:
+    for batch in _batches(groups()):
+        if tombstones is not None and sum(map(_length, (*batch, tombstones))) <= MAX_PARAMETER_BYTES:
+            batch.insert(0, tombstones)
+            tombstones = None
         results += visiting.database.batch(batch)
     closed = results[-1].rows
     fresh = items.new_ids(results[:-1])
@@ -89,7 +98,6 @@ def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
     if is_gap:
         logger.warning("%s: %s.", feed.url, SENTENCE)
         later = later if if_gap is None else if_gap.next
-    imageless = {id for chunk in chunks for id in chunk.imageless}
     unseen = tuple(id for id in fresh if id not in imageless)
     stored = Stored(
         parsed=parsed,
@@ -122,44 +130,42 @@ def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
     return IfGap(next=_next(hurried, parsed, now), halvings=halvings, halved_at=halved_at)
 
 
-def _forget_tombstones(
-    visiting: Visiting,
-    visit: Visit,
-    batches: list[list[Statement]],
-    chunks: Sequence[items.RowChunk],
-    now: datetime,
-) -> None:
+def _tombstones(visiting: Visiting, visit: Visit, parsed: Parsed, now: datetime) -> Statement | None:
     """Once a day, let this document say which tombstones of its feed are no longer needed.
 
-    Where a batch has room for the list of its guids: a request more is not worth it, another day will do.
+    It goes where a batch has room for it: a request more is not worth it, another day will do. None where
+    the list of the guids fits into no batch.
     """
     feed = visit.feed
     if feed.last_body_at is None or feed.last_body_at.date() == now.date():
-        return
+        return None
     if feed.created_at is None or now - feed.created_at < retention.TOMBSTONE_AGE:
-        return
-    guids = compact([guid for chunk in chunks for guid in chunk.guids()])
-    statement = retention.forget_tombstones(
-        feed.id, visit.token, guids, now=now, backup_days=visiting.settings.backup_days
+        return None
+    guids: list[str] = []
+    size = 0
+    for chunk in read_chunks(parsed.path):
+        guids += chunk.guids()
+        size += sum(map(len, guids[-len(chunk.ids) :]))
+        if size > MAX_PARAMETER_BYTES:
+            return None
+    return retention.forget_tombstones(
+        feed.id, visit.token, compact(guids), now=now, backup_days=visiting.settings.backup_days
     )
-    for batch in batches:
-        if sum(map(_length, (*batch, statement))) <= MAX_PARAMETER_BYTES:
-            batch.insert(0, statement)
-            return
 
 
-def _batches(groups: list[list[Statement]]) -> list[list[Statement]]:
+def _batches(groups: Iterable[list[Statement]]) -> Iterator[list[Statement]]:
     """Consecutive groups of statements together, each batch of at most about 1 MB of text."""
-    batches: list[list[Statement]] = []
+    batch: list[Statement] = []
     size = 0
     for group in groups:
         length = sum(map(_length, group))
-        if not batches or size + length > MAX_PARAMETER_BYTES:
-            batches.append([])
-            size = 0
-        batches[-1] += group
+        if batch and size + length > MAX_PARAMETER_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch += group
         size += length
-    return batches
+    if batch:
+        yield batch
 
 
 def _length(statement: Statement) -> int:

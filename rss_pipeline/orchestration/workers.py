@@ -1,16 +1,19 @@
-"""Parsing in worker processes under a time limit, so that a hostile document costs its own visit only.
+"""Parsing in worker processes under limits of time and memory, so that a hostile document costs its own visit
+only.
 
 The functions that run there are here too and must stay importable without Dagster, for each worker imports
 this module. What a parse means is the collector's.
 """
 
 import contextlib
+import itertools
 import multiprocessing
+import os
 import pickle
 import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,17 +25,30 @@ from pebble import ProcessExpired, ProcessPool
 from rss_pipeline.collector.images import item_images, may_show_images
 from rss_pipeline.collector.models import Document, Feed, Item, item_id
 from rss_pipeline.collector.parse import parse_feed
-from rss_pipeline.errors import NotAFeed
+from rss_pipeline.errors import NotAFeed, StorageRejected
 from rss_pipeline.orchestration.visits import Parsed
 from rss_pipeline.storage.image_tasks import ItemImages
 from rss_pipeline.storage.items import RowChunk, item_rows, rows_to_items
 
-_MEMORY_BYTES = 3 << 30
+_MEMORY_BYTES = 1 << 30
+"""Of address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
+_OUT_OF_MEMORY = 77
+"""The exit code of a worker that had no more."""
+_ROWS_BYTES = 60_000_000
+"""Of one document's rows, three times what a document may have: a base of 8,000 characters stands in every
+link."""
+_IMAGE_URL_BYTES = 10_000_000
+"""Of the images of one task, likewise; some 100,000 of them."""
+_MOST_SAID = 2_000
 _TASKS_A_WORKER = 2_000
 _POOLS_TRIED = 3
+_PATIENCE = 5
+"""How many times its limit of processor time a task may take by the clock: on a busy machine a sound document
+does."""
 _GRACE_SECONDS = 5.0
 _NEWEST = 20
 _BAD_DATES = 20
+_MOST_SHOWN = 200
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,7 +73,8 @@ class Workers:
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
     ) -> Iterator[tuple[T, R | Trouble]]:
-        """Run each task in a worker, each under the time limit; pairs come as they are done."""
+        """Run each task in a worker, each under the limit of seconds of processor time; pairs come as they
+        are done."""
         limit = timeout or self._timeout
         left = list(tasks)
         for _ in range(_POOLS_TRIED):
@@ -78,20 +95,27 @@ class Workers:
     def _run(
         self, function: Callable[[T], R], tasks: Sequence[T], limit: float
     ) -> Iterator[tuple[T, R | Trouble | BrokenProcessPool]]:
+        """Two tasks a worker are under way: what they give waits in memory until it is taken."""
         futures: dict[Future[R], T] = {}
-        for number, task in enumerate(tasks):
-            try:
-                future = self._started().schedule(_bounded, args=[function, limit, task], timeout=limit)
-                futures[future] = task
-            except RuntimeError as error:
-                for unscheduled in tasks[number:]:
-                    yield unscheduled, BrokenProcessPool(str(error))
-                break
+        waiting = iter(tasks)
         try:
-            for future in as_completed(list(futures)):
-                task = futures.pop(future)
-                result: R | Trouble | BrokenProcessPool = _settle(future, limit)
-                yield task, result
+            while True:
+                for task in itertools.islice(waiting, 2 * self._processes - len(futures)):
+                    try:
+                        future = self._started().schedule(
+                            _bounded, args=[function, limit, task], timeout=limit * _PATIENCE
+                        )
+                    except RuntimeError as error:
+                        yield task, BrokenProcessPool(str(error))
+                    else:
+                        futures[future] = task
+                if not futures:
+                    return
+                done, _ = wait(futures, return_when=FIRST_COMPLETED)
+                for future in done:
+                    task = futures.pop(future)
+                    result: R | Trouble | BrokenProcessPool = _settle(future, limit)
+                    yield task, result
         finally:
             for future in futures:
                 future.cancel()
@@ -122,12 +146,21 @@ def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessP
     try:
         return future.result()
     except NotAFeed as error:
-        return Trouble(error.kind, str(error))
+        return Trouble(error.kind, str(error)[:_MOST_SAID])
+    except StorageRejected as error:
+        return Trouble("storage_rejected", str(error))
     except TimeoutError:
-        return Trouble("parse_timeout", f"parsing took more than {timeout:g} s and was stopped")
+        return _overran(timeout)
     except BrokenProcessPool as error:
         return error
     except ProcessExpired as error:
+        if error.exitcode == -signal.SIGPROF:
+            return _overran(timeout)
+        if error.exitcode == _OUT_OF_MEMORY:
+            return Trouble(
+                "parse_memory",
+                f"parsing took more than {_MEMORY_BYTES >> 20:,} MB of memory and was stopped",
+            )
         return Trouble("crashed", f"the parser process died of this document (exit code {error.exitcode})")
     except Exception as error:  # noqa: BLE001 - foreign parsers raise what they like; one document's affair
         return Trouble(
@@ -135,12 +168,21 @@ def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessP
         )
 
 
+def _overran(seconds: float) -> Trouble:
+    return Trouble("parse_timeout", f"parsing took more than {seconds:g} s and was stopped")
+
+
 def _bounded(function: Callable[[T], R], limit: float, task: T) -> R:
-    """Run a task. The kernel ends it where nobody else does: the process that would may have been killed."""
-    signal.setitimer(signal.ITIMER_REAL, limit + _GRACE_SECONDS)
+    """Run a task. The kernel ends what overruns, also where the process that would wait for it was killed."""
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    signal.setitimer(signal.ITIMER_REAL, limit * _PATIENCE + _GRACE_SECONDS)
     try:
         return function(task)
+    except MemoryError:
+        # What was begun is in pieces all over this process; the next document gets a fresh one.
+        os._exit(_OUT_OF_MEMORY)
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
@@ -161,6 +203,7 @@ def parse_document(task: ParseTask) -> Parsed:
 
     Raises:
         NotAFeed: there is no feed in it.
+        StorageRejected: its items could never be stored.
     """
     document, feed = task.document, task.feed
     fetched_at = document.response.fetched_at
@@ -175,11 +218,12 @@ def parse_document(task: ParseTask) -> Parsed:
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     with path.open("wb") as file:
-        chunks = item_rows(feed.id, parsed.items, fetched_at=fetched_at)
-        pickle.dump(
-            [replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)) for chunk in chunks],
-            file,
-        )
+        for chunk in item_rows(feed.id, parsed.items, fetched_at=fetched_at):
+            pickle.dump(replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)), file)
+            if file.tell() > _ROWS_BYTES:
+                raise StorageRejected(
+                    f"its items fill more than {_ROWS_BYTES:,} bytes; that is no feed's size"
+                )
     return Parsed(
         document=document,
         path=path,
@@ -202,8 +246,12 @@ def parse_document(task: ParseTask) -> Parsed:
 
 
 def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:
-    bad = [(i.pub_date_raw, i.title or i.guid) for i in items if i.pub_date is None and i.pub_date_raw]
-    return bad[:_BAD_DATES]
+    bad = (
+        (i.pub_date_raw[:_MOST_SHOWN], (i.title or i.guid)[:_MOST_SHOWN])
+        for i in items
+        if i.pub_date is None and i.pub_date_raw
+    )
+    return list(itertools.islice(bad, _BAD_DATES))
 
 
 def _rhythm(items: Iterable[Item], fetched_at: datetime) -> tuple[datetime, ...]:
@@ -211,10 +259,11 @@ def _rhythm(items: Iterable[Item], fetched_at: datetime) -> tuple[datetime, ...]
     return tuple(sorted(dates, reverse=True)[:_NEWEST])
 
 
-def read_chunks(path: Path) -> list[RowChunk]:
-    """The rows `parse_document` left."""
+def read_chunks(path: Path) -> Iterator[RowChunk]:
+    """The rows `parse_document` left, a megabyte of them at a time."""
     with path.open("rb") as file:
-        return list(pickle.load(file))
+        while file.peek(1):
+            yield pickle.load(file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,11 +278,21 @@ class ImageTask:
 
 
 def find_item_images(task: ImageTask) -> list[ItemImages]:
-    """The images of each item of the task, items without any included."""
-    items = task.items
+    """The images of each item of the task, items without any included.
+
+    Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters stands in every URL.
+    """
+    items: Iterable[tuple[str, Item]] = task.items
     if task.path is not None:
-        items = tuple((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
-    return [
-        ItemImages(item_id=id, urls=item_images(item, feed_link=task.feed_link, feed_url=task.feed.url))
-        for id, item in items
-    ]
+        items = ((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
+    found: list[ItemImages] = []
+    left = _IMAGE_URL_BYTES
+    for id, item in items:
+        urls = []
+        for url in item_images(item, feed_link=task.feed_link, feed_url=task.feed.url) if left > 0 else ():
+            left -= len(url)
+            if left < 0:
+                break
+            urls.append(url)
+        found.append(ItemImages(item_id=id, urls=tuple(urls)))
+    return found

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models import Enclosure, Item, instant, item_id
+from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.arrivals import NEXT_ARRIVAL, count_on
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
@@ -85,7 +86,8 @@ def item_rows(feed_id: str, items: Iterable[Item], *, fetched_at: datetime) -> I
     """Insert-ready rows of a document's items, in its order.
 
     An item that does not fit into a row of 2,000,000 bytes goes without its content, then without its
-    summary and whatever else is large but its guid; `content_omitted` says what was left out.
+    summary and whatever else is large but its guid; `content_omitted` says what was left out. Raises
+    `StorageRejected` where the guid alone does not fit.
     """
     return chunked_rows(_fit(_row(feed_id, item, fetched_at)) for item in items)
 
@@ -152,6 +154,10 @@ def _fit(row: list[Any]) -> list[Any]:
         dropped.append(name)
         if _size(row) <= MAX_VALUE_BYTES:
             break
+    else:
+        raise StorageRejected(
+            f"an item's guid has {len(row[_GUID].encode()):,} bytes; a row has at most {MAX_VALUE_BYTES:,}"
+        )
     row[-1] = f"{size:,} bytes do not fit into a row of {MAX_VALUE_BYTES:,}; left out: {', '.join(dropped)}"
     return row
 

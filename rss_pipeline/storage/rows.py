@@ -19,8 +19,8 @@ FEED_COLUMNS = (
     " last_etag, last_modified, validators_url, content_hash, failed_hash, last_error_kind, last_error,"
     " charset, language, consecutive_failures, unclosed_claims, next_fetch_at, last_fetched_at,"
     " last_visited_at, last_success_at, last_body_at, created_at, host_answered, rhythm, ttl,"
-    " skip_hours, skip_days, max_age, backup_unsure, images_pending, move_url, move_since, items_listed, planned_at,"
-    " gaps, last_gap_at, gap_halvings, halved_at"
+    " skip_hours, skip_days, max_age, backup_unsure, images_pending, move_url, move_since, items_listed,"
+    " planned_at, gaps, last_gap_at, gap_halvings, halved_at"
 )
 
 

@@ -314,7 +314,7 @@ class TestHosts:
 
     def test_a_head_without_end(self, server: FeedServer, tmp_path: Path) -> None:
         raw = b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 100_000
-        failure(ask(server, Answer(raw=raw), tmp_path), "connect", tmp_path)
+        failure(ask(server, Answer(raw=raw), tmp_path), "too_large", tmp_path)
 
     def test_a_reset(self, tmp_path: Path) -> None:
         with served_once(None) as address:

@@ -112,6 +112,17 @@ def test_entities_cannot_explode() -> None:
     assert item.title == "&e11;"
 
 
+def test_what_a_documents_own_entities_become_has_a_limit() -> None:
+    text = f'<!DOCTYPE rss [<!ENTITY a "{"x" * 1000}"><!ENTITY b "{"x" * 1001}">]>' + rss(
+        f"<item><guid>1</guid><title>&b;{'&a;' * 5000}</title></item>"
+    )
+    (item,) = parse_feed(text.encode()).items
+    assert item.title is not None
+    assert item.title.startswith("&b;xxx")
+    assert item.title.count("x") == 1_000_000
+    assert item.title.count("&a;") == 4000
+
+
 def test_no_file_is_opened_for_an_entity() -> None:
     text = '<!DOCTYPE rss [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + rss(
         "<item><guid>1</guid><title>&x;</title></item>"

@@ -121,6 +121,20 @@ def test_items_beyond_5000_are_counted() -> None:
     assert (len(feed.items), feed.dropped_items) == (5_000, 3)
 
 
+def test_a_url_of_more_than_8000_characters_is_none_and_costs_no_item() -> None:
+    base = f"https://example.com/{'p' * 7970}/"
+    feed = parse_feed(
+        f'<rss version="2.0"><channel><link>{base}</link><item><guid>1</guid><link>a</link></item>'
+        f"<item><guid>2</guid><link>{'b' * 20}</link></item></channel></rss>".encode()
+    )
+    assert [(item.guid, item.link) for item in feed.items] == [("1", f"{base}a"), ("2", None)]
+
+
+def test_a_feeds_title_is_cut_at_a_thousand_characters() -> None:
+    feed = parse_feed(f"<rss><channel><title>{'t' * 2000}</title></channel></rss>".encode())
+    assert feed.title == "t" * 1000
+
+
 def test_an_empty_document_says_so() -> None:
     for body in (b"", b" \n", b"\xef\xbb\xbf", b"\x00\x00"):
         with pytest.raises(NotAFeed, match="empty") as caught:

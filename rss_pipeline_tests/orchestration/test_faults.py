@@ -516,7 +516,7 @@ def test_no_worker_outlives_a_process_that_was_killed_not_even_one_at_a_hostile_
     """The parent, which would end a parse after its time, is gone."""
     code = """
 from rss_pipeline.orchestration.workers import Workers
-list(Workers(processes=2, timeout=4).map(sum, [range(10**13)]))
+list(Workers(processes=2, timeout=2).map(sum, [range(10**13)]))
 """
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
     process = psutil.Process(parent.pid)
