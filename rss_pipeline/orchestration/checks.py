@@ -46,6 +46,14 @@ _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
         "No publisher has said that a feed is gone for good (410).",
         lambda database, _: health.judge_gone(tables.gone(database)),
     ),
+    "feeds_not_moved": (
+        "Every feed is at the address that feeds.yaml has; permanent redirects lead elsewhere for good.",
+        lambda database, _: health.judge_moved(tables.moved(database)),
+    ),
+    "no_gaps": (
+        "Within a week no feed had a document without any item of the one before: items were not missed.",
+        lambda database, now: health.judge_gaps(tables.with_gaps(database, since=now - health.GAPS_WITHIN)),
+    ),
     "guids_stable": (
         "Items keep their guids; where a server puts tokens into them, known items come again as new ones.",
         lambda database, _: health.judge_unstable(tables.unstable(database)),

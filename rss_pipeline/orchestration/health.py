@@ -21,6 +21,7 @@ OVERDUE = timedelta(minutes=30)
 OVERDUE_LONG = timedelta(hours=6)
 IMAGES_OVERDUE = timedelta(hours=6)
 IMAGES_OVERDUE_LONG = timedelta(days=2)
+GAPS_WITHIN = timedelta(days=7)
 GIVEN_UP_WITHIN = timedelta(days=7)
 MANY_GIVEN_UP = 10
 """Images of one feed within that time; a few are lost everywhere."""
@@ -78,6 +79,28 @@ def judge_gone(found: Concerned) -> Verdict:
         mend="Take it out of feeds.yaml (its items stay until they are past their time), or write its new"
         " address.",
         verb=("is", "are"),
+    )
+
+
+def judge_moved(found: Concerned) -> Verdict:
+    """Of the feeds that have a new address for good, or will have."""
+    return _listing(
+        found,
+        right="Every feed is where feeds.yaml says.",
+        wrong="another address by permanent redirects than feeds.yaml says (`adopted`: it is asked there)",
+        mend="Write that address as `url` into feeds.yaml, with `id` as it is to keep its items.",
+        verb=("has", "have"),
+    )
+
+
+def judge_gaps(found: Concerned) -> Verdict:
+    """Of the feeds that published faster than they were visited."""
+    return _listing(
+        found,
+        right=f"No feed had a gap within {GAPS_WITHIN.days} days.",
+        wrong="a document without any item of the one before: items were probably missed",
+        mend="`auto` comes sooner by itself for some weeks; shorten an `interval` of feeds.yaml.",
+        verb=("had", "had"),
     )
 
 

@@ -22,7 +22,8 @@ def poll_event(visits: Sequence[Visit], *, started_at: datetime, now: datetime) 
     """The event of a poll of these visits.
 
     `due` feeds were claimed; `fetched` of them answered with a document or a 304 (`changed`, `not_modified`),
-    `failed` did not, `given_back` were not asked; `lag_seconds` is how long the longest due had waited.
+    `failed` did not, `given_back` and `on_hold` were not asked; `gaps` are documents before which items were
+    probably missed; `lag_seconds` is how long the longest due had waited.
     """
     counts = summary(visits)
     waited = [
@@ -38,6 +39,8 @@ def poll_event(visits: Sequence[Visit], *, started_at: datetime, now: datetime) 
         "changed": counts["stored"],
         "failed": counts["failed"],
         "given_back": counts["given_back"],
+        "on_hold": counts["on_hold"],
+        "gaps": counts["gaps"],
         "items_new": counts["items_new"],
         "seconds": round((now - started_at).total_seconds(), 1),
         "lag_seconds": max(0, round(lag)),

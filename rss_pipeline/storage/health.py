@@ -56,6 +56,27 @@ def gone(database: Database) -> Concerned:
     )
 
 
+def moved(database: Database) -> Concerned:
+    """Feeds that are asked at another address than feeds.yaml has, by permanent redirects, or lead there."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, coalesce(fetch_url, move_url) AS address,
+        fetch_url IS NOT NULL AS adopted, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND (fetch_url IS NOT NULL OR move_url IS NOT NULL)
+        ORDER BY adopted DESC, id LIMIT {NAMED}""",
+    )
+
+
+def with_gaps(database: Database, *, since: datetime) -> Concerned:
+    """Feeds with a document, since then, that had no item in common with the one before."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, gaps, last_gap_at AS last_gap, schedule_reason, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND last_gap_at >= ? ORDER BY last_gap_at DESC, id LIMIT {NAMED}""",
+        [instant(since)],
+    )
+
+
 def unstable(database: Database) -> Concerned:
     """Feeds whose items come again under new guids."""
     return _ask(

@@ -17,6 +17,8 @@ CHECKS = {
     "no_feed_overdue",
     "feeds_answer",
     "feeds_not_gone",
+    "feeds_not_moved",
+    "no_gaps",
     "guids_stable",
     "dates_readable",
     "backups_there",

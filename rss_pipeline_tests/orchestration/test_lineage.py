@@ -43,6 +43,8 @@ def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(three: Pipeline, se
         "changed": 2,
         "failed": 1,
         "given_back": 0,
+        "on_hold": 0,
+        "gaps": 0,
         "items_new": 3,
         "seconds": 0.0,
         "lag_seconds": 0,

@@ -52,6 +52,22 @@ def test_a_feed_fails_for_long_from_its_tenth_failure_on_and_the_gone_are_apart(
     assert feeds(health.gone(known)) == ["c"]
 
 
+def test_moved_feeds_and_gaps(known: Database) -> None:
+    set_(known, "a", fetch_url="https://new.example/a")
+    set_(known, "b", move_url="https://soon.example/b", move_since=instant(NOW))
+    set_(known, "c", fetch_url="https://new.example/c", enabled=0)
+    found = health.moved(known)
+    assert feeds(found) == ["a", "b"]
+    assert [(row["address"], row["adopted"]) for row in found.rows] == [
+        ("https://new.example/a", 1),
+        ("https://soon.example/b", 0),
+    ]
+    set_(known, "c", gaps=2, last_gap_at=instant(NOW), enabled=1)
+    set_(known, "d", gaps=9, last_gap_at=instant(NOW - MINUTE))
+    assert feeds(health.with_gaps(known, since=NOW)) == ["c"]
+    assert feeds(health.with_gaps(known, since=NOW - HOUR)) == ["c", "d"]
+
+
 def test_guids_and_dates(known: Database) -> None:
     visit(known, [item("1")])
     set_(known, "b", warning="unstable guids: 9 of 9")
