@@ -123,10 +123,11 @@ class _Waiting:
         self.images = 0
 
     def add(self, found: list[ItemImages]) -> None:
-        if self._bytes > _AT_ONCE_BYTES:
-            self.write()
-        self._found += found
-        self._bytes += sum(100 + sum(len(url) + 100 for url in images.urls) for images in found)
+        for images in found:
+            if self._bytes > _AT_ONCE_BYTES:
+                self.write()
+            self._found.append(images)
+            self._bytes += 100 + sum(len(url) + 100 for url in images.urls)
 
     def done(self, visit: Visit) -> None:
         """All images of the visit's feed were added."""

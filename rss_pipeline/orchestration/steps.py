@@ -30,7 +30,7 @@ from rss_pipeline.orchestration.outages import set_our_outage_apart
 from rss_pipeline.orchestration.replay_storing import open_backups, slices, store_replayed, told_of_its_items
 from rss_pipeline.orchestration.storing import store_document
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import Parsed, Visit
+from rss_pipeline.orchestration.visits import Outcome, Parsed, Visit
 from rss_pipeline.orchestration.workers import ParseTask, Trouble, parse_document
 from rss_pipeline.storage import leases
 from rss_pipeline.storage.backups import newest_same_backup, put_backup
@@ -38,6 +38,9 @@ from rss_pipeline.storage.backups import newest_same_backup, put_backup
 logger = logging.getLogger("rss_pipeline")
 
 STORE_THREADS = 16
+LARGE_BYTES = 1_000_000
+"""Documents above it are backed up and stored one after the other: as a string one takes up to four times its
+length, and copies of it."""
 
 Visits = list[Visit]
 Ended = TypeVar("Ended")
@@ -122,8 +125,7 @@ def backup(visiting: Visiting, visits: Visits) -> Visits:
                     # The visit that took it never closed: its items, if any, carry that fetch time.
                     response = replace(document.response, fetched_at=known.fetched_at)
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
-            with visiting.holding(document.body_bytes):
-                key = put_backup(visiting.objects, feed, document)
+            key = put_backup(visiting.objects, feed, document)
         except StorageRejected as error:
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
             rejected = replace(_rejected(document, str(error)), document_hash=None)
@@ -177,10 +179,9 @@ def store(visiting: Visiting, visits: Visits) -> Visits:
 
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
-            with visiting.holding(parsed.path.stat().st_size):
-                if visit.replay is not None:
-                    return store_replayed(visiting, visit, visit.replay, parsed)
-                return store_document(visiting, visit, parsed)
+            if visit.replay is not None:
+                return store_replayed(visiting, visit, visit.replay, parsed)
+            return store_document(visiting, visit, parsed)
         except StorageRejected as error:
             return replace(visit, outcome=_rejected(parsed.document, str(error)))
 
@@ -215,13 +216,16 @@ def _side_by_side(
 ) -> Visits:
     """Apply `one` to the visits with such an outcome, in threads: stores answer side by side.
 
-    Visits of one feed, as a replay has them, go one after the other in their order. The first infrastructure
-    failure ends it; what has not begun by then is not begun.
+    Visits of one feed, as a replay has them, go one after the other in their order, and so do those of all
+    feeds with a large document. The first infrastructure failure ends it; what has not begun by then is not
+    begun.
     """
+    large = {visit.feed.id for visit in visits if _size(visit.outcome) > LARGE_BYTES}
     chosen: dict[str, list[tuple[Visit, Ended]]] = {}
     for visit in visits:
         if isinstance(visit.outcome, kind):
-            chosen.setdefault(visit.feed.id, []).append((visit, visit.outcome))
+            lane = "" if visit.feed.id in large else visit.feed.id
+            chosen.setdefault(lane, []).append((visit, visit.outcome))
     visiting.progress.begin(name, sum(map(len, chosen.values())))
     done: dict[str, Visit] = {}
     over = threading.Event()
@@ -241,6 +245,16 @@ def _side_by_side(
             threads.shutdown(wait=True, cancel_futures=True)
             raise
     return [done.get(visit.key, visit) for visit in visits]
+
+
+def _size(outcome: Outcome) -> int:
+    match outcome:
+        case Document(body_bytes=size):
+            return size
+        case Parsed(path=path):
+            return path.stat().st_size
+        case _:
+            return 0
 
 
 def _unreadable(document: Document, trouble: Trouble) -> Failure:

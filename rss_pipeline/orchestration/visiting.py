@@ -29,9 +29,6 @@ from rss_pipeline.storage.objects import ObjectStore
 
 logger = logging.getLogger("rss_pipeline")
 
-LARGE_BYTES = 1_000_000
-"""A document above it is backed up and stored alone."""
-
 
 class Progress(Protocol):
     """Hears how far a run is. Called from the run's own thread, in the order of the ops."""
@@ -102,7 +99,6 @@ class Visiting:
         self._tokens: set[str] = set()
         self._merely_due: set[str] = set()
         self._lock = threading.Lock()
-        self._large = threading.Lock()
         self._over = threading.Event()
         self._renewal: threading.Thread | None = None
         self._forgive = True
@@ -145,19 +141,6 @@ class Visiting:
         except Exception:
             self._forgive = False
             raise
-
-    @contextmanager
-    def holding(self, size: int) -> Iterator[None]:
-        """Around what has `size` bytes of a document in memory: one large one at a time.
-
-        Many are stored side by side, and with a few bytes changed a hostile document takes four times its
-        length as a string.
-        """
-        if size <= LARGE_BYTES:
-            yield
-            return
-        with self._large:
-            yield
 
     def claim(self, wanted: leases.Wanted, *, limit: int, suspects: bool = False) -> leases.Claim:
         """Claim feeds and keep the claim alive until `end_lease` or the end of the run."""
