@@ -118,6 +118,8 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "unchanged": 1,
         "failed": 1,
         "given_back": 0,
+        "on_hold": 0,
+        "not_visited": [],
         "items_new": 0,
         "gaps": 0,
         "errors": [],
