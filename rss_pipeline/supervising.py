@@ -1,16 +1,22 @@
 """Keeping Dagster's processes up: `rss-pipeline up` starts them again where they end without being told to.
 
-`dagster dev` restarts a code server that was killed; where its webserver or daemon is killed, it ends itself
-with all the rest, and here it is started again. Nothing here knows Dagster: it is a command.
+`dagster dev` restarts a code server that was killed. It does not notice where the code server lost the
+process that does its work: every tick and every start of a run fails from then on. So here such a server is
+killed, and restarted by it. Where its webserver or daemon is killed, `dagster dev` ends itself with all the
+rest, and is started again here.
 """
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
+
+import psutil
 
 STARTED_SECONDS = 30.0
 """Who ends sooner at the first start has a mistake to mend, and nothing to be restarted for."""
@@ -19,6 +25,10 @@ STEADY_SECONDS = 300.0
 LONGEST_PAUSE = 60.0
 GRACE_SECONDS = 20.0
 """For the rest of a group to end by itself: runs give their claims back."""
+
+LOOK_SECONDS = 5.0
+CODE_SERVER = "code-server start"
+"""In the command line of a process that has a child to do its work."""
 
 _KILLED_SECONDS = 5.0
 _TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -65,7 +75,10 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
         child = subprocess.Popen(command, process_group=0)
         if told:
             child.send_signal(told[-1])
+        over = threading.Event()
+        threading.Thread(target=_look_after, args=(child.pid, over), daemon=True).start()
         code = child.wait()
+        over.set()
         lives.append(time.monotonic() - began)
         end_group(child.pid)
         if told:
@@ -79,6 +92,34 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
             time.sleep(0.2)
         if told:
             return 0
+
+
+def _look_after(root: int, over: threading.Event) -> None:
+    parents: dict[int, int] = {}
+    while not over.wait(LOOK_SECONDS):
+        end_childless(root, parents)
+
+
+def end_childless(root: int, parents: dict[int, int]) -> None:
+    """Kill each code server below `root` whose child is gone at the second look, too.
+
+    `parents` are those that were seen with one (who is only starting has none yet), and how many looks ago.
+    """
+    try:
+        processes = psutil.Process(root).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if CODE_SERVER not in " ".join(process.cmdline()):
+                continue
+            if any(child.status() != psutil.STATUS_ZOMBIE for child in process.children()):
+                parents[process.pid] = 0
+            elif process.pid in parents:
+                parents[process.pid] += 1
+                if parents[process.pid] > 1:
+                    del parents[process.pid]
+                    process.kill()
 
 
 def end_group(group: int) -> None:

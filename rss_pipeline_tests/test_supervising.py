@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.supervising import LONGEST_PAUSE, STEADY_SECONDS, pause_before
+from rss_pipeline.supervising import (
+    CODE_SERVER,
+    LONGEST_PAUSE,
+    STEADY_SECONDS,
+    end_childless,
+    pause_before,
+)
 from rss_pipeline_tests.up import soon
 
 
@@ -101,6 +107,26 @@ def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
     keeper.send_signal(signal.SIGINT)
     keeper.wait(timeout=20)
     assert time.monotonic() - began < 10
+
+
+def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = [sys.executable, "-c", FAMILY, str(pids), CODE_SERVER]
+    with subprocess.Popen(command) as server:
+        starting: dict[int, int] = {}
+        for _ in range(3):
+            end_childless(os.getpid(), starting)
+        assert server.poll() is None, "it may have no child yet"
+        child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
+        seen: dict[int, int] = {}
+        end_childless(os.getpid(), seen)
+        assert seen == {server.pid: 0}
+        os.kill(child, signal.SIGKILL)
+        soon(lambda: not is_alive(child), seconds=20)
+        end_childless(os.getpid(), seen)
+        assert server.poll() is None, "it may be changing it for another"
+        end_childless(os.getpid(), seen)
+        assert server.wait(timeout=20) == -signal.SIGKILL
 
 
 def is_alive(pid: int) -> bool:

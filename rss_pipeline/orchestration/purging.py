@@ -98,6 +98,7 @@ def purge(
         visiting=visiting,
         instance=instance,
         history=History(instance),
+        known=feeds.ever_changed(visiting.database),
         before=now - keep,
         allowance=allowance or Allowance(),
         purged=Purged(dry_run=dry_run),
@@ -116,6 +117,8 @@ class _Purging:
     visiting: Visiting
     instance: dg.DagsterInstance
     history: History
+    known: Sequence[str]
+    """Feeds that have a materialization, or had one."""
     before: datetime
     allowance: Allowance
     purged: Purged
@@ -123,7 +126,7 @@ class _Purging:
     def missing(self) -> Events:
         """What was materialized once and is nowhere in this instance: its home was lost, or wiped."""
         there = self.instance.event_log_storage.get_materialized_partitions(FEED_ITEMS)
-        lost = [id for id in feeds.ever_changed(self.visiting.database) if id not in there]
+        lost = [id for id in self.known if id not in there]
         yield from self._tell_again(lost)
         if self.instance.get_latest_materialization_event(ITEM_IMAGES) is None:
             totals = image_totals(self.visiting.database)
@@ -145,7 +148,7 @@ class _Purging:
 
     def _relieve(self, newest: Sequence[Newest]) -> Any:
         """Tell again of what these runs alone tell; ids of those that are to stay."""
-        known = set(feeds.ever_changed(self.visiting.database)) if newest else set()
+        known = set(self.known)
         held: set[str] = set()
         again: list[str] = []
         for each in newest:

@@ -24,7 +24,7 @@ FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
 def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: FeedServer) -> None:
     register(tmp_path, server)
     with started(tmp_path, FEED_PASSWORD=PASSWORD) as up:
-        soon(up.answers, seconds=45)
+        soon(up.answers, seconds=120)
         the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
         a_poll_starts_by_itself_and_its_items_are_stored(up)
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
