@@ -59,10 +59,10 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
 
     def hand_on(number: int, _: FrameType | None) -> None:
         told.append(number)
+        # A closed terminal ends what it started as a service manager does; HUP would just kill it.
+        number = signal.SIGTERM if number == signal.SIGHUP else number
         if child is not None:
             # A person who asks a second time has waited long enough.
-            # A closed terminal ends what it started as a service manager does; HUP would just kill it.
-            number = signal.SIGTERM if number == signal.SIGHUP else number
             _signal(child, signal.SIGKILL if len(told) > 2 else number, whole=len(told) > 1)
 
     # A shell that starts us in the background lets us ignore these: they are set, whatever they were.

@@ -187,7 +187,10 @@ class Killed:
         found = []
         for process in members(self.up.process.pid):
             with suppress(psutil.NoSuchProcess):
-                if MARKS[kind] in " ".join(process.cmdline()) and process not in workers:
+                if MARKS[kind] not in " ".join(process.cmdline()) or process in workers:
+                    continue
+                # Not one whose own server was killed: it goes on for a while, and nobody asks it.
+                if kind != "its child" or MARKS["code server"] in " ".join(parent_of(process)):
                     found.append(process)
         return found[:1]
 
@@ -218,6 +221,12 @@ class Killed:
             each for each in self.instance.get_backfills() if each.status.value in ("REQUESTED", "CANCELING")
         ]
         return not going and self.instance.get_runs_count(dg.RunsFilter(statuses=IN_FLIGHT)) == 0
+
+
+def parent_of(process: psutil.Process) -> list[str]:
+    """The command line of a process's parent."""
+    parent = process.parent()
+    return [] if parent is None else parent.cmdline()
 
 
 @contextmanager

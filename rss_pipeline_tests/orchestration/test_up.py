@@ -141,7 +141,7 @@ def a_backfill_of_scattered_keys_ends_green_and_red_exactly(up: Up) -> None:
         )["partitionBackfillOrError"]
         return found if found["status"] not in ("REQUESTED", "CANCELING", "FAILING") else None
 
-    found = soon(ended, seconds=90)
+    found = soon(ended, seconds=240)
     assert found["status"] == "COMPLETED_FAILED"
     assert sorted(run["status"] for run in found["runs"]) == ["FAILURE", "SUCCESS", "SUCCESS"]
     assert up.statuses() == {
