@@ -120,13 +120,15 @@ def away(
 
 
 def rows(pipeline: Pipeline) -> dict[str, list[dict[str, Any]]]:
-    """Every column of every row, but how long a publisher took to answer."""
+    """Every column of every row, but how long a publisher took to answer and the clock's part in an order."""
     found = {
         name: pipeline.rows(f"SELECT * FROM {name} ORDER BY id") for name in ("items", "image_tasks", "feeds")
     }
     for feed in found["feeds"]:
         if feed["last_change"] is not None:
             feed["last_change"] = {**json.loads(feed["last_change"]), "fetch_ms": None}
+    for item in found["items"]:
+        assert item.pop("arrived") is not None
     found["hosts"] = pipeline.rows("SELECT * FROM hosts ORDER BY host")
     return found
 

@@ -29,6 +29,8 @@ from rss_pipeline.downstream import (
     last_cursor,
     open_feed_reader,
 )
+from rss_pipeline.orchestration import storing
+from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.orchestration.replays import replayed
 from rss_pipeline_tests.pipeline import Pipeline, rss
 from rss_pipeline_tests.server import Answer, FeedServer
@@ -333,6 +335,16 @@ def test_the_reader_renders_and_opens_outside_of_dagster(pipeline: Pipeline, ser
     assert (plain.html, item.html) == (None, f'<p>Text</p><img src="{url}">')
     assert replace(item, html=None) == plain
     assert item.feed_title == "News"
+
+
+@pytest.mark.parametrize("sizes", [[600_000, 600_000], [999_998, 1], [500_000, 499_996, 2]])
+def test_an_insert_and_the_record_of_its_numbers_are_never_parted(sizes: list[int]) -> None:
+    """A crash between the two would let numbers be given again."""
+    groups = [[Statement("INSERT", ["x" * size]), Statement("count", ["one"])] for size in sizes]
+    batches = storing._batches([*groups, [Statement("close", ["x" * 500])]])
+    told = [[statement.sql for statement in batch] for batch in batches]
+    assert [sql for batch in told for sql in batch] == ["INSERT", "count"] * len(sizes) + ["close"]
+    assert all(batch[0] != "count" for batch in told)
 
 
 def test_all_that_is_public_is_documented() -> None:
