@@ -314,7 +314,7 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_no_poll_asks_a_host_before_its_pause_is_over_whatever_it_answers(
     pipeline: Pipeline, server: FeedServer, steps: list[tuple[tuple[int, int | None], int, str]]
