@@ -24,7 +24,7 @@ from rss_pipeline.collector.models import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """A document read. Its rows lie at `path` (pickled RowChunks), insert-ready."""
+    """A document read. Its rows lie at `path` (RowChunks, each pickled alone), insert-ready."""
 
     document: Document
     path: Path

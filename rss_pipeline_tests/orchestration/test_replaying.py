@@ -89,7 +89,8 @@ def _worse(task: ParseTask) -> Parsed:
     if b"ghost" in task.document.path.read_bytes():
         rows.append(_ghost(task, rows[0]))
     with parsed.path.open("wb") as file:
-        pickle.dump(list(chunked_rows(rows)), file)
+        for chunk in chunked_rows(rows):
+            pickle.dump(chunk, file)
     return replace(parsed, items_seen=len(rows))
 
 
