@@ -6,7 +6,7 @@ What is measured, and when, is the caller's.
 from collections.abc import Mapping, Sequence
 from html import escape
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 190, 70, 170, 34, 26
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 800, 190, 70, 210, 34, 26
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#17becf", "#7f7f7f")
 
 Series = Mapping[str, Sequence[float]]

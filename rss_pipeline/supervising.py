@@ -9,7 +9,6 @@ rest, and is started again here.
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +29,6 @@ LOOK_SECONDS = 5.0
 CODE_SERVER = "code-server start"
 """In the command line of a process that has a child to do its work."""
 
-_KILLED_SECONDS = 5.0
 _TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -125,11 +123,20 @@ def end_childless(root: int, parents: dict[int, int]) -> None:
 def end_group(group: int) -> None:
     """End what is left of a process group: politely at first."""
     until = time.monotonic() + GRACE_SECONDS
-    number = int(signal.SIGTERM)
-    # Not for ever: who was killed may stay as a zombie where nobody reaps orphans.
-    while _send(group, number) and time.monotonic() < until + _KILLED_SECONDS:
-        number = signal.SIGKILL if time.monotonic() > until else 0
-        time.sleep(0.1)
+    _send(group, signal.SIGTERM)
+    while _is_alive(group):
+        if time.monotonic() > until:
+            _send(group, signal.SIGKILL)
+        time.sleep(0.2)
+
+
+def _is_alive(group: int) -> bool:
+    """Whether it has a process that is no zombie: these stay where nobody reaps orphans."""
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError):
+            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
+                return True
+    return False
 
 
 def _signal(child: "subprocess.Popen[bytes]", number: int, *, whole: bool) -> None:
@@ -139,12 +146,7 @@ def _signal(child: "subprocess.Popen[bytes]", number: int, *, whole: bool) -> No
         child.send_signal(number)
 
 
-def _send(group: int, number: int) -> bool:
-    """Whether anybody was there."""
-    try:
+def _send(group: int, number: int) -> None:
+    # Gone, or (on macOS) all zombies.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return sys.platform != "darwin"  # There it says so of a group of zombies.
-    return True

@@ -164,7 +164,7 @@ def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) ->
 def sigterm_ends_every_process_and_no_claim_is_left(up: Up) -> None:
     assert len(members(up.process.pid)) >= 3
     up.process.send_signal(signal.SIGTERM)
-    up.process.wait(timeout=15)
+    up.process.wait(timeout=40)
     soon(lambda: not members(up.process.pid), seconds=15)
     assert up.rows("SELECT token FROM leases") == []
     assert up.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
