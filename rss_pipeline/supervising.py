@@ -26,6 +26,8 @@ GRACE_SECONDS = 20.0
 """For the rest of a group to end by itself: runs give their claims back."""
 
 LOOK_SECONDS = 5.0
+STARTING_SECONDS = 90.0
+"""A code server that has no child by then lost it before it was seen with one."""
 CODE_SERVER = "code-server start"
 """In the command line of a process that has a child to do its work."""
 
@@ -93,15 +95,16 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
 
 
 def _look_after(root: int, over: threading.Event) -> None:
-    parents: dict[int, int] = {}
+    looks: dict[int, int] = {}
     while not over.wait(LOOK_SECONDS):
-        end_childless(root, parents)
+        end_childless(root, looks)
 
 
-def end_childless(root: int, parents: dict[int, int]) -> None:
-    """Kill each code server below `root` whose child is gone at the second look, too.
+def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTING_SECONDS) -> None:
+    """Kill each code server below `root` that has no child at the second look in a row, too.
 
-    `parents` are those that were seen with one (who is only starting has none yet), and how many looks ago.
+    `looks` are those that were seen with one, and how many looks ago. Who was not may be starting for so
+    many seconds.
     """
     try:
         processes = psutil.Process(root).children(recursive=True)
@@ -112,11 +115,11 @@ def end_childless(root: int, parents: dict[int, int]) -> None:
             if CODE_SERVER not in " ".join(process.cmdline()):
                 continue
             if any(child.status() != psutil.STATUS_ZOMBIE for child in process.children()):
-                parents[process.pid] = 0
-            elif process.pid in parents:
-                parents[process.pid] += 1
-                if parents[process.pid] > 1:
-                    del parents[process.pid]
+                looks[process.pid] = 0
+            elif process.pid in looks or time.time() - process.create_time() > starting:
+                looks[process.pid] = looks.get(process.pid, 0) + 1
+                if looks[process.pid] > 1:
+                    del looks[process.pid]
                     process.kill()
 
 

@@ -129,5 +129,14 @@ def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path
         assert server.wait(timeout=20) == -signal.SIGKILL
 
 
+def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", CODE_SERVER]) as server:
+        looks: dict[int, int] = {}
+        end_childless(os.getpid(), looks, starting=0)
+        assert server.poll() is None
+        end_childless(os.getpid(), looks, starting=0)
+        assert server.wait(timeout=20) == -signal.SIGKILL
+
+
 def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
