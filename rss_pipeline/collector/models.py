@@ -156,7 +156,7 @@ class Feed:
     content_hash: str | None = None
     """Of the last stored document."""
     failed_hash: str | None = None
-    """Of the last document that could not be parsed or stored; None once one was stored."""
+    """Of the last document that could not be parsed or stored; None once one was stored. A 304 leaves it."""
     last_error_kind: FailureKind | None = None
     last_error: str | None = None
     charset: str | None = None

@@ -122,6 +122,7 @@ def _from_json(**columns: str) -> str:
     return ", ".join(f"{column} = {_V.format(name)}" for column, name in columns.items())
 
 
+# After a 304 the unreadable document may come again, from another cache: it is not backed up a second time.
 _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
   {
@@ -142,7 +143,8 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
     THEN json_patch(coalesce(last_change, '{{}}'), {_V.format("facts")}) ELSE last_change END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
-  consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
+  consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, host_answered = 1,
+  failed_hash = CASE WHEN {_V.format("body_at")} IS NULL THEN failed_hash END,
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v

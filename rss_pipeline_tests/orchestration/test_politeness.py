@@ -86,4 +86,4 @@ def test_an_error_page_and_the_feed_again_cost_one_document(pipeline: Pipeline, 
     assert asked_at(pipeline, server, 80) == [80]
     assert server.requests[0].headers["if-none-match"] == '"1"'
     feed = pipeline.feed("feed")
-    assert (feed["consecutive_failures"], feed["failed_hash"], feed["last_error"]) == (0, None, None)
+    assert (feed["consecutive_failures"], feed["last_error"]) == (0, None)
