@@ -123,9 +123,11 @@ def next_after_failure(
 
 
 def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> NextVisit:
-    """Of a feed that was not asked because of this pause: after it, spread, so that not all come at once."""
+    """Of a feed that was not asked because of this pause: after it, spread, so that not all come at once, and
+    not before it was due."""
     spread = abs(_spread_per_cent(feed.id)) / 100 * (hold.until - now)
-    return NextVisit(at=whole_second(hold.until + spread), reason=_left_alone(hold))
+    at = max(whole_second(hold.until + spread), _planned(feed, now=now))
+    return NextVisit(at=at, reason=_left_alone(hold))
 
 
 def _left_alone(hold: HostHold | FeedHold) -> str:
