@@ -2,8 +2,8 @@
 
 `dagster dev` restarts a code server that was killed. It does not notice where the code server lost the
 process that does its work: every tick and every start of a run fails from then on. So here such a server is
-killed, and restarted by it. Where its webserver or daemon is killed, `dagster dev` ends itself with all the
-rest, and is started again here.
+killed, and restarted by it; and where it gave up restarting one, all is started again. Where its webserver or
+daemon is killed, `dagster dev` ends itself with all the rest, and is likewise started again here.
 """
 
 import os
@@ -26,6 +26,7 @@ GRACE_SECONDS = 20.0
 """For the rest of a group to end by itself: runs give their claims back."""
 
 LOOK_SECONDS = 5.0
+MISSED_LOOKS = 6
 STARTING_SECONDS = 90.0
 """A code server that has no child by then lost it before it was seen with one."""
 CODE_SERVER = "code-server start"
@@ -96,12 +97,21 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
 
 def _look_after(root: int, over: threading.Event) -> None:
     looks: dict[int, int] = {}
+    most = missed = 0
     while not over.wait(LOOK_SECONDS):
-        end_childless(root, looks)
+        here = end_childless(root, looks)
+        most = max(most, here)
+        missed = missed + 1 if here < most else 0
+        if missed > MISSED_LOOKS:
+            # Who restarts them gave up: it does so for ever where a server is killed while it starts.
+            with suppress(ProcessLookupError):
+                os.kill(root, signal.SIGTERM)
+            return
 
 
-def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTING_SECONDS) -> None:
-    """Kill each code server below `root` that has no child at the second look in a row, too.
+def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTING_SECONDS) -> int:
+    """Kill each code server below `root` that has no child at the second look in a row, too; how many
+    code servers there are.
 
     `looks` are those that were seen with one, and how many looks ago. Who was not may be starting for so
     many seconds.
@@ -109,11 +119,13 @@ def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTIN
     try:
         processes = psutil.Process(root).children(recursive=True)
     except psutil.NoSuchProcess:
-        return
+        return 0
+    servers = 0
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             if CODE_SERVER not in " ".join(process.cmdline()):
                 continue
+            servers += 1
             if any(child.status() != psutil.STATUS_ZOMBIE for child in process.children()):
                 looks[process.pid] = 0
             elif process.pid in looks or time.time() - process.create_time() > starting:
@@ -121,6 +133,7 @@ def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTIN
                 if looks[process.pid] > 1:
                     del looks[process.pid]
                     process.kill()
+    return servers
 
 
 def end_group(group: int) -> None:

@@ -50,6 +50,7 @@ KEEPER = """
 import sys
 from rss_pipeline import supervising
 supervising.STARTED_SECONDS = 0.0
+supervising.LOOK_SECONDS = 0.1
 command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
 sys.exit(supervising.keep_up(command, say=lambda text: print(text, flush=True)))
 """
@@ -107,6 +108,28 @@ def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
     keeper.send_signal(signal.SIGINT)
     keeper.wait(timeout=20)
     assert time.monotonic() - began < 10
+
+
+PARENT_OF_A_SERVER = """
+import subprocess, sys, time
+server = subprocess.Popen([sys.executable, "-c", sys.argv[2], sys.argv[1], "code-server start"])
+time.sleep(600)
+"""
+
+
+def test_all_is_started_again_where_a_code_server_stays_away(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    keeper = KEEPER.replace("sys.argv[2]]", "sys.argv[2], sys.argv[3]]")
+    command = [sys.executable, "-c", keeper, PARENT_OF_A_SERVER, str(pids), FAMILY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
+        time.sleep(1)  # Until the server was seen.
+        server = psutil.Process(child).parent()
+        assert server is not None
+        server.kill()
+        soon(lambda: len(pids.read_text().split()) == 2, seconds=20)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
 
 
 def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path) -> None:
