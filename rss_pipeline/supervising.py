@@ -17,7 +17,7 @@ from types import FrameType
 
 import psutil
 
-STARTED_SECONDS = 30.0
+STARTED_SECONDS = 10.0
 """Who ends sooner at the first start has a mistake to mend, and nothing to be restarted for."""
 STEADY_SECONDS = 300.0
 """Who lived this long is started again at once."""
