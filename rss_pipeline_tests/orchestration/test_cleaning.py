@@ -545,14 +545,15 @@ def test_a_feed_that_answers_304_for_a_year_keeps_its_backup(pipeline: Pipeline,
     renewals = 0
     for day in range(0, 366, 5):
         pipeline.clock.turn(days=5)
-        pipeline.poll(all_feeds=True)
+        if day % 20 == 0:
+            pipeline.poll(all_feeds=True)
         now = put_at + timedelta(days=day)
         came = cleaned(pipeline, now=now)
         renewals += came.backups_renewed
         if came.backups_renewed and pipeline.settings.r2 is None:
             # It was put again when the clean believed it to be; a folder can be told so.
             os.utime(pipeline.settings.objects_path / newest, (now.timestamp(), now.timestamp()))
-    assert server.requests[-1].headers["if-none-match"] == '"1"'
+    assert server.requests[1].headers["if-none-match"] == '"1"'
     assert pipeline.backups("silent") == [newest]
     assert len(pipeline.backups("unknown")) == 2, "after a lost database they are the archive"
     again, as_it_is = pipeline.objects.get(newest) or (b"", None)
