@@ -69,7 +69,7 @@ def commands() -> dict[str, str]:
             if language is None:  # A line break in a paragraph is a blank.
                 shown = re.findall(r"`((?:\.venv/bin/)?rss-pipeline [^`]+)`", " ".join(text.split()))
             for line in shown:
-                command = line.removeprefix(".venv/bin/").partition("  #")[0].strip()
+                command = line.removeprefix(".venv/bin/").partition(" # ")[0].partition(" | ")[0].strip()
                 if command.startswith("rss-pipeline "):
                     found[command] = page.name
     return found
@@ -80,11 +80,12 @@ COMMANDS = sorted(commands().items())
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home in which one feed, `lwn`, was collected; its server goes on answering."""
+    """A home in which the feeds that the pages name were collected; their server goes on answering."""
     home = tmp_path_factory.mktemp("collected")
     with FeedServer() as server, new_instance(home) as instance:
         pipeline = Pipeline(home, instance)
         pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "lwn")
+        pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"))), "xkcd")
         pipeline.poll()
         pipeline.close()
         yield home

@@ -16,7 +16,7 @@ from datetime import datetime
 from rss_pipeline.storage.database import Database, Statement
 
 ARRIVAL = "coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000)"
-"""Of a row of items. Word for word what the index is of: else it would not be used."""
+"""Of a row of items; the index `items_age` has all of it."""
 
 _HIGHEST = "coalesce((SELECT value FROM sequences WHERE name = 'items'), 0)"
 NEXT_ARRIVAL = f"max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, {_HIGHEST}) + 1"
@@ -60,18 +60,20 @@ class Position:
         return cls(max(0, int(moment.timestamp()) * 1_000_000))
 
 
-def count_on(feed_id: str) -> Statement:
-    """Record the highest number after an insert into this feed; goes into the same batch, right behind it.
+def count_on(feed_id: str, created_at: str) -> Statement:
+    """Record the highest number after an insert into this feed of a document fetched then; goes into the same
+    batch, right behind it.
 
     It writes only where something came in.
     """
     return Statement(
         f"""INSERT INTO sequences (name, value)
-        SELECT 'items', newest FROM
-          (SELECT max({ARRIVAL}) AS newest FROM items WHERE feed_id = ? AND {ARRIVAL} > {_HIGHEST})
+        SELECT 'items', newest FROM (
+          SELECT max({ARRIVAL}) AS newest FROM items INDEXED BY items_age
+          WHERE feed_id = ? AND created_at = ? AND {ARRIVAL} > {_HIGHEST})
         WHERE newest IS NOT NULL
         ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
-        [feed_id],
+        [feed_id, created_at],
     )
 
 

@@ -179,9 +179,9 @@ def insert_statements(
     if chunk.alone:
         row = json.loads(chunk.text)
         params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
-        return [Statement(_INSERT_ONE, params), count_on(feed_id)]
+        return [Statement(_INSERT_ONE, params), count_on(feed_id, at)]
     params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
-    return [Statement(_INSERT, params), count_on(feed_id)]
+    return [Statement(_INSERT, params), count_on(feed_id, at)]
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:

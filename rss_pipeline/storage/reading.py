@@ -109,7 +109,7 @@ def feeds_with_items(database: Database, *, since: Position) -> list[str]:
     """The feeds of which something came in behind a position, or at its very number, by id."""
     rows = database.query(
         f"""SELECT feeds.id FROM feeds WHERE EXISTS
-          (SELECT 1 FROM items WHERE feed_id = feeds.id AND {_QUALIFIED} >= ?) ORDER BY feeds.id""",
+          (SELECT 1 FROM items INDEXED BY items_age WHERE feed_id = feeds.id AND {_QUALIFIED} >= ?) ORDER BY feeds.id""",
         [since.arrival],
     ).rows
     return [row["id"] for row in rows]
@@ -127,14 +127,15 @@ def _places(database: Database, feed_id: str | None, since: Position) -> list[Po
     order = f"ORDER BY arrival, id LIMIT {PLACES}"
     if feed_id is not None:
         rows = database.query(
-            f"SELECT id, {ARRIVAL} AS arrival FROM items WHERE feed_id = ? AND {_BEHIND} {order}",
+            f"""SELECT id, {ARRIVAL} AS arrival FROM items INDEXED BY items_age
+            WHERE feed_id = ? AND {_BEHIND} {order}""",
             [feed_id, *_behind(since)],
         ).rows
     else:
         # By the index of each feed: one over all feeds would be a row more written for every item.
         rows = database.query(
             f"""SELECT items.id AS id, {_QUALIFIED} AS arrival
-            FROM feeds CROSS JOIN items
+            FROM feeds CROSS JOIN items INDEXED BY items_age
             ON items.feed_id = feeds.id AND {_BEHIND.replace(ARRIVAL, _QUALIFIED)} {order}""",
             _behind(since),
         ).rows

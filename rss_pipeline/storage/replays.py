@@ -61,7 +61,7 @@ def insert(
         inserted, *_ = database.batch(
             [
                 Statement(_INSERT.format(new=source), [*head, *rows, feed_id]),
-                count_on(feed_id),
+                count_on(feed_id, at),
                 Statement(_PENDING, [feed_id, compact(list(chunk.ids))]),
             ]
         )
