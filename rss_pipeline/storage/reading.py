@@ -109,7 +109,8 @@ def feeds_with_items(database: Database, *, since: Position) -> list[str]:
     """The feeds of which something came in behind a position, or at its very number, by id."""
     rows = database.query(
         f"""SELECT feeds.id FROM feeds WHERE EXISTS
-          (SELECT 1 FROM items INDEXED BY items_age WHERE feed_id = feeds.id AND {_QUALIFIED} >= ?) ORDER BY feeds.id""",
+          (SELECT 1 FROM items INDEXED BY items_age WHERE feed_id = feeds.id AND {_QUALIFIED} >= ?)
+        ORDER BY feeds.id""",
         [since.arrival],
     ).rows
     return [row["id"] for row in rows]
