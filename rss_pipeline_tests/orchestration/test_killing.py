@@ -321,7 +321,7 @@ def every_picture_is_archived(killed: Killed) -> None:
     assert [key for (key,) in rows if not (killed.up.home / "objects" / key).exists()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_ten_kills_lose_nothing(tmp_path: Path, server: FeedServer) -> None:
     with living(tmp_path, server, random.Random(10)) as killed:
