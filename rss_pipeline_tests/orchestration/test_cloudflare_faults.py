@@ -129,7 +129,7 @@ PLACES: Mapping[str, Where] = {
     "backup": s3("PUT", "backups/one"),
     "backup of big": s3("PUT", "backups/big"),
     "store": sql("INSERT INTO items", of="one"),
-    "close": sql("WITH fresh", of='"id":"big"'),
+    "close": sql("fresh(n, unseen)", of='"id":"big"'),
     "images": sql("SET images_extracted_at"),
     "lease end": sql("DELETE FROM leases WHERE token"),
     "mark": sql("SET reported_count"),

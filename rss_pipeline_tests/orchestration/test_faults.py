@@ -87,7 +87,7 @@ PLACES = {
     "claim": statement("INSERT INTO leases"),
     "fetched": statement("UPDATE leases SET hosts"),
     "store": statement("INSERT INTO items", of="one"),
-    "close": statement("WITH fresh", of='"id":"big"'),
+    "close": statement("fresh(n, unseen)", of='"id":"big"'),
 }
 BEFORE_CLOSE = list(PLACES)
 PLACES |= {
@@ -238,7 +238,7 @@ def test_a_poll_killed_between_the_last_event_and_its_mark_reports_no_item_twice
 def test_a_backfill_that_fails_while_it_waits_has_reported_what_went_well(feeds: Pipeline) -> None:
     """Else feeds that were collected would stay red, and an unchanged one for good."""
     feeds.hold("big")
-    waits_for_it = statement("INSERT INTO leases", of='["big"]')
+    waits_for_it = statement("expires_at, feeds, hosts)", of='["big"]')
     with Fault(feeds.settings.database_path) as faults:
         job = feeds.definitions(
             resources=trap(feeds, waits_for_it, faults.read_only)
@@ -553,7 +553,7 @@ def refusing(pipeline: Pipeline, at: Callable[[Statement], bool]) -> dict[str, A
 
 REFUSED = {
     "its items": statement("INSERT INTO items", of="one"),
-    "its closing": statement("WITH fresh", of='"id":"one"'),
+    "its closing": statement("fresh(n, unseen)", of='"id":"one"'),
 }
 
 
