@@ -34,10 +34,10 @@ run: $(VENV)/.runtime
 	@$(BIN)/rss-pipeline up
 
 test: lint worker-test
-	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -m "not soak" -n $(WORKERS)
 
 coverage: $(VENV)/.dev worker
-	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -m "not soak" -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

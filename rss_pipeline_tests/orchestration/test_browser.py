@@ -1,16 +1,16 @@
 """What a person sees and clicks in Dagster's UI: headless Chromium on a real `rss-pipeline up`.
 
-All tests share one (desk.py), as starting it costs more than most of them; each may find what the others did
-to its feeds, and none depends on it. Nothing a page needs comes from elsewhere than this machine.
+One test, because starting that costs more than most of its stages; each stage says what it shows, may find
+what those before did to the feeds, and depends on none. Nothing a page needs comes from another machine.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, expect
 
 from rss_pipeline_tests.orchestration.desk import (
     BROKEN,
@@ -25,31 +25,42 @@ from rss_pipeline_tests.orchestration.desk import (
 )
 from rss_pipeline_tests.up import location, soon
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-    # One `up` for the file, also where tests are spread over processes.
-    pytest.mark.xdist_group("browser"),
-]
 RUN_MS = 90_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+@pytest.mark.slow
+@pytest.mark.timeout(480)
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_the_ui_shows_and_does_what_a_person_comes_for(tmp_path: Path) -> None:
     expect.set_options(timeout=PATIENCE_MS)
-    with desk(tmp_path_factory.mktemp("desk")) as shared:
-        yield shared
+    failed: list[Exception] = []
+    with desk(tmp_path) as ui:
+        for stage in (
+            the_graph_leads_from_the_registry_over_the_items_to_their_images,
+            images_stand_after_the_items_they_are_of,
+            a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
+            the_numbers_of_visits_plot_over_feeds_and_over_time,
+            the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
+            a_polls_run_tells_what_it_did_and_why_feeds_failed,
+            a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
+            checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
+            the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
+            backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
+            all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
+        ):
+            try:
+                stage(ui)
+                assert ui.elsewhere == [], "a page asked another machine"
+                assert ui.errors == [], "a page's script broke"
+            except (AssertionError, Error) as error:
+                error.add_note(f"in {stage.__name__}")
+                failed.append(error)
+    if failed:
+        raise ExceptionGroup("the UI does not", failed)
 
 
-@pytest.fixture
-def ui(shared: Desk) -> Iterator[Desk]:
-    yield shared
-    assert shared.elsewhere == [], "a page asked another machine"
-    assert shared.errors == [], "a page's script broke"
-
-
-def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -> None:
+def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -> None:
     page = ui.open("/asset-groups")
     nodes = {name: node(page, name) for name in ("registry", "feed_items", "item_images", "polls")}
     for found in nodes.values():
@@ -61,7 +72,7 @@ def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: De
     expect(page.get_by_text("Materializing a partition visits that feed now")).to_be_visible()
 
 
-def test_images_stand_after_the_items_they_are_of(ui: Desk) -> None:
+def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
     page = ui.open("/assets/item_images")
     expect(page.get_by_text("archived in the object store under images/")).to_be_visible()
     expect(section(page, "Upstream assets")).to_contain_text("feed_items")
@@ -69,7 +80,7 @@ def test_images_stand_after_the_items_they_are_of(ui: Desk) -> None:
         expect(page.get_by_text(job, exact=True).first).to_be_visible()
 
 
-def test_a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui: Desk) -> None:
+def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui: Desk) -> None:
     busy = BUSY[0]
     assert ui.up.command("poll", busy).returncode == 0
     page = ui.open(f"/assets/feed_items?view=partitions&partition={busy}")
@@ -86,17 +97,17 @@ def test_a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_befor
     expect(events.first).to_contain_text("poll_feeds")
 
 
-@pytest.mark.parametrize("over", ["Partitions", "Events"])
-def test_the_numbers_of_visits_plot_over_feeds_and_over_time(ui: Desk, over: str) -> None:
+def the_numbers_of_visits_plot_over_feeds_and_over_time(ui: Desk) -> None:
     page = ui.open("/assets/feed_items?view=overview")
     page.get_by_role("button", name="Plots").click()
-    page.get_by_role("button").filter(has_text=re.compile(f"^{over}$")).click()
-    for number in ("body_bytes", "fetch_ms", "items_new", "items_seen"):
-        expect(page.get_by_text(number, exact=True).first).to_be_visible()
-    soon(lambda: all(line_pixels(plot) for plot in page.locator("canvas").all()[:4]), seconds=20)
+    for over in ("Partitions", "Events"):
+        page.get_by_role("button").filter(has_text=re.compile(f"^{over}$")).click()
+        for number in ("body_bytes", "fetch_ms", "items_new", "items_seen"):
+            expect(page.get_by_text(number, exact=True).first).to_be_visible()
+        soon(lambda: all(line_pixels(plot) for plot in page.locator("canvas").all()[:4]), seconds=20)
 
 
-def test_the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk) -> None:
+def the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk) -> None:
     page = ui.open("/assets/polls?view=overview")
     page.get_by_role("button", name="Plots").click()
     for number in ("due", "failed", "items_new", "lag_seconds", "seconds"):
@@ -112,7 +123,7 @@ def test_the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui:
     expect(page.get_by_text(f"{len(FEEDS)} Partitions Selected")).to_be_visible()
 
 
-def test_a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
+def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
     (run,) = runs(ui, "poll_feeds")[-1:]
     page = ui.open(f"/runs/{run['runId']}?selection=report&logs=step%3Areport")
     expect(page.get_by_text("Success", exact=True)).to_be_visible()
@@ -122,7 +133,7 @@ def test_a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
         expect(output.get_by_role("row").filter(has_text=id).last).to_contain_text(sentence)
 
 
-def test_a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:
+def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:
     page = ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
     launch(page, choose=[BROKEN])
     run = soon(lambda: named_run(ui, BROKEN), seconds=RUN_MS / 1000)
@@ -135,7 +146,7 @@ def test_a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk)
     ).to_be_visible()
 
 
-def test_checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk) -> None:
+def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk) -> None:
     page = ui.open("/assets/feed_items?view=checks")
     page.get_by_role("button", name="Execute all").click()
     page.get_by_text("feeds_not_gone", exact=True).first.click()
@@ -146,7 +157,7 @@ def test_checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: 
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible(timeout=RUN_MS)
 
 
-def test_the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
+def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
     before = len(runs(ui, "poll_feeds"))
     asked = len(ui.server.requests)
     page = ui.open(f"/locations/{location(ui.up)}/jobs/poll_feeds/playground")
@@ -166,7 +177,7 @@ def test_the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> N
     assert len(hosts) == len(FEEDS)
 
 
-def test_backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
+def backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
     ten = [*BUSY, *QUIET[1:], GONE]
     asked = len(ui.server.requests)
     page = ui.open("/assets/feed_items?view=partitions")
@@ -194,7 +205,7 @@ def test_backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> 
         expect(page.get_by_text(backfill, exact=True).first).to_be_visible()
 
 
-def test_all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
+def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
     page = ui.open("/automation")
     names = {"clean_daily", "clean_again", "purge_daily", "retry_images", "check_health_hourly"}
     names |= {"poll_feeds_when_due", "sync_registry", "download_images_when_waiting", "end_dead_runs"}
