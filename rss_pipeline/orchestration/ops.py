@@ -34,7 +34,9 @@ _visits_out = dg.Out(io_manager_key=VISITS_IO_MANAGER, description="The run's vi
 class ClaimConfig(dg.Config):
     """Which feeds a poll claims. With no field set: those that are due."""
 
-    feeds: list[str] = Field(default=[], description="Feed ids to visit, due or not; empty for all.")
+    feeds: list[str] = Field(
+        default=[], description="Feed ids to visit, due or not. Empty: all that are due."
+    )
     all: bool = Field(
         default=False,
         description=(

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import dagster as dg
 
@@ -21,6 +23,8 @@ from rss_pipeline.storage.feeds import Change
 FEED_ITEMS = dg.AssetKey("feed_items")
 _MARK_EVERY = 100
 _TABLE_ROWS = 200
+_FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
+"""What a reader of an event looks for, before everything else."""
 
 Events = Iterator[dg.AssetMaterialization]
 Told = dg.AssetMaterialization | dg.AssetObservation
@@ -180,8 +184,10 @@ def materialization(
     facts = dict(change.facts if now is None else now)
     backup_key = facts.pop("backup_key", None)
     metadata: dict[str, Any] = {
+        **{name: facts.pop(name, None) for name in _FIRST},
         **facts,
-        "feed": dg.MetadataValue.url(change.link or change.url),
+        "feed": dg.MetadataValue.url(change.url),
+        "site": change.link and dg.MetadataValue.url(change.link),
         "next_visit": dg.MetadataValue.timestamp(_utc(change.next_fetch_at)),
         "next_visit_reason": change.schedule_reason,
         "asked_at": change.fetch_url and dg.MetadataValue.url(change.fetch_url),
@@ -192,13 +198,20 @@ def materialization(
     if backup_key:
         metadata["backup_key"] = backup_key
         if url := visiting.objects.url(backup_key):
-            metadata["backup"] = dg.MetadataValue.url(url)
+            metadata["backup"] = _place(url)
     return dg.AssetMaterialization(
         asset_key=FEED_ITEMS,
         partition=change.feed_id,
         metadata={name: value for name, value in metadata.items() if value is not None},
         tags={"dagster/data_version": _version(change.items_version)},
     )
+
+
+def _place(url: str) -> dg.MetadataValue[Any]:
+    """A link, or for a file a path: no browser follows a link from the UI to a file."""
+    if url.startswith("file:"):
+        return dg.MetadataValue.path(url2pathname(urlsplit(url).path))
+    return dg.MetadataValue.url(url)
 
 
 def _version(items_version: str | None) -> str:

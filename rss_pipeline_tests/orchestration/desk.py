@@ -1,0 +1,117 @@
+"""The Dagster UI as a person has it: `rss-pipeline up` with a dozen feeds, and a browser on it.
+
+No test is in here. The browser is the system's Chromium, headless; none is ever downloaded. Whatever a page
+asks of another address than this machine's is refused and written down.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Page, Request, Route, sync_playwright
+
+from rss_pipeline_tests.pipeline import rss
+from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline_tests.server import Request as Asked
+from rss_pipeline_tests.up import Up, soon, started
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+]
+BUSY = ["astronomy", "bicycles", "cinema"]
+"""Another item at each visit."""
+QUIET = ["dialects", "economy", "forests", "gardening", "harbours", "islands", "jazz"]
+BROKEN = "kitchens"
+"""Answers 404."""
+GONE = "lighthouses"
+"""Answers 410."""
+FEEDS = [*BUSY, *QUIET, BROKEN, GONE]
+WIDTH, HEIGHT = 1400, 900
+PATIENCE_MS = 20_000
+"""How long a page may take to show something, on a machine that runs other tests beside it."""
+
+
+def serve(server: FeedServer, folder: Path) -> None:
+    """Publish the feeds, each on a host of its own, and write the feeds.yaml that lists them."""
+    entries = []
+    for number, id in enumerate(FEEDS, start=2):
+        url = server.route(f"127.0.0.{number}", f"/{id}.xml", _published(id))
+        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: true\n")
+    (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
+
+
+def _published(id: str) -> Answer | Callable[[Asked], Answer]:
+    if id == BROKEN:
+        return Answer(status=404)
+    if id == GONE:
+        return Answer(status=410)
+    if id in QUIET:
+        return Answer(body=rss(f"{id}-a", f"{id}-b"), etag='"1"')
+    visits = count(1)
+
+    def another_item(_: Asked) -> Answer:
+        visit = next(visits)
+        return Answer(body=rss(*(f"{id}-{n}" for n in range(visit + 2))), etag=f'"{visit}"')
+
+    return another_item
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A browser's page on the UI of a running `up`."""
+
+    up: Up
+    server: FeedServer
+    page: Page
+    elsewhere: list[str] = field(default_factory=list)
+    """What pages asked of addresses that are not this machine's."""
+    errors: list[str] = field(default_factory=list)
+    """What a page's scripts threw."""
+
+    def open(self, path: str) -> Page:
+        """The page, at this path of the UI."""
+        self.page.goto(f"http://127.0.0.1:{self.up.port}{path}", wait_until="domcontentloaded")
+        return self.page
+
+    def guard(self, route: Route, request: Request) -> None:
+        """Let through what stays on this machine."""
+        url = urlsplit(request.url)
+        if url.scheme in ("http", "https", "ws", "wss") and url.hostname != "127.0.0.1":
+            self.elsewhere.append(request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+
+@contextmanager
+def desk(folder: Path) -> Iterator[Desk]:
+    """A running `up` in this folder that has polled every feed once, and a browser on it."""
+    with FeedServer() as server:
+        serve(server, folder)
+        with started(folder) as up, sync_playwright() as play:
+            browser = play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+            context = browser.new_context(
+                viewport={"width": WIDTH, "height": HEIGHT}, timezone_id="UTC", locale="en-GB"
+            )
+            context.set_default_timeout(PATIENCE_MS)
+            desk = Desk(up, server, context.new_page())
+            context.route("**/*", lambda route, request: desk.guard(route, request))
+            desk.page.on("pageerror", lambda error: desk.errors.append(str(error)))
+            try:
+                soon(up.answers, seconds=120)
+                soon(lambda: set(up.statuses()["green"]) == {*BUSY, *QUIET}, seconds=90)
+                yield desk
+            finally:
+                context.close()
+                browser.close()

@@ -1,0 +1,309 @@
+"""What a person sees and clicks in Dagster's UI: headless Chromium on a real `rss-pipeline up`.
+
+One test, because starting that costs more than most of its stages; each stage says what it shows, may find
+what those before did to the feeds, and depends on none. Nothing a page needs comes from another machine.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Error, Locator, Page, expect
+
+from rss_pipeline_tests.orchestration.desk import (
+    BROKEN,
+    BUSY,
+    CHROMIUM,
+    FEEDS,
+    GONE,
+    PATIENCE_MS,
+    QUIET,
+    Desk,
+    desk,
+)
+from rss_pipeline_tests.up import location, soon
+
+RUN_MS = 90_000
+"""How long a run may take from the click to its end, on a machine that runs other tests beside it."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(480)
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_the_ui_shows_and_does_what_a_person_comes_for(tmp_path: Path) -> None:
+    expect.set_options(timeout=PATIENCE_MS)
+    failed: list[Exception] = []
+    with desk(tmp_path) as ui:
+        for stage in (
+            the_graph_leads_from_the_registry_over_the_items_to_their_images,
+            images_stand_after_the_items_they_are_of,
+            a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
+            the_numbers_of_visits_plot_over_feeds_and_over_time,
+            the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
+            a_polls_run_tells_what_it_did_and_why_feeds_failed,
+            a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
+            checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
+            the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
+            backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
+            all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
+        ):
+            try:
+                stage(ui)
+                assert ui.elsewhere == [], "a page asked another machine"
+                assert ui.errors == [], "a page's script broke"
+            except (AssertionError, Error) as error:
+                error.add_note(f"in {stage.__name__}")
+                failed.append(error)
+    if failed:
+        raise ExceptionGroup("the UI does not", failed)
+
+
+def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -> None:
+    page = ui.open("/asset-groups")
+    nodes = {name: node(page, name) for name in ("registry", "feed_items", "item_images", "polls")}
+    for found in nodes.values():
+        expect(found).to_be_visible()
+    left = {name: box["x"] for name, found in nodes.items() if (box := found.bounding_box())}
+    assert left["registry"] < left["feed_items"] < left["item_images"]
+    expect(nodes["feed_items"]).to_contain_text(f"{len(FEEDS)} partitions")
+    nodes["feed_items"].click()
+    expect(page.get_by_text("Materializing a partition visits that feed now")).to_be_visible()
+
+
+def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
+    page = ui.open("/assets/item_images")
+    expect(page.get_by_text("archived in the object store under images/")).to_be_visible()
+    expect(section(page, "Upstream assets")).to_contain_text("feed_items")
+    for job in ("download_images", "download_images_when_waiting"):
+        expect(page.get_by_text(job, exact=True).first).to_be_visible()
+
+
+def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui: Desk) -> None:
+    busy = BUSY[0]
+    assert ui.up.command("poll", busy).returncode == 0
+    page = ui.open(f"/assets/feed_items?view=partitions&partition={busy}")
+    facts = metadata(page)
+    assert list(facts)[:4] == ["items_new", "items_seen", "body_bytes", "fetch_ms"]
+    assert facts["items_new"] == "1"
+    assert int(facts["items_seen"]) >= 3
+    assert f"/{busy}.xml" in facts["feed"]
+    assert facts["next_visit"].endswith("UTC")
+    assert facts["next_visit_reason"].startswith("auto: ")
+    page.get_by_text("View all historical events").click()
+    events = page.get_by_role("dialog").get_by_role("row").filter(has_text="Materialization")
+    expect(events.nth(1)).to_be_visible()
+    expect(events.first).to_contain_text("poll_feeds")
+
+
+def the_numbers_of_visits_plot_over_feeds_and_over_time(ui: Desk) -> None:
+    page = ui.open("/assets/feed_items?view=overview")
+    page.get_by_role("button", name="Plots").click()
+    for over in ("Partitions", "Events"):
+        page.get_by_role("button").filter(has_text=re.compile(f"^{over}$")).click()
+        for number in ("body_bytes", "fetch_ms", "items_new", "items_seen"):
+            expect(page.get_by_text(number, exact=True).first).to_be_visible()
+        soon(lambda: all(line_pixels(plot) for plot in page.locator("canvas").all()[:4]), seconds=20)
+
+
+def the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk) -> None:
+    page = ui.open("/assets/polls?view=overview")
+    page.get_by_role("button", name="Plots").click()
+    for number in ("due", "failed", "items_new", "lag_seconds", "seconds"):
+        expect(page.get_by_text(number, exact=True).first).to_be_visible()
+    ui.open("/assets/polls?view=events")
+    expect(page.get_by_text("Materialized in run")).to_be_visible()
+    # The first poll: those after it may have been of other feeds.
+    page.locator("[data-index]").last.click()
+    failures = page.get_by_role("row").filter(has_text="404 Not Found: there is no feed at this address")
+    expect(failures.last).to_be_visible()
+    page.get_by_role("link", name=BROKEN, exact=True).click()
+    page.wait_for_url(f"**/assets/feed_items?view=partitions&partition={BROKEN}*")
+    expect(page.get_by_text(f"{len(FEEDS)} Partitions Selected")).to_be_visible()
+
+
+def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
+    (run,) = runs(ui, "poll_feeds")[-1:]
+    page = ui.open(f"/runs/{run['runId']}?selection=report&logs=step%3Areport")
+    expect(page.get_by_text("Success", exact=True)).to_be_visible()
+    output = page.get_by_text("Yielded output").locator("xpath=..")
+    expect(output).to_contain_text("items_new")
+    for id, sentence in ((BROKEN, "404 Not Found"), (GONE, "410 Gone")):
+        expect(output.get_by_role("row").filter(has_text=id).last).to_contain_text(sentence)
+
+
+def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:
+    page = ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
+    launch(page, choose=[BROKEN])
+    run = soon(lambda: named_run(ui, BROKEN), seconds=RUN_MS / 1000)
+    expect(page.get_by_text("failed, and did not materialize this asset")).to_be_visible(timeout=RUN_MS)
+    expect(page.get_by_role("link", name=run[:8]).first).to_be_visible()
+    ui.open(f"/runs/{run}")
+    expect(page.get_by_text("Failure", exact=True).first).to_be_visible()
+    expect(
+        page.get_by_text(f"1 of 1 feeds were not collected: {BROKEN}. 404 Not Found").first
+    ).to_be_visible()
+
+
+def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk) -> None:
+    page = ui.open("/assets/feed_items?view=checks")
+    page.get_by_role("button", name="Execute all").click()
+    page.get_by_text("feeds_not_gone", exact=True).first.click()
+    expect(page.get_by_text("1 feed is gone: the publisher answers 410")).to_be_visible(timeout=RUN_MS)
+    expect(page.get_by_text("Take it out of feeds.yaml")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text=GONE).last).to_contain_text("410 Gone")
+    page.get_by_text("no_gaps", exact=True).first.click()
+    expect(page.get_by_text("Passed", exact=True).first).to_be_visible(timeout=RUN_MS)
+
+
+def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
+    before = len(runs(ui, "poll_feeds"))
+    asked = len(ui.server.requests)
+    page = ui.open(f"/locations/{location(ui.up)}/jobs/poll_feeds/playground")
+    editor = page.locator(".CodeMirror").first
+    expect(editor).to_contain_text("all: false")
+    expect(page.get_by_text("No errors")).to_be_visible()
+    type_config(page, editor, "ops:\n  claim:\n    config:\n      al: true")
+    expect(page.get_by_text("unexpected config entry").first).to_be_visible()
+    type_config(page, editor, "ops:\n  claim:\n    config:\n      all: true")
+    expect(page.get_by_text("No errors")).to_be_visible()
+    for told in ("Feed ids to visit, due or not", "Visit every registered feed now, due or not"):
+        expect(page.get_by_text(told)).to_be_visible()
+    page.get_by_role("button").filter(has_text="Launch Run").click()
+    expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=RUN_MS)
+    assert len(runs(ui, "poll_feeds")) == before + 1
+    hosts = {request.host for request in ui.server.requests[asked:]}
+    assert len(hosts) == len(FEEDS)
+
+
+def backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
+    ten = [*BUSY, *QUIET[1:], GONE]
+    asked = len(ui.server.requests)
+    page = ui.open("/assets/feed_items?view=partitions")
+    for choose in (ten, None):
+        expect(page.get_by_text(f"{len(FEEDS)} Partitions Selected")).to_be_visible()
+        launch(page, choose=choose)
+    backfills = [
+        soon(lambda keys=keys: ended_backfill(ui, keys), seconds=RUN_MS / 1000) for keys in (ten, FEEDS)
+    ]
+    visits = Counter(request.target[1:-4] for request in ui.server.requests[asked:])
+    assert sorted(visits) == sorted(FEEDS), "a feed both are at is visited once, for both"
+    assert max(visits.values()) <= 2
+    assert ui.up.statuses() == {
+        "green": sorted([*BUSY, *QUIET]),
+        "red": sorted([BROKEN, GONE]),
+        "grey": [],
+        "busy": [],
+    }
+    for backfill in backfills:
+        ui.open(f"/runs/b/{backfill}")
+        expect(page.get_by_text("Failed", exact=True).first).to_be_visible()
+    page.get_by_role("link", name="Runs").first.click()
+    page.get_by_role("tab", name="Backfills").click()
+    for backfill in backfills:
+        expect(page.get_by_text(backfill, exact=True).first).to_be_visible()
+
+
+def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
+    page = ui.open("/automation")
+    names = {"clean_daily", "clean_again", "purge_daily", "retry_images", "check_health_hourly"}
+    names |= {"poll_feeds_when_due", "sync_registry", "download_images_when_waiting", "end_dead_runs"}
+    alerts = {"alert_feed_failing", "alert_run_failed"}
+    for name in names | alerts:
+        row = page.locator("[data-index]").filter(has=page.get_by_text(name, exact=True))
+        switch = row.locator("input[type=checkbox]").last
+        expect(switch).to_be_checked(checked=name in names)
+    page.get_by_text("poll_feeds_when_due", exact=True).click()
+    expect(page.get_by_text("Run requested").or_(page.get_by_text("1 requested")).first).to_be_visible()
+
+
+def node(page: Page, name: str) -> Locator:
+    """An asset's box in the graph."""
+    return page.locator("foreignObject").filter(has=page.get_by_text(name, exact=True))
+
+
+def section(page: Page, title: str) -> Locator:
+    """What stands below a title."""
+    return page.get_by_text(title, exact=True).locator("xpath=..")
+
+
+def metadata(page: Page) -> dict[str, str]:
+    """The page's table of metadata, in its order."""
+    rows = section(page, "Metadata").get_by_role("row")
+    expect(rows.nth(3)).to_be_visible()
+    cells = [row.get_by_role("cell").all_inner_texts() for row in rows.all()]
+    return {cell[0].strip(): cell[1].strip() for cell in cells if len(cell) > 1}
+
+
+def line_pixels(plot: Locator) -> int:
+    """How many pixels of a plot have the colour of a line."""
+    count: int = plot.evaluate(
+        """canvas => { const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        let found = 0;
+        for (let i = 0; i < data.length; i += 4)
+          if (data[i + 3] > 200 && data[i + 2] > 180 && data[i] < 120 && data[i + 1] < 120) found++;
+        return found; }"""
+    )
+    return count
+
+
+def launch(page: Page, *, choose: list[str] | None) -> None:
+    """Materialize these keys from the dialog; None is its button for all."""
+    page.get_by_role("button").filter(has_text=re.compile("^Materialize")).first.click()
+    dialog = page.get_by_role("dialog").filter(has_text="Launch runs to materialize")
+    if choose is None:
+        dialog.get_by_role("button", name="All", exact=True).click()
+        expect(dialog).to_contain_text(f"{len(FEEDS)} partitions")
+    else:
+        chosen = dialog.locator("[class*=tagsContainer]")
+        chosen.click()
+        menu = page.locator("[data-radix-popper-content-wrapper]")
+        for id in choose:
+            if id not in chosen.inner_text().split():
+                menu.get_by_text(id, exact=True).first.click()
+        expect(dialog).to_contain_text(f"{len(choose)} partition")
+        page.keyboard.press("Escape")
+    dialog.get_by_role("button").filter(has_text=re.compile("^Launch (backfill|1 run|run)")).click()
+    expect(dialog).to_be_hidden()
+
+
+def type_config(page: Page, editor: Locator, text: str) -> None:
+    """Replace what stands in the launchpad, as a paste does."""
+    editor.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+
+
+def runs(ui: Desk, job: str) -> list[dict[str, Any]]:
+    """A job's runs, the newest first."""
+    found = ui.up.ask(
+        """query($job: String!) { runsOrError(filter: {pipelineName: $job}) { ... on Runs {
+        results { runId status tags { key value } } } } }""",
+        job=job,
+    )
+    results: list[dict[str, Any]] = found["runsOrError"]["results"]
+    return results
+
+
+def named_run(ui: Desk, partition: str) -> str | None:
+    """The newest run of one key by hand."""
+    for run in runs(ui, "__ASSET_JOB"):
+        tags = {tag["key"]: tag["value"] for tag in run["tags"]}
+        if partition in (tags.get("dagster/partition"), tags.get("dagster/asset_partition_range_start")):
+            return str(run["runId"])
+    return None
+
+
+def ended_backfill(ui: Desk, keys: list[str]) -> str | None:
+    """The backfill of exactly these keys, once it has ended."""
+    found = ui.up.ask(
+        """{ partitionBackfillsOrError(limit: 5) { ... on PartitionBackfills { results {
+        id status partitionNames } } } }"""
+    )["partitionBackfillsOrError"]["results"]
+    for backfill in found:
+        if sorted(backfill["partitionNames"] or []) == sorted(keys) and backfill["status"].startswith(
+            "COMPLETED"
+        ):
+            return str(backfill["id"])
+    return None
