@@ -89,6 +89,8 @@ def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui:
     assert facts["items_new"] == "1"
     assert int(facts["items_seen"]) >= 3
     assert f"/{busy}.xml" in facts["feed"]
+    assert facts["site"] == "http://example.com/"
+    assert Path(facts["backup"]).is_file(), "a path to copy: no browser follows a link to a file"
     assert facts["next_visit"].endswith("UTC")
     assert facts["next_visit_reason"].startswith("auto: ")
     page.get_by_text("View all historical events").click()
@@ -137,13 +139,14 @@ def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> N
     page = ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
     launch(page, choose=[BROKEN])
     run = soon(lambda: named_run(ui, BROKEN), seconds=RUN_MS / 1000)
-    expect(page.get_by_text("failed, and did not materialize this asset")).to_be_visible(timeout=RUN_MS)
-    expect(page.get_by_role("link", name=run[:8]).first).to_be_visible()
     ui.open(f"/runs/{run}")
-    expect(page.get_by_text("Failure", exact=True).first).to_be_visible()
+    expect(page.get_by_text("Failure", exact=True).first).to_be_visible(timeout=RUN_MS)
     expect(
         page.get_by_text(f"1 of 1 feeds were not collected: {BROKEN}. 404 Not Found").first
     ).to_be_visible()
+    ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
+    expect(page.get_by_text("failed, and did not materialize this asset")).to_be_visible()
+    expect(page.get_by_role("link", name=run[:8]).first).to_be_visible()
 
 
 def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk) -> None:
