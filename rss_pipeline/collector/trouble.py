@@ -41,7 +41,13 @@ class Trouble(Exception):
         super().__init__(kind, message)
 
 
-_NOT_ABOUT_TLS = (ssl.SSLWantReadError, ssl.SSLWantWriteError, ssl.SSLEOFError, ssl.SSLSyscallError)
+_NOT_ABOUT_TLS = (
+    ssl.SSLWantReadError,
+    ssl.SSLWantWriteError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+    ssl.SSLSyscallError,
+)
 """A time-out and a closed connection leave these behind them."""
 
 
@@ -56,7 +62,7 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
         # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
             return _handshake(cause.reason, host)
-        if isinstance(cause, ssl.SSLEOFError):
+        if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
             return Trouble("connect", f"{host} closed the TLS connection before it answered.")
         if isinstance(cause, socket.gaierror):
             return _name(cause, host)

@@ -56,7 +56,7 @@ def test_a_first_poll_backs_up_stores_finds_images_and_reports(
     assert event["body_bytes"] == len(body)
     assert event["charset"].startswith("utf-8")
     assert event["backup_key"] == key
-    assert event["feed"] == "http://example.com/"
+    assert (event["feed"], event["site"]) == (server.url(HOST, "/feed"), "http://example.com/")
     assert event["next_visit_reason"] == feed["schedule_reason"]
     assert isinstance(event["fetch_ms"], int)
 
