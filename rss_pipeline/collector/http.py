@@ -239,13 +239,13 @@ class Client:
         if scheme not in self._trust:
             if scheme == "https":
                 trust = httpx.create_ssl_context(trust_env=False)
+                # Pythons differ in what is the least by default.
+                trust.minimum_version = ssl.TLSVersion.TLSv1_2
                 if policy.ca_file is not None:
                     trust.load_verify_locations(policy.ca_file)
             else:
                 # Trusts nobody, and is cheap: httpcore wants a context even where no TLS will be spoken.
                 trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-                # Systems differ in what is the least by default.
-                trust.minimum_version = ssl.TLSVersion.TLSv1_2
             self._trust[scheme] = trust
         kept = policy.connections_per_host if policy.keep_alive else 0
         return guarded_transport(
