@@ -24,10 +24,9 @@ from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import Visit
 from rss_pipeline.storage.closings import Failed, Unchanged, close_failed, close_unchanged
 from rss_pipeline.storage.leases import release_hosts
+from rss_pipeline.storage.overview import PROMINENT_FAILURES
 
 logger = logging.getLogger("rss_pipeline")
-
-PROMINENT_FAILURES = 10
 
 Closing = TypeVar("Closing", Unchanged, Failed)
 

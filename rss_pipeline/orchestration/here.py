@@ -127,7 +127,8 @@ class _Turn:
 
     def comes(self) -> bool:
         """Wait until one of them can be claimed; False where nobody is waited for or patience is over."""
-        waiting = self._elsewhere(self._ids)
+        # Nobody waits for what is merely due; asking would be a request more in every poll.
+        waiting = self._elsewhere(self._ids) if self._ids else []
         if waiting and self._patience > 0 and self._token is None:
             seconds = int(self._patience) + _RUN_SECONDS
             self._token = leases.await_hosts(self._database, waiting, run_id="", lease_seconds=seconds)

@@ -40,8 +40,9 @@ class ClaimConfig(dg.Config):
     all: bool = Field(
         default=False,
         description=(
-            "Visit every registered feed now, due or not, also those that back off. Requests stay conditional"
-            " and keep to the pauses; what a host asked to wait for is waited for."
+            "Visit every registered feed now, due or not, also those that back off; RSS_BATCH_SIZE at most"
+            " in a run, `rss-pipeline poll --all` goes on until all were. Requests stay conditional and keep"
+            " to the pauses; what a host asked to wait for is waited for."
         ),
     )
     not_visited_since: str | None = Field(

@@ -125,7 +125,8 @@ def waiting_images(database: Database, *, since: datetime) -> Concerned:
 def just_prominent(database: Database, *, since: datetime) -> list[Row]:
     """Feeds whose last visit, since then, was their tenth failure in a row.
 
-    The count stays at ten until the next visit a day later, so no poll in between hides one.
+    The count stays at ten until the next visit a day later, so no poll in between hides one. That it is ten
+    or more is asked as well, word for word what the index is of.
     """
     return database.query(
         f"""SELECT id, url, title, last_error_kind, last_error, last_success_at, last_visited_at FROM feeds
