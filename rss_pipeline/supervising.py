@@ -26,7 +26,7 @@ GRACE_SECONDS = 20.0
 """For the rest of a group to end by itself: runs give their claims back."""
 
 LOOK_SECONDS = 5.0
-MISSED_LOOKS = 6
+MISSED_LOOKS = 3
 STARTING_SECONDS = 90.0
 """A code server that has no child by then lost it before it was seen with one."""
 CODE_SERVER = "code-server start"
