@@ -19,7 +19,7 @@ import psutil
 
 STARTED_SECONDS = 10.0
 """Who ends sooner at the first start has a mistake to mend, and nothing to be restarted for."""
-STEADY_SECONDS = 300.0
+STEADY_SECONDS = 60.0
 """Who lived this long is started again at once."""
 LONGEST_PAUSE = 60.0
 GRACE_SECONDS = 20.0

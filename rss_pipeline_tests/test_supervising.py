@@ -27,12 +27,12 @@ from rss_pipeline_tests.up import soon
     ("lives", "pause"),
     [
         ([3], None),  # It never came up: the person who started it reads why.
-        ([60], 1),
-        ([60, 3], 2),
-        ([60, 3, 3, 3], 8),
-        ([60, *[3] * 20], LONGEST_PAUSE),
-        ([60, 3, 3, STEADY_SECONDS], 1),
-        ([60, 3, STEADY_SECONDS, 3], 1),
+        ([30], 1),
+        ([30, 3], 2),
+        ([30, 3, 3, 3], 8),
+        ([30, *[3] * 20], LONGEST_PAUSE),
+        ([30, 3, 3, STEADY_SECONDS], 1),
+        ([30, 3, STEADY_SECONDS, 3], 1),
     ],
 )
 def test_pauses_grow_while_lives_are_short(lives: list[float], pause: float | None) -> None:
