@@ -260,12 +260,17 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
 
 
 def failures(visits: Iterable[Visit]) -> Failed:
-    """The visits that ended as failures."""
-    return [
-        (visit.feed.id, visit.outcome.kind, visit.outcome.message)
-        for visit in visits
-        if isinstance(visit.outcome, Failure)
-    ]
+    """The visits that ended as failures, and those of feeds that were named and could not be visited."""
+    found: Failed = []
+    for visit in visits:
+        match visit.outcome:
+            case Failure() as failure:
+                found.append((visit.feed.id, failure.kind, failure.message))
+            case Refused(message=message):
+                found.append((visit.feed.id, "refused", message))
+            case OnHold() as held if not visit.token:
+                found.append((visit.feed.id, "host_on_hold", str(held)))
+    return found
 
 
 def failure_table(failed: Sequence[tuple[str, str, str]]) -> dg.TableMetadataValue:
