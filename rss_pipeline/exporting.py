@@ -22,6 +22,9 @@ from rss_pipeline.storage.reading import StoredItem, feeds_with_items
 Format = Literal["jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
+INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
+"""Editable as `make` installs it: else `git pull` would update nothing any more."""
+
 ROWS_AT_ONCE = 2_000
 CHARACTERS_AT_ONCE = 8_000_000
 """Of a row group of Parquet: what is kept in memory until it is written."""
@@ -123,8 +126,8 @@ def _writer(format: Format) -> Callable[[IO[bytes], bool], _Writer]:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ExportRefused(
-            "Parquet is written with pyarrow, which is not installed: run `pip install '.[parquet]'`,"
-            " or export jsonl"
+            f"Parquet is written with pyarrow, which is not installed: run `{INSTALL_PYARROW}` in the folder"
+            " of rss_pipeline, or export jsonl"
         ) from error
     return _Parquet
 

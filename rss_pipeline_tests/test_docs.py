@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli import main
 from rss_pipeline.collector.models import item_id, utc_now
+from rss_pipeline.exporting import INSTALL_PYARROW
 from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.cloudflare import Cloudflare
@@ -174,6 +175,10 @@ def test_the_queries_that_readme_shows_give_rows(
     (script,) = [block for block in blocks(readme, "python") if block.startswith("import sqlite3")]
     exec(script, {})
     assert "1" in capsys.readouterr().out
+
+
+def test_what_installs_pyarrow_is_the_same_everywhere() -> None:
+    assert f"`{INSTALL_PYARROW}`" in (TOP / "docs" / "downstream.md").read_text("utf-8")
 
 
 def test_every_check_stands_in_the_operator_s_table() -> None:
