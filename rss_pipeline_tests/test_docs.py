@@ -177,6 +177,14 @@ def test_the_queries_that_readme_shows_give_rows(
     assert "1" in capsys.readouterr().out
 
 
+def test_every_setting_stands_in_readme() -> None:
+    readme = (TOP / "README.md").read_text("utf-8")
+    table = readme.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    shown = [name for row in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE) for name in row.split(", ")]
+    listed = re.findall(r"^#([A-Z_0-9]+)=", (TOP / ".env.example").read_text("utf-8"), flags=re.MULTILINE)
+    assert sorted(shown) == sorted(f"`{name}`" for name in listed)
+
+
 def test_what_installs_pyarrow_is_the_same_everywhere() -> None:
     assert f"`{INSTALL_PYARROW}`" in (TOP / "docs" / "downstream.md").read_text("utf-8")
 
