@@ -7,8 +7,10 @@ here is listed by name with the reason.
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,7 @@ NOT_RUN = {
     "python",
     "pip",
     "cd",
+    "rm",
     ".venv/bin/pip",
 }
 """Programs of others, set-up and benchmarks: CI's first steps, or an account or a tool we do not bring."""
@@ -175,6 +178,38 @@ def test_the_queries_that_readme_shows_give_rows(
     (script,) = [block for block in blocks(readme, "python") if block.startswith("import sqlite3")]
     exec(script, {})
     assert "1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the program sqlite3")
+def test_a_copy_of_the_database_is_put_back_as_the_page_says(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "var").symlink_to(home)
+    monkeypatch.chdir(tmp_path)
+    page = blocks(TOP / "docs" / "operating.md")
+    (copying,) = [block for block in page if block.startswith("sqlite3")]
+    (putting_back,) = [block for block in page if block.startswith("rm ")]
+    shell, _, command = putting_back.rpartition("\n")
+
+    def stored(sql: str) -> set[str]:
+        with closing(sqlite3.connect("var/rss.sqlite")) as database:
+            return {value for (value,) in database.execute(sql)}
+
+    subprocess.run(["bash", "-ec", copying], check=True)
+    with closing(sqlite3.connect("var/rss-copy.sqlite")) as copy, copy:
+        # A copy from before the one feed was added, and before the other had its item.
+        copy.execute("DELETE FROM items")
+        copy.execute("DELETE FROM feeds WHERE id = 'xkcd'")
+    with closing(sqlite3.connect("var/rss.sqlite")) as killed:
+        killed.execute("UPDATE feeds SET id = id || '-since'")
+        killed.commit()
+        left_behind = (home / "rss.sqlite-wal").read_bytes()
+    (home / "rss.sqlite-wal").write_bytes(left_behind)
+    subprocess.run(["bash", "-ec", shell], check=True)
+    assert (stored("SELECT id FROM feeds"), stored("SELECT guid FROM items")) == ({"lwn"}, set())
+    assert run(*filled(command)).exit_code == 0
+    assert (stored("SELECT id FROM feeds"), stored("SELECT guid FROM items")) == ({"lwn", "xkcd"}, {"a", "b"})
 
 
 def test_every_setting_stands_in_readme() -> None:
