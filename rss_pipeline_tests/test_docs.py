@@ -38,6 +38,7 @@ NOT_RUN = {
     "duckdb",
     "openssl",
     "python",
+    "python3",
     "pip",
     "cd",
     "rm",
@@ -215,7 +216,9 @@ def test_a_copy_of_the_database_is_put_back_as_the_page_says(
 def test_every_setting_stands_in_readme() -> None:
     readme = (TOP / "README.md").read_text("utf-8")
     table = readme.partition("\n## Settings\n")[2].partition("\n## ")[0]
-    shown = [name for row in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE) for name in row.split(", ")]
+    shown = [
+        name for row in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE) for name in row.split(", ")
+    ]
     listed = re.findall(r"^#([A-Z_0-9]+)=", (TOP / ".env.example").read_text("utf-8"), flags=re.MULTILINE)
     assert sorted(shown) == sorted(f"`{name}`" for name in listed)
 
