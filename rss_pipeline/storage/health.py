@@ -10,6 +10,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import Database, Row, Value
+from rss_pipeline.storage.holds import FREE_SINCE
 from rss_pipeline.storage.overview import PROMINENT_FAILURES
 
 NAMED = 100
@@ -26,12 +27,18 @@ class Concerned:
 
 
 def overdue(database: Database, *, since: datetime) -> Concerned:
-    """Feeds whose visit was due before `since`, the longest due first."""
+    """Feeds that could have been visited before `since`, the longest due first.
+
+    A pause that a host asked for is no delay of ours: a feed is due from its end on.
+    """
     return _ask(
         database,
-        f"""SELECT id AS feed, next_fetch_at AS due_since, schedule_reason, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND next_fetch_at <= ? ORDER BY next_fetch_at, id LIMIT {NAMED}""",
-        [instant(since)],
+        # The first comparison is the index's.
+        f"""SELECT feed, due_since, schedule_reason, count(*) OVER () AS total FROM (
+          SELECT id AS feed, {FREE_SINCE} AS due_since, schedule_reason FROM feeds
+          WHERE {_POLLED} AND next_fetch_at <= ?
+        ) WHERE due_since <= ? ORDER BY due_since, feed LIMIT {NAMED}""",
+        [instant(since), instant(since)],
     )
 
 

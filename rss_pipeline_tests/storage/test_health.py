@@ -4,10 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from rss_pipeline.collector.models import instant, item_id
+from rss_pipeline.collector.models import FeedHold, HostHold, instant, item_id
 from rss_pipeline.storage import health, image_tasks
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.health import Concerned
+from rss_pipeline.storage.holds import keep_holds
 from rss_pipeline.storage.image_tasks import ItemImages
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
 
@@ -40,6 +41,21 @@ def test_overdue_feeds_are_told_the_longest_due_first(known: Database) -> None:
     found = health.overdue(known, since=NOW - 30 * MINUTE)
     assert feeds(found) == ["b", "a"]
     assert found.rows[0]["due_since"] == instant(NOW - 40 * MINUTE)
+
+
+def test_a_feed_that_is_to_be_left_alone_is_due_from_then_on(known: Database) -> None:
+    known.query("UPDATE feeds SET next_fetch_at = ?, host = id", [instant(NOW - 9 * HOUR)])
+    on_host = [
+        HostHold(host=host, until=NOW + n * MINUTE, reason="429", times=1) for n, host in enumerate("ab")
+    ]
+    on_feed = FeedHold(feed_id="c", host="x", until=NOW + MINUTE, reason="503")
+    keep_holds(known, "hosts", hosts=on_host, feeds=[on_feed], now=NOW)
+    found = health.overdue(known, since=NOW)
+    assert [(row["feed"], row["due_since"]) for row in found.rows] == [
+        ("d", instant(NOW - 9 * HOUR)),
+        ("a", instant(NOW)),
+    ]
+    assert feeds(health.overdue(known, since=NOW + MINUTE)) == ["d", "a", "b", "c"]
 
 
 def test_a_feed_fails_for_long_from_its_tenth_failure_on_and_the_gone_are_apart(known: Database) -> None:
