@@ -1,6 +1,6 @@
 """What the health checks ask: every question names exactly the feeds it concerns, on both databases."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -125,6 +125,30 @@ def test_images_given_up_are_told_by_feed_and_those_that_wait_by_host(known: Dat
     )
     assert health.given_up_images(known, since=NOW + MINUTE, least=1).count == 0
     assert health.waiting_images(known, since=NOW).count == 0
+
+
+def test_images_wait_for_us_from_the_end_of_their_hosts_pause_on_and_while_their_feed_wants_any(
+    known: Database,
+) -> None:
+    visit(known, [item("1")])
+    hosts = ("paused", "paused-for-feeds", "free")
+    urls = tuple(f"https://{host}/1" for host in hosts)
+    wanted = [ItemImages(item_id=item_id("a", "1"), urls=urls)]
+    for batch in image_tasks.record_statements(wanted, feeds=[], now=NOW - HOUR):
+        known.batch(batch)
+
+    def waiting(since: datetime) -> list[tuple[str, str]]:
+        return [(row["host"], row["due_since"]) for row in health.waiting_images(known, since=since).rows]
+
+    for kept, host in (("image_holds", "paused"), ("hosts", "paused-for-feeds")):
+        hold = HostHold(host=host, until=NOW + MINUTE, reason="429", times=1)
+        keep_holds(known, kept, hosts=[hold], now=NOW)
+    free = ("free", instant(NOW - HOUR))
+    assert waiting(NOW) == [free]
+    end = instant(NOW + MINUTE)
+    assert waiting(NOW + MINUTE) == [free, ("paused", end), ("paused-for-feeds", end)]
+    set_(known, "a", images=0)
+    assert waiting(NOW + MINUTE) == []
 
 
 def test_the_tenth_failure_is_told_and_no_other(known: Database) -> None:
