@@ -155,7 +155,9 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             outages.raise_for_our_outage(visits)
             table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
             if visits:
-                yield poll_event(visits, started_at=visiting.opened_at, now=visiting.clock())
+                yield poll_event(
+                    visits, started_at=visiting.opened_at, now=visiting.clock(), pauses=visiting.pauses
+                )
             yield dg.Output(None, metadata={**counts, **table})
 
 
