@@ -96,7 +96,7 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
             due = images_due(database, now)
             return decide_retries(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
 
-        return run_or_reason(context, settings, ask)
+        return run_or_reason(settings, ask)
 
     return [clean_daily, clean_again, purge_daily, retry_images]
 

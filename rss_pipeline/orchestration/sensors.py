@@ -57,7 +57,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             due = leases.due_summary(database, now)
             return decide(due, recent_runs(context.instance, POLL_FEEDS), now=now)
 
-        return run_or_reason(context, settings, ask)
+        return run_or_reason(settings, ask)
 
     @dg.sensor(
         name="download_images_when_waiting",
@@ -72,7 +72,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             due = images_due(database, now)
             return decide_fresh(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
 
-        return run_or_reason(context, settings, ask)
+        return run_or_reason(settings, ask)
 
     @dg.sensor(
         name="sync_registry",
@@ -85,7 +85,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             with open_database(settings) as database:
                 synced = sync_registry(database, context.instance, settings, now=clock())
         except RssPipelineError as error:
-            context.log.error(str(error))
+            # Not logged as well: a file each half a minute, for the same words.
             return dg.SkipReason(str(error))
         return dg.SkipReason(f"{synced}.")
 
@@ -114,18 +114,18 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
 
 
 def run_or_reason(
-    context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext,
-    settings: Settings,
-    ask: Callable[[Database], Start | Wait],
+    settings: Settings, ask: Callable[[Database], Start | Wait]
 ) -> dg.RunRequest | dg.SkipReason:
-    """A run of the daemon's, or why there is none, by a question to the database."""
+    """A run of the daemon's, or why there is none, by a question to the database.
+
+    Nothing is logged: a tick that logs costs a file, and the run itself tells what was due.
+    """
     try:
         with open_database(settings) as database:
             decision = ask(database)
     except RssPipelineError as error:
         return dg.SkipReason(f"The database cannot be asked: {error}")
     if isinstance(decision, Start):
-        context.log.info(decision.reason)
         return dg.RunRequest(tags=DAEMON_TAGS)
     return dg.SkipReason(decision.reason)
 

@@ -170,6 +170,21 @@ def test_the_sensor_starts_a_poll_for_a_new_feed_then_waits_until_it_has_been_du
     assert isinstance(tick(pipeline), dg.RunRequest)
 
 
+def test_an_ordinary_tick_leaves_no_file(pipeline: Pipeline, feed: str) -> None:
+    """Each that logs does: hundreds a day of polls, thousands while feeds.yaml has a mistake."""
+
+    def ends(sensor: str) -> type:
+        definition = pipeline.definitions().resolve_sensor_def(sensor)
+        key = ["__repository__", sensor, "1"]
+        with dg.SensorEvaluationContext(pipeline.instance.get_ref(), log_key=key) as context:
+            return type(definition(context))
+
+    assert ends("poll_feeds_when_due") is dg.RunRequest
+    pipeline.settings.feeds_file.write_text("feeds: [{url: nonsense}]", "utf-8")
+    assert ends("sync_registry") is dg.SkipReason
+    assert not list(Path(pipeline.instance.root_directory).rglob("*.err"))
+
+
 def test_the_sensor_and_the_claim_agree_on_what_is_due(pipeline: Pipeline, server: FeedServer) -> None:
     """Else a run would start every minute for a feed that no claim takes."""
     held = pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "held")
