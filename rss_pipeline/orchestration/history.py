@@ -1,8 +1,8 @@
 """What Dagster's instance keeps of runs that ended, and how it is taken away whole.
 
-Which runs go, and when, is purging.py's. Dagster has no call for most of this: `delete_run` leaves the run's
-tags, its check executions, its own SQLite file and its compute logs behind, and nothing deletes a backfill.
-So the tables are named here, and nowhere else.
+Which runs go, and when, is purging.py's; ticks are tick_history.py's. Dagster has no call for most of this:
+`delete_run` leaves the run's tags, its check executions, its own SQLite file and its compute logs behind, and
+nothing deletes a backfill. So the tables are named in these two, and nowhere else.
 https://docs.dagster.io/deployment/oss/dagster-instance
 """
 
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import dagster as dg
 import sqlalchemy as sa
@@ -29,8 +29,8 @@ from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Ev
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.runs import SqlRunStorage
 from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable, RunsTable, RunTagsTable
-from dagster._core.storage.schedules import SqlScheduleStorage
-from dagster._core.storage.schedules.schema import JobTickTable
+
+T = TypeVar("T")
 
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
@@ -39,7 +39,6 @@ _PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value
 _IN_PROGRESS = [status for status in BulkActionStatus if status not in BULK_ACTION_TERMINAL_STATUSES]
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Only such an id is made a path of."""
-_ROWS_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class Freed:
 
 
 class History:
-    """The runs, events, backfills and ticks of an instance with SQL storage. Instants are UTC."""
+    """The runs, events and backfills of an instance with SQL storage. Instants are UTC."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self._instance = instance
@@ -131,7 +130,7 @@ class History:
         with self._events.index_connection() as connection:
             count = connection.execute(sa.select(sa.func.count()).where(Events.c.run_id.in_(run_ids)))
             events = count.scalar_one()
-        return Freed(files=len(files), bytes=sum(map(_size, files)), events=events)
+        return Freed(files=len(files), bytes=sum(map(size_of, files)), events=events)
 
     def remove(self, run_ids: Sequence[str]) -> Freed:
         """Take these runs away: events, check executions, files, compute logs, and at last the runs.
@@ -161,7 +160,7 @@ class History:
                 (found if changed < before.timestamp() else young).add(id)
         found -= young
         known: set[str] = set()
-        for some in _sliced(sorted(found)):
+        for some in sliced(sorted(found)):
             known |= set(self._instance.get_run_ids(dg.RunsFilter(run_ids=some)))
         return sorted(found - known)
 
@@ -169,7 +168,7 @@ class History:
         """Ids of ended backfills that were started before then and have no runs any more."""
         rows = self._runs.fetchall(
             sa.select(BulkActionsTable.c.key).where(
-                BulkActionsTable.c.timestamp < _naive(before),
+                BulkActionsTable.c.timestamp < naive(before),
                 BulkActionsTable.c.status.in_([status.value for status in BULK_ACTION_TERMINAL_STATUSES]),
             )
         )
@@ -179,37 +178,11 @@ class History:
     def remove_backfills(self, ids: Sequence[str]) -> None:
         """Take the records of these backfills away."""
         with self._runs.connect() as connection:
-            for some in _sliced(ids):
+            for some in sliced(ids):
                 connection.execute(
                     BackfillTagsTable.delete().where(BackfillTagsTable.c.backfill_id.in_(some))
                 )
                 connection.execute(BulkActionsTable.delete().where(BulkActionsTable.c.key.in_(some)))
-
-    def ticks_before(self, before: datetime) -> int:
-        """How many ticks are older: all, but for each sensor's and schedule's newest."""
-        with self._ticks.connect() as connection:
-            old = sa.select(sa.func.count()).where(*_old_ticks(before))
-            return int(connection.execute(old).scalar_one())
-
-    def remove_ticks(self, before: datetime) -> int:
-        """Take those ticks away, some at a time; how many went."""
-        removed = 0
-        while True:
-            with self._ticks.connect() as connection:
-                some = sa.select(JobTickTable.c.id).where(*_old_ticks(before)).limit(_ROWS_AT_ONCE)
-                went = connection.execute(JobTickTable.delete().where(JobTickTable.c.id.in_(some))).rowcount
-            removed += went
-            if went < _ROWS_AT_ONCE:
-                break
-        # Of automation conditions, which somebody's downstream assets may have.
-        self._ticks.purge_asset_evaluations(before.timestamp())
-        return removed
-
-    @property
-    def _ticks(self) -> SqlScheduleStorage:
-        storage = self._instance.schedule_storage
-        assert isinstance(storage, SqlScheduleStorage)
-        return storage
 
     def _folders(self) -> list[Path]:
         folders = [self._log_folder("x").parent] if self._has_local_logs() else []
@@ -262,11 +235,6 @@ def _later(mine: sa.Subquery, event_type: str, *, is_whole: bool) -> sa.Exists:
     )
 
 
-def _old_ticks(before: datetime) -> list[sa.ColumnElement[bool]]:
-    newest = sa.select(sa.func.max(JobTickTable.c.id)).group_by(JobTickTable.c.selector_id)
-    return [JobTickTable.c.timestamp < _naive(before), JobTickTable.c.id.not_in(newest)]
-
-
 def _ids_in(folder: Path) -> Iterator[tuple[str, float]]:
     """Ids of which files or folders are named, and when these changed."""
     with os.scandir(folder) as entries:
@@ -277,18 +245,20 @@ def _ids_in(folder: Path) -> Iterator[tuple[str, float]]:
                     yield id, entry.stat().st_mtime
 
 
-def _sliced(ids: Sequence[str], most: int = 500) -> Iterator[Sequence[str]]:
+def sliced(ids: Sequence[T], most: int = 500) -> Iterator[Sequence[T]]:
+    """These ids, some at a time: a statement takes so many parameters and no more."""
     for start in range(0, len(ids), most):
         yield ids[start : start + most]
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """A file's bytes; none where it is gone meanwhile."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _naive(at: datetime) -> datetime:
+def naive(at: datetime) -> datetime:
     """As Dagster's tables have instants."""
     return at.astimezone(UTC).replace(tzinfo=None)

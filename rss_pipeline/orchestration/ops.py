@@ -178,7 +178,9 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             counts = _log_summary(context, visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
             if claimed := [visit for visit in visits if visit.token]:
-                yield poll_event(claimed, started_at=visiting.opened_at, now=visiting.clock())
+                yield poll_event(
+                    claimed, started_at=visiting.opened_at, now=visiting.clock(), pauses=visiting.pauses
+                )
             outages.raise_for_our_outage(visits)
             failed = reporting.failures(visits)
             if any(isinstance(visit.outcome, Refused) for visit in visits):

@@ -4,7 +4,7 @@ What it is told of each feed is reporting.py's.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,16 +18,19 @@ from rss_pipeline.orchestration.visits import Visit
 _LINKED = 50
 
 
-def poll_event(visits: Sequence[Visit], *, started_at: datetime, now: datetime) -> dg.AssetMaterialization:
+def poll_event(
+    visits: Sequence[Visit], *, started_at: datetime, now: datetime, pauses: Mapping[str, datetime]
+) -> dg.AssetMaterialization:
     """The event of a poll of these visits.
 
     `due` feeds were claimed; `fetched` of them answered with a document or a 304 (`changed`, `not_modified`),
     `failed` did not, `given_back` and `on_hold` were not asked; `gaps` are documents before which items were
-    probably missed; `lag_seconds` is how long the longest due had waited.
+    probably missed; `lag_seconds` is how long the longest due had waited, from the end of its host's pause on
+    where `pauses` has one.
     """
     counts = summary(visits)
     waited = [
-        now - visit.feed.next_fetch_at
+        now - max(visit.feed.next_fetch_at, pauses.get(visit.feed.host, visit.feed.next_fetch_at))
         for visit in visits
         if visit.feed.next_fetch_at is not None and visit.feed.last_visited_at is not None
     ]

@@ -60,10 +60,11 @@ def purge_(context: dg.OpExecutionContext, config: PurgeConfig, visiting: Visiti
     name=PURGE_HISTORY,
     description=(
         "Removes runs that ended more than RSS_HISTORY_DAYS ago (30) with their events, files, compute logs"
-        " and tags, ended backfills, and old ticks of sensors and schedules. What was collected is not"
-        " touched. A feed whose newest materialization would go is materialized once more, as a heartbeat"
-        " without news, so that no key turns grey; a run in which somebody's own asset was last materialized"
-        " stays. Started daily by `purge_daily`, which goes on within the hour where it did not finish."
+        " and tags, ended backfills, and old ticks of sensors and schedules with what they logged. What was"
+        " collected is not touched. A feed whose newest materialization would go is materialized once more,"
+        " as a heartbeat without news, so that no key turns grey; a run in which somebody's own asset was"
+        " last materialized stays. Started daily by `purge_daily`, which goes on within the hour where it did"
+        " not finish."
     ),
     tags={"dagster/max_runtime": "1800"},
 )

@@ -1,8 +1,9 @@
 """Removing run history that is past its time: which runs may go, and what is told again before they do.
 
-What is removed of a run is history.py's. The rule: nothing that is green may turn grey. So before the
-run goes in which a feed was last materialized, the feed is materialized once more, as a heartbeat in the
-purge's own run; and where that cannot be done (somebody's own asset; a key that is red) the run stays.
+What is removed of a run is history.py's, of ticks tick_history.py's. The rule: nothing that is green may turn
+grey. So before the run goes in which a feed was last materialized, the feed is materialized once more, as a
+heartbeat in the purge's own run; and where that cannot be done (somebody's own asset; a key that is red) the
+run stays.
 """
 
 import shutil
@@ -15,10 +16,11 @@ import dagster as dg
 
 from rss_pipeline.orchestration.cleaned import Allowance
 from rss_pipeline.orchestration.downloading import Downloads
-from rss_pipeline.orchestration.history import Freed, History, Newest
+from rss_pipeline.orchestration.history import Freed, History, Newest, size_of
 from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES, image_metadata
 from rss_pipeline.orchestration.lineage import POLLS
 from rss_pipeline.orchestration.reporting import FEED_ITEMS, Events, heartbeats
+from rss_pipeline.orchestration.tick_history import TickHistory
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.storage import feeds
 from rss_pipeline.storage.image_closings import image_totals
@@ -190,10 +192,14 @@ class _Purging:
             self.history.remove_backfills(ids)
 
     def ticks(self) -> None:
-        if self.purged.dry_run:
-            self.purged.ticks = self.history.ticks_before(self.before)
-        else:
-            self.purged.ticks = self.history.remove_ticks(self.before)
+        history = TickHistory(self.instance)
+        dry = self.purged.dry_run
+        self.purged.ticks = history.count(self.before) if dry else history.remove(self.before)
+        logs = history.logs(self.before)
+        self.purged.add(Freed(files=len(logs), bytes=sum(map(size_of, logs))))
+        if not dry:
+            for path in logs:
+                path.unlink(missing_ok=True)
 
     def orphans(self) -> None:
         ids = self.history.orphans(self.before)

@@ -16,6 +16,8 @@ DAEMON_TAGS = {PRIORITY_TAG: "-1"}
 """Polls and images; a person's run has no tag, which is 0."""
 UPKEEP_TAGS = {PRIORITY_TAG: "-2"}
 """The clean and the purge."""
+REASON_TAG = "rss_pipeline/reason"
+"""Why the daemon started a run, in a sentence."""
 BACKFILL_PRIORITY = "-3"
 """A backfill over all feeds is hundreds of runs, and a feed that is due does not wait for them."""
 

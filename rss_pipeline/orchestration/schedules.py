@@ -19,7 +19,7 @@ from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
 from rss_pipeline.orchestration.polling import Start, Wait
 from rss_pipeline.orchestration.purge_history import PURGE_HISTORY, purge_history
 from rss_pipeline.orchestration.purging_times import decide as decide_purge
-from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
+from rss_pipeline.orchestration.queueing import REASON_TAG, UPKEEP_TAGS
 from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs, run_or_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -38,7 +38,7 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
     ) -> dg.RunRequest | dg.SkipReason:
         decided = decision(recent_cleans(context.instance, CLEAN_STORE), now=clock())
         if isinstance(decided, Start):
-            return dg.RunRequest(tags=UPKEEP_TAGS)
+            return dg.RunRequest(tags={**UPKEEP_TAGS, REASON_TAG: decided.reason})
         return dg.SkipReason(decided.reason)
 
     @dg.schedule(
@@ -77,7 +77,7 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         runs = recent_cleans(context.instance, PURGE_HISTORY)
         decided = decide_purge(runs, now=clock(), at=at, timezone=settings.timezone)
         if isinstance(decided, Start):
-            return dg.RunRequest(tags=UPKEEP_TAGS)
+            return dg.RunRequest(tags={**UPKEEP_TAGS, REASON_TAG: decided.reason})
         return dg.SkipReason(decided.reason)
 
     @dg.schedule(
@@ -96,7 +96,7 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
             due = images_due(database, now)
             return decide_retries(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
 
-        return run_or_reason(context, settings, ask)
+        return run_or_reason(settings, ask)
 
     return [clean_daily, clean_again, purge_daily, retry_images]
 

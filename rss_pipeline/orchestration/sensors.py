@@ -26,7 +26,7 @@ from rss_pipeline.orchestration.polling import (
     decide,
     go_on,
 )
-from rss_pipeline.orchestration.queueing import DAEMON_TAGS
+from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REASON_TAG
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import leases
@@ -71,7 +71,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
                 return go_on(since)
             return decide(leases.due_summary(database, now), runs, now=now)
 
-        return run_or_reason(context, settings, ask)
+        return run_or_reason(settings, ask)
 
     @dg.sensor(
         name="download_images_when_waiting",
@@ -86,7 +86,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             due = images_due(database, now)
             return decide_fresh(due, recent_runs(context.instance, DOWNLOAD_IMAGES), now=now)
 
-        return run_or_reason(context, settings, ask)
+        return run_or_reason(settings, ask)
 
     @dg.sensor(
         name="sync_registry",
@@ -99,7 +99,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             with open_database(settings) as database:
                 synced = sync_registry(database, context.instance, settings, now=clock())
         except RssPipelineError as error:
-            context.log.error(str(error))
+            # Not logged as well: a file each half a minute, for the same words.
             return dg.SkipReason(str(error))
         return dg.SkipReason(f"{synced}.")
 
@@ -128,19 +128,21 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
 
 
 def run_or_reason(
-    context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext,
-    settings: Settings,
-    ask: Callable[[Database], Start | Wait],
+    settings: Settings, ask: Callable[[Database], Start | Wait]
 ) -> dg.RunRequest | dg.SkipReason:
-    """A run of the daemon's, or why there is none, by a question to the database."""
+    """A run of the daemon's, or why there is none, by a question to the database.
+
+    Nothing is logged: a tick that logs costs a file, and the run itself tells what was due.
+    """
     try:
         with open_database(settings) as database:
             decision = ask(database)
     except RssPipelineError as error:
         return dg.SkipReason(f"The database cannot be asked: {error}")
     if isinstance(decision, Start):
-        context.log.info(decision.reason)
-        return dg.RunRequest(tags=DAEMON_TAGS, run_config=dict(decision.run_config))
+        return dg.RunRequest(
+            tags={**DAEMON_TAGS, REASON_TAG: decision.reason}, run_config=dict(decision.run_config)
+        )
     return dg.SkipReason(decision.reason)
 
 

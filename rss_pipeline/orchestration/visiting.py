@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -83,6 +84,8 @@ class Visiting:
         """Of its own: a site's images and its feed do not wait for each other."""
         self.holds, self.image_holds = Holds(clock), Holds(clock)
         """The pauses that hosts asked for, as far as this run knows; an image's answer holds images only."""
+        self.pauses: dict[str, datetime] = {}
+        """Ends of the pauses that were known when the hosts' feeds were claimed, by host; most are over."""
         self.synced = synced
         """The registry as this process synced it just before the run; None: the run does it."""
         self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
@@ -157,6 +160,7 @@ class Visiting:
             token=token,
         )
         self.holds.know(claim.holds.hosts, claim.holds.feeds)
+        self.pauses = {**{hold.host: hold.until for hold in claim.holds.hosts}, **self.pauses}
         self._keep_alive(token, found=bool(claim.feeds))
         return claim
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import Database, Row, Value
+from rss_pipeline.storage.holds import FREE_SINCE
 from rss_pipeline.storage.overview import PROMINENT_FAILURES
 
 NAMED = 100
@@ -26,12 +27,18 @@ class Concerned:
 
 
 def overdue(database: Database, *, since: datetime) -> Concerned:
-    """Feeds whose visit was due before `since`, the longest due first."""
+    """Feeds that could have been visited before `since`, the longest due first.
+
+    A pause that a host asked for is no delay of ours: a feed is due from its end on.
+    """
     return _ask(
         database,
-        f"""SELECT id AS feed, next_fetch_at AS due_since, schedule_reason, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND next_fetch_at <= ? ORDER BY next_fetch_at, id LIMIT {NAMED}""",
-        [instant(since)],
+        # The first comparison is the index's.
+        f"""SELECT feed, due_since, schedule_reason, count(*) OVER () AS total FROM (
+          SELECT id AS feed, {FREE_SINCE} AS due_since, schedule_reason FROM feeds
+          WHERE {_POLLED} AND next_fetch_at <= ?
+        ) WHERE due_since <= ? ORDER BY due_since, feed LIMIT {NAMED}""",
+        [instant(since), instant(since)],
     )
 
 
@@ -111,14 +118,21 @@ def given_up_images(database: Database, *, since: datetime, least: int) -> Conce
 
 
 def waiting_images(database: Database, *, since: datetime) -> Concerned:
-    """Hosts with images that have been due since before `since`, the longest due first."""
+    """Hosts with images that could have been had before `since`, the longest due first.
+
+    Not those of feeds that archive none any more. A pause that a host asked for is no delay of ours.
+    """
     return _ask(
         database,
-        f"""SELECT host, count(*) AS images, min(coalesce(next_attempt_at, created_at)) AS due_since,
-        count(*) OVER () AS total
-        FROM image_tasks WHERE status = 'pending' AND coalesce(next_attempt_at, created_at) <= ?
-        GROUP BY host ORDER BY due_since, host LIMIT {NAMED}""",
-        [instant(since)],
+        f"""SELECT host, images, due_since, count(*) OVER () AS total FROM (
+          SELECT t.host, count(*) AS images, max(min(coalesce(t.next_attempt_at, t.created_at)),
+            coalesce((SELECT hold_until FROM hosts WHERE hosts.host = t.host), ''),
+            coalesce((SELECT hold_until FROM image_holds WHERE image_holds.host = t.host), '')) AS due_since
+          FROM image_tasks t CROSS JOIN items i ON i.id = t.item_id
+            CROSS JOIN feeds f ON f.id = i.feed_id AND f.images = 1
+          WHERE t.status = 'pending' AND coalesce(t.next_attempt_at, t.created_at) <= ? GROUP BY t.host
+        ) WHERE due_since <= ? ORDER BY due_since, host LIMIT {NAMED}""",
+        [instant(since), instant(since)],
     )
 
 

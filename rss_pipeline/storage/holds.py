@@ -26,6 +26,11 @@ NOT_HELD = """host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)
     AND id NOT IN (SELECT feed_id FROM feed_holds WHERE hold_until > ?)"""
 """Of a row of `feeds`: neither it nor its host is to be left alone at the instant bound twice."""
 
+FREE_SINCE = """max(next_fetch_at,
+    coalesce((SELECT hold_until FROM hosts WHERE hosts.host = feeds.host), ''),
+    coalesce((SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id), ''))"""
+"""Of a row of `feeds`: when it is due, and neither it nor its host is to be left alone any more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHolds:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models import instant
 from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.holds import NOT_HELD
 from rss_pipeline.storage.image_closings import image_totals
 
 PROMINENT_FAILURES = 10
@@ -18,6 +19,7 @@ class Overview:
     disabled: int
     unregistered: int
     due: int
+    """Those that are to be left alone, or their hosts, are not."""
     failing: int
     failing_long: int
     """With ten failures in a row or more."""
@@ -35,11 +37,11 @@ class Overview:
 def overview(database: Database, *, now: datetime) -> Overview:
     """The counts, in four queries."""
     feeds = database.query(
-        """SELECT
+        f"""SELECT
           coalesce(sum(registered = 1 AND enabled = 1), 0) AS registered,
           coalesce(sum(registered = 1 AND enabled = 0), 0) AS disabled,
           coalesce(sum(registered = 0), 0) AS unregistered,
-          coalesce(sum(registered = 1 AND enabled = 1 AND next_fetch_at <= ?), 0) AS due,
+          coalesce(sum(registered = 1 AND enabled = 1 AND next_fetch_at <= ? AND {NOT_HELD}), 0) AS due,
           coalesce(sum(registered = 1 AND consecutive_failures > 0), 0) AS failing,
           coalesce(sum(registered = 1 AND consecutive_failures >= ?), 0) AS failing_long,
           coalesce(sum(registered = 1 AND last_error_kind IS 'gone'), 0) AS gone,
@@ -47,7 +49,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
           coalesce(sum(CASE WHEN registered = 1 THEN gaps END), 0) AS gaps,
           min(CASE WHEN registered = 1 AND enabled = 1 THEN next_fetch_at END) AS next_fetch_at
         FROM feeds""",
-        [instant(now), PROMINENT_FAILURES],
+        [instant(now), instant(now), instant(now), PROMINENT_FAILURES],
     ).rows[0]
     items = database.query("SELECT count(*) AS n FROM items").rows[0]["n"]
     totals = image_totals(database)

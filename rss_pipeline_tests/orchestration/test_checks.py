@@ -91,6 +91,28 @@ def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
     assert concerned(found["backups_there"]) == [{"feed": "c", "backups": "the newest is gone"}]
 
 
+@pytest.mark.parametrize(
+    ("minutes", "overdue"), [(10, ["other"]), (89, ["other"]), (91, ["asked-for-it", "neighbour", "other"])]
+)
+def test_feeds_of_a_host_that_asked_for_a_pause_are_due_from_its_end_on(
+    pipeline: Pipeline, server: FeedServer, minutes: int, overdue: list[str]
+) -> None:
+    for host, id in ((2, "asked-for-it"), (2, "neighbour"), (3, "other")):
+        url = server.route(f"127.0.0.{host}", f"/{id}", Answer(body=rss(id)))
+        pipeline.register(url, id, interval="30m")
+    pipeline.poll()
+    server.route("127.0.0.2", "/asked-for-it", Answer(status=429, headers={"Retry-After": "3600"}))
+    pipeline.clock.turn(hours=1)
+    pipeline.poll("asked-for-it")
+    pipeline.clock.turn(minutes=minutes)
+    found = evaluate(pipeline)["no_feed_overdue"]
+    assert sorted(row["feed"] for row in concerned(found)) == overdue
+    pipeline.poll("other")
+    found = evaluate(pipeline)["no_feed_overdue"]
+    assert found.passed == (minutes < 90)
+    assert found.metadata["lag_seconds"].value < 32 * 60, "none of it was our delay"
+
+
 def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Pipeline) -> None:
     definitions = pipeline.definitions()
     schedule = definitions.resolve_schedule_def("check_health_hourly")

@@ -61,6 +61,20 @@ def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(three: Pipeline, se
     assert second["lag_seconds"] > 3 * 3600, f"due since {due}"
 
 
+def test_a_pause_that_a_host_asked_for_is_no_lag_of_ours(pipeline: Pipeline, server: FeedServer) -> None:
+    busy = Answer(status=429, headers={"Retry-After": "3600"})
+    for id, answers in (("quiet", [Answer(body=rss("a"))]), ("busy", [Answer(body=rss("b")), busy])):
+        pipeline.register(server.route("127.0.0.2", f"/{id}", *answers), id, interval="30m")
+    pipeline.poll()
+    pipeline.clock.turn(hours=1)
+    pipeline.poll("busy")
+    pipeline.clock.turn(hours=1, minutes=3)
+    pipeline.poll()
+    last = told(pipeline, POLLS)[0]
+    assert last["due"] >= 1
+    assert 180 <= last["lag_seconds"] < 240, "the quiet one was due for more than 90 minutes"
+
+
 def test_a_poll_that_found_nothing_due_is_not_told(three: Pipeline) -> None:
     three.poll()
     three.poll()

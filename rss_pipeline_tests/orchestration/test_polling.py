@@ -156,6 +156,7 @@ def test_the_sensors_run_by_default_and_polls_stand_behind_what_a_person_starts(
     request = tick(pipeline)
     assert isinstance(request, dg.RunRequest)
     assert request.tags["dagster/priority"] == "-1"
+    assert request.tags["rss_pipeline/reason"] == "1 feeds were never visited."
 
 
 def test_the_sensor_starts_a_poll_for_a_new_feed_then_waits_until_it_has_been_due_for_four_minutes(
@@ -168,6 +169,21 @@ def test_the_sensor_starts_a_poll_for_a_new_feed_then_waits_until_it_has_been_du
     assert "1 feeds are due, none for 4 minutes yet" in says(tick(pipeline))
     pipeline.clock.turn(minutes=4)
     assert isinstance(tick(pipeline), dg.RunRequest)
+
+
+def test_an_ordinary_tick_leaves_no_file(pipeline: Pipeline, feed: str) -> None:
+    """Each that logs does: hundreds a day of polls, thousands while feeds.yaml has a mistake."""
+
+    def ends(sensor: str) -> type:
+        definition = pipeline.definitions().resolve_sensor_def(sensor)
+        key = ["__repository__", sensor, "1"]
+        with dg.SensorEvaluationContext(pipeline.instance.get_ref(), log_key=key) as context:
+            return type(definition(context))
+
+    assert ends("poll_feeds_when_due") is dg.RunRequest
+    pipeline.settings.feeds_file.write_text("feeds: [{url: nonsense}]", "utf-8")
+    assert ends("sync_registry") is dg.SkipReason
+    assert not list(Path(pipeline.instance.root_directory).rglob("*.err"))
 
 
 def test_the_sensor_and_the_claim_agree_on_what_is_due(pipeline: Pipeline, server: FeedServer) -> None:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.models import Access, instant
+from rss_pipeline.collector.models import Access, HostHold, instant
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage import feeds
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import RegistryChanges, chunked, registry_changes, registry_rows
+from rss_pipeline.storage.holds import keep_holds
 from rss_pipeline.storage.overview import feed_health, find_feeds, overview
 from rss_pipeline.storage.rows import compact
 from rss_pipeline_tests.storage.values import (
@@ -290,6 +291,10 @@ def test_an_overview_counts_each_kind(database: Database) -> None:
     assert (found.due, found.failing, found.failing_long, found.items) == (1, 1, 1, 2)
     assert found.next_fetch_at == instant(NOW + HOUR)
     assert found.image_tasks == {"pending": 1, "success": 3, "failed": 2}
+    host = feed_row(database, "a")["host"]
+    hold = HostHold(host=host, until=NOW + 2 * HOUR, reason="429", times=1)
+    keep_holds(database, "hosts", hosts=[hold], now=NOW)
+    assert [overview(database, now=NOW + n * HOUR).due for n in (1, 2)] == [0, 1]
 
 
 def test_the_health_of_feeds_begins_with_trouble(database: Database) -> None:

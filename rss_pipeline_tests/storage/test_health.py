@@ -1,13 +1,14 @@
 """What the health checks ask: every question names exactly the feeds it concerns, on both databases."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from rss_pipeline.collector.models import instant, item_id
+from rss_pipeline.collector.models import FeedHold, HostHold, instant, item_id
 from rss_pipeline.storage import health, image_tasks
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.health import Concerned
+from rss_pipeline.storage.holds import keep_holds
 from rss_pipeline.storage.image_tasks import ItemImages
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
 
@@ -40,6 +41,21 @@ def test_overdue_feeds_are_told_the_longest_due_first(known: Database) -> None:
     found = health.overdue(known, since=NOW - 30 * MINUTE)
     assert feeds(found) == ["b", "a"]
     assert found.rows[0]["due_since"] == instant(NOW - 40 * MINUTE)
+
+
+def test_a_feed_that_is_to_be_left_alone_is_due_from_then_on(known: Database) -> None:
+    known.query("UPDATE feeds SET next_fetch_at = ?, host = id", [instant(NOW - 9 * HOUR)])
+    on_host = [
+        HostHold(host=host, until=NOW + n * MINUTE, reason="429", times=1) for n, host in enumerate("ab")
+    ]
+    on_feed = FeedHold(feed_id="c", host="x", until=NOW + MINUTE, reason="503")
+    keep_holds(known, "hosts", hosts=on_host, feeds=[on_feed], now=NOW)
+    found = health.overdue(known, since=NOW)
+    assert [(row["feed"], row["due_since"]) for row in found.rows] == [
+        ("d", instant(NOW - 9 * HOUR)),
+        ("a", instant(NOW)),
+    ]
+    assert feeds(health.overdue(known, since=NOW + MINUTE)) == ["d", "a", "b", "c"]
 
 
 def test_a_feed_fails_for_long_from_its_tenth_failure_on_and_the_gone_are_apart(known: Database) -> None:
@@ -109,6 +125,30 @@ def test_images_given_up_are_told_by_feed_and_those_that_wait_by_host(known: Dat
     )
     assert health.given_up_images(known, since=NOW + MINUTE, least=1).count == 0
     assert health.waiting_images(known, since=NOW).count == 0
+
+
+def test_images_wait_for_us_from_the_end_of_their_hosts_pause_on_and_while_their_feed_wants_any(
+    known: Database,
+) -> None:
+    visit(known, [item("1")])
+    hosts = ("paused", "paused-for-feeds", "free")
+    urls = tuple(f"https://{host}/1" for host in hosts)
+    wanted = [ItemImages(item_id=item_id("a", "1"), urls=urls)]
+    for batch in image_tasks.record_statements(wanted, feeds=[], now=NOW - HOUR):
+        known.batch(batch)
+
+    def waiting(since: datetime) -> list[tuple[str, str]]:
+        return [(row["host"], row["due_since"]) for row in health.waiting_images(known, since=since).rows]
+
+    for kept, host in (("image_holds", "paused"), ("hosts", "paused-for-feeds")):
+        hold = HostHold(host=host, until=NOW + MINUTE, reason="429", times=1)
+        keep_holds(known, kept, hosts=[hold], now=NOW)
+    free = ("free", instant(NOW - HOUR))
+    assert waiting(NOW) == [free]
+    end = instant(NOW + MINUTE)
+    assert waiting(NOW + MINUTE) == [free, ("paused", end), ("paused-for-feeds", end)]
+    set_(known, "a", images=0)
+    assert waiting(NOW + MINUTE) == []
 
 
 def test_the_tenth_failure_is_told_and_no_other(known: Database) -> None:
