@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from rss_pipeline.orchestration.labels import GROUP, OWNERS
 from rss_pipeline.settings import Settings
 
 REGISTRY = dg.AssetKey("registry")
 POLLS = dg.AssetKey("polls")
-GROUP = "feeds"
-OWNERS = ["team:rss_pipeline"]
 
 _TABLES = {"feed_items": "feeds, items", "item_images": "image_tasks", "registry": "feeds", "polls": "leases"}
 _OBJECTS = {

@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.orchestration.cleaned import Allowance
+from rss_pipeline.orchestration.labels import OWNERS
 from rss_pipeline.orchestration.ops import VisitingResource
 from rss_pipeline.orchestration.purging import Purged, purge
 
@@ -66,6 +67,7 @@ def purge_(context: dg.OpExecutionContext, config: PurgeConfig, visiting: Visiti
         " stays. Started daily by `purge_daily`, which goes on within the hour where it did not finish."
     ),
     tags={"dagster/max_runtime": "1800"},
+    owners=OWNERS,
 )
 def purge_history() -> None:
     purge_()

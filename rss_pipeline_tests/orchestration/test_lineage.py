@@ -1,5 +1,9 @@
-"""What the asset graph tells: where things come from, what a poll was, and what the registry became."""
+"""What the UI tells: where things come from, what a poll was, what the registry became; and whose all is."""
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -107,6 +111,65 @@ def test_the_graph_says_where_everything_lies(pipeline: Pipeline) -> None:
     there = pipeline.definitions().resolve_asset_graph().get(key)
     assert there.kinds == {"rss", "cloudflare", "r2"}
     assert "sEcReT" not in str(there.metadata)
+
+
+OWNERS = ["team:rss_pipeline"]
+DEPLOYMENTS: dict[str, dict[str, Any]] = {
+    "embedded": {},
+    "cloudflare": {
+        "d1": D1Settings(url="https://d1.example", token="t"),
+        "r2": R2Settings(
+            endpoint_url="https://r2.example", bucket="b", access_key_id="k", secret_access_key="s"
+        ),
+    },
+}
+
+
+def ops(definitions: dg.Definitions) -> dict[str, dg.OpDefinition]:
+    """Every op, also those that an asset or a check was made into."""
+    jobs = definitions.get_repository_def().get_all_jobs()
+    return {op.name: op for job in jobs for op in job.graph.iterate_op_defs()}
+
+
+def undescribed_fields(name: str, field: Any) -> Iterator[str]:
+    """The fields of a config that have no description, at any depth."""
+    for inner, each in getattr(field.config_type, "fields", {}).items():
+        if not each.description:
+            yield f"{name}.{inner}"
+        yield from undescribed_fields(f"{name}.{inner}", each)
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: Pipeline, deployment: str) -> None:
+    pipeline.set(**DEPLOYMENTS[deployment])
+    definitions = pipeline.definitions()
+    repository = definitions.get_repository_def()
+    graph = repository.asset_graph
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    automations = [*repository.schedule_defs, *repository.sensor_defs]
+    assert (len(jobs), len(automations)) == (6, 11)
+
+    assets = [graph.get(key) for key in graph.get_all_asset_keys()]
+    assert [node.key for node in assets if not node.description or node.owners != OWNERS] == []
+    assert [each.name for each in (*jobs, *automations) if not each.description] == []
+    assert [each.name for each in (*jobs, *automations) if each.owners != OWNERS] == []
+    assert [each.name for each in (*jobs, *automations) if not each.tags] == []
+    # Dagster's checks have no owners of their own: they stand on their asset's page.
+    checks = [graph.get_check_spec(key) for key in graph.asset_check_keys]
+    assert len(checks) == 11
+    assert [check.name for check in checks if not check.description] == []
+
+    described = {**ops(definitions), **repository.get_top_level_resources()}
+    assert [name for name, each in described.items() if not each.description] == []
+    configs = {name: each.config_schema.as_field() for name, each in described.items() if each.config_schema}
+    assert {"claim", "database", "objects"} <= {name for name, field in configs.items() if field.config_type}
+    assert [each for name, field in configs.items() for each in undescribed_fields(name, field)] == []
+
+
+def test_loading_it_warns_of_nothing(tmp_path: Path) -> None:
+    script = "import rss_pipeline.definitions"
+    found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_all_visits_every_feed_due_or_not_and_conditionally(three: Pipeline, server: FeedServer) -> None:
