@@ -91,6 +91,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             f"The {BACKUPS_LOOKED_AT} feeds that changed last have their newest backup in the object store:"
             " what a restore would need."
         ),
+        compute_kind="file",
     )
     def backups_there(
         database: dg.ResourceParam[Database], objects: dg.ResourceParam[ObjectStore]
@@ -106,6 +107,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             "The database is below 80 % of D1's limit, or, embedded, its disk has room: a gigabyte, an error"
             " from 100 MB on."
         ),
+        compute_kind="python",
     )
     def database_has_room() -> dg.AssetCheckResult:
         """Compare the database's size with D1's limit, or see what room its disk has."""
@@ -129,7 +131,7 @@ def _build(
 
     # Of the op in the graph of a run, which is made of the function.
     check.__doc__ = description
-    return dg.asset_check(asset=asset, name=name, description=description)(check)
+    return dg.asset_check(asset=asset, name=name, description=description, compute_kind="sql")(check)
 
 
 def _result(verdict: Verdict) -> dg.AssetCheckResult:

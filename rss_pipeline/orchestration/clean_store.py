@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.collector.models import Clock
 from rss_pipeline.orchestration.cleaned import Allowance, Cleaned, Removed
 from rss_pipeline.orchestration.cleaning import clean
-from rss_pipeline.orchestration.labels import OWNERS
+from rss_pipeline.orchestration.labels import OWNERS, kind
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -64,7 +64,7 @@ class CleanConfig(dg.Config):
     )
 
 
-@dg.op(name="clean", out=dg.Out(dg.Nothing))
+@dg.op(name="clean", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def clean_(
     context: dg.OpExecutionContext, config: CleanConfig, cleaning: dg.ResourceParam[Cleaning]
 ) -> dg.Output[None]:

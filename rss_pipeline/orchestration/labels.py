@@ -7,6 +7,7 @@ https://docs.dagster.io/guides/build/assets/metadata-and-tags
 import warnings
 
 import dagster as dg
+from dagster._core.storage.tags import COMPUTE_KIND_TAG
 
 GROUP = "feeds"
 OWNERS = ["team:rss_pipeline"]
@@ -16,3 +17,12 @@ CONCERNS = "rss_pipeline/concerns"
 # Of jobs, schedules and sensors they are a beta feature, which Dagster says at each of them and at each copy
 # that it makes of one: nothing a reader could act on. Here, so that it stands before the first of them.
 warnings.filterwarnings("ignore", message="Parameter `owners`", category=dg.BetaWarning)
+
+
+def kind(name: str) -> dict[str, str]:
+    """The tags of an op of this kind, which the graph of a run shows.
+
+    True whatever the stores are: `sql` works on tables, `file` on objects. `dagster/kind/...`, which assets
+    have, is not shown for ops.
+    """
+    return {COMPUTE_KIND_TAG: name}

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
+from rss_pipeline.orchestration.labels import kind
 from rss_pipeline.orchestration.poll_reporting import poll_event
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
@@ -53,7 +54,7 @@ class ClaimConfig(dg.Config):
 @dg.op(
     ins={"registry": dg.In(dg.Nothing, description="Only an order: the op reads feeds.yaml itself.")},
     out=_visits_out,
-    tags={"dagster/kind": "rss"},
+    tags=kind("sql"),
 )
 def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: VisitingResource) -> Visits:
     """Sync the registry, probe both stores, and claim the feeds this run visits."""
@@ -98,35 +99,35 @@ def _wanted(config: ClaimConfig, now: datetime) -> leases.Wanted:
     return leases.Due(now=now)
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "http"})
+@dg.op(out=_visits_out, tags=kind("http"))
 def fetch(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Visits:
     """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
     with visiting.step():
         return steps.fetch(visiting, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS)
 
 
-@dg.op(out=_visits_out)
+@dg.op(out=_visits_out, tags=kind("file"))
 def backup(visiting: VisitingResource, visits: Visits) -> Visits:
     """Put each new document into the object store as served, before anything reads it."""
     with visiting.step():
         return steps.backup(visiting, visits)
 
 
-@dg.op(out=_visits_out)
+@dg.op(out=_visits_out, tags=kind("python"))
 def parse(visiting: VisitingResource, visits: Visits) -> Visits:
     """Decode, repair and parse each document in worker processes under a time limit."""
     with visiting.step():
         return steps.parse(visiting, visits)
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "sqlite"})
+@dg.op(out=_visits_out, tags=kind("sql"))
 def store(visiting: VisitingResource, visits: Visits) -> Visits:
     """Insert new items, then close each visit: validators, schedule, release of the claim."""
     with visiting.step():
         return steps.store(visiting, visits)
 
 
-@dg.op(out=_visits_out)
+@dg.op(out=_visits_out, tags=kind("sql"))
 def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
     """Write a task for each image of the new items, and of items an earlier run left."""
     with visiting.step():
@@ -135,7 +136,7 @@ def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
         return visits
 
 
-@dg.op(out=dg.Out(dg.Nothing, is_required=False))
+@dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
 def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Iterator[Any]:
     """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
     with visiting.step():
@@ -175,7 +176,7 @@ class ReplayConfig(dg.Config):
     )
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "rss"})
+@dg.op(out=_visits_out, tags=kind("file"))
 def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, visiting: VisitingResource) -> Visits:
     """A visit of each backup of the feed, oldest first, in place of asking its publisher."""
     with visiting.step():
@@ -185,7 +186,7 @@ def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, visiting:
         return visits
 
 
-@dg.op(out=dg.Out(dg.Nothing, is_required=False))
+@dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
 def report_replay(
     context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits
 ) -> Iterator[Any]:

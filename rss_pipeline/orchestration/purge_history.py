@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.orchestration.cleaned import Allowance
-from rss_pipeline.orchestration.labels import OWNERS
+from rss_pipeline.orchestration.labels import OWNERS, kind
 from rss_pipeline.orchestration.ops import VisitingResource
 from rss_pipeline.orchestration.purging import Purged, purge
 
@@ -36,7 +36,7 @@ class PurgeConfig(dg.Config):
     )
 
 
-@dg.op(name="purge", out=dg.Out(dg.Nothing))
+@dg.op(name="purge", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def purge_(context: dg.OpExecutionContext, config: PurgeConfig, visiting: VisitingResource) -> Iterator[Any]:
     """Remove old runs with all they left; tell again of each feed that only they told of."""
     with visiting.step():

@@ -166,6 +166,26 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: Pipeline, dep
     assert [each for name, field in configs.items() for each in undescribed_fields(name, field)] == []
 
 
+def test_each_op_of_a_graph_has_a_kind_that_is_true_of_any_store(pipeline: Pipeline) -> None:
+    jobs = pipeline.definitions().get_repository_def().get_all_jobs()
+    names = {"poll_feeds", "replay_backups", "clean_store", "purge_history"}
+    nodes = [op for job in jobs if job.name in names for op in job.graph.iterate_op_defs()]
+    kinds = {op.name: op.tags.get("dagster/compute_kind") for op in nodes}
+    assert kinds == {
+        "claim": "sql",
+        "fetch": "http",
+        "backup": "file",
+        "parse": "python",
+        "store": "sql",
+        "extract_images": "sql",
+        "report": "python",
+        "open_backups": "file",
+        "report_replay": "python",
+        "clean": "sql",
+        "purge": "sql",
+    }
+
+
 def test_loading_it_warns_of_nothing(tmp_path: Path) -> None:
     script = "import rss_pipeline.definitions"
     found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
