@@ -14,6 +14,17 @@ from rss_pipeline.settings import D1Settings, R2Settings
 from rss_pipeline_tests.pipeline import Pipeline, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
+OWNERS = ["team:rss_pipeline"]
+DEPLOYMENTS: dict[str, dict[str, Any]] = {
+    "embedded": {},
+    "cloudflare": {
+        "d1": D1Settings(url="https://d1.example", token="sEcReT"),
+        "r2": R2Settings(
+            endpoint_url="https://r2.example", bucket="b", access_key_id="k", secret_access_key="sEcReT"
+        ),
+    },
+}
+
 
 def told(pipeline: Pipeline, asset: dg.AssetKey) -> list[dict[str, Any]]:
     """Metadata of an asset's events, newest first."""
@@ -90,39 +101,45 @@ def test_a_change_of_the_registry_is_told_and_nothing_else(three: Pipeline) -> N
     assert told(three, REGISTRY)[0] == {"feeds": 2, "added": 0, "updated": 0, "unregistered": 1}
 
 
-def test_the_graph_says_where_everything_lies(pipeline: Pipeline) -> None:
+def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeline: Pipeline) -> None:
     graph = pipeline.definitions().resolve_asset_graph()
     key = dg.AssetKey("feed_items")
     assert graph.get(key).parent_keys == {REGISTRY}
     assert graph.get(dg.AssetKey("item_images")).parent_keys == {key}
-    for node in graph.asset_nodes:
-        assert node.description
-        assert node.group_name == "feeds"
-        assert node.owners == ["team:rss_pipeline"]
-    assert graph.get(key).kinds == {"rss", "sqlite"}
-    assert graph.get(key).metadata["object_store"] == str(pipeline.settings.objects_path)
-
-    pipeline.set(
-        d1=D1Settings(url="https://d1.example", token="sEcReT"),
-        r2=R2Settings(
-            endpoint_url="https://r2.example", bucket="b", access_key_id="k", secret_access_key="sEcReT"
-        ),
-    )
-    there = pipeline.definitions().resolve_asset_graph().get(key)
-    assert there.kinds == {"rss", "cloudflare", "r2"}
-    assert "sEcReT" not in str(there.metadata)
+    assert {node.group_name for node in graph.asset_nodes} == {"feeds"}
 
 
-OWNERS = ["team:rss_pipeline"]
-DEPLOYMENTS: dict[str, dict[str, Any]] = {
-    "embedded": {},
-    "cloudflare": {
-        "d1": D1Settings(url="https://d1.example", token="t"),
-        "r2": R2Settings(
-            endpoint_url="https://r2.example", bucket="b", access_key_id="k", secret_access_key="s"
-        ),
-    },
-}
+def where(pipeline: Pipeline) -> dict[str, tuple[Any, ...]]:
+    """Of each asset its kinds, and by the names that Dagster knows: its table, in what, and its objects."""
+    names = ("dagster/table_name", "dagster/storage_kind", "dagster/uri")
+    return {
+        node.key.to_user_string(): (node.kinds, *(node.metadata.get(name) for name in names))
+        for node in pipeline.definitions().resolve_asset_graph().asset_nodes
+    }
+
+
+def test_the_graph_says_where_everything_lies(pipeline: Pipeline) -> None:
+    objects, registry = pipeline.settings.objects_path, pipeline.settings.feeds_file.as_uri()
+    assert where(pipeline) == {
+        "registry": ({"yaml", "sqlite"}, "feeds", "sqlite", registry),
+        "feed_items": ({"rss", "sqlite"}, "items", "sqlite", f"file://{objects}/backups"),
+        "item_images": ({"image", "sqlite"}, "image_tasks", "sqlite", f"file://{objects}/images"),
+        "polls": ({"rss"}, None, None, None),
+    }
+    pipeline.set(**DEPLOYMENTS["cloudflare"])
+    assert where(pipeline) == {
+        "registry": ({"yaml", "cloudflare"}, "feeds", "d1", registry),
+        "feed_items": ({"rss", "cloudflare", "r2"}, "items", "d1", "s3://b/backups/"),
+        "item_images": ({"image", "cloudflare", "r2"}, "image_tasks", "d1", "s3://b/images/"),
+        "polls": ({"rss"}, None, None, None),
+    }
+    graph = pipeline.definitions().resolve_asset_graph()
+    assert "sEcReT" not in "".join(str(node.metadata) for node in graph.asset_nodes)
+
+
+def test_the_tables_that_the_graph_names_are_there(pipeline: Pipeline) -> None:
+    tables = {row["name"] for row in pipeline.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    assert {table for _, table, *_ in where(pipeline).values() if table is not None} <= tables
 
 
 def ops(definitions: dg.Definitions) -> dict[str, dg.OpDefinition]:
