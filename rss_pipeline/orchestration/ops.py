@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
+from rss_pipeline.orchestration.failure_table import failure_table
 from rss_pipeline.orchestration.labels import kind
 from rss_pipeline.orchestration.poll_reporting import poll_event
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
@@ -154,7 +155,7 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             failed = reporting.failures(visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
             outages.raise_for_our_outage(visits)
-            table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
+            table = {"failed_feeds": failure_table(failed)} if failed else {}
             if visits:
                 yield poll_event(visits, started_at=visiting.opened_at, now=visiting.clock())
             yield dg.Output(None, metadata={**counts, **table})
