@@ -23,6 +23,6 @@ def kind(name: str) -> dict[str, str]:
     """The tags of an op of this kind, which the graph of a run shows.
 
     True whatever the stores are: `sql` works on tables, `file` on objects. `dagster/kind/...`, which assets
-    have, is not shown for ops.
+    have, is not shown for ops. An op that gives an asset has none: it would stand in place of the asset's.
     """
     return {COMPUTE_KIND_TAG: name}

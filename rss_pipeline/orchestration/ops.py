@@ -137,7 +137,8 @@ def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
         return visits
 
 
-@dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
+# No kind: that of the op an asset comes out of would stand on its page in place of the asset's own kinds.
+@dg.op(out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Iterator[Any]:
     """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
     with visiting.step():

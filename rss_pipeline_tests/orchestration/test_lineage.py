@@ -8,6 +8,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_representation.external_data import asset_node_snaps_from_repo
 
 from rss_pipeline.orchestration.lineage import POLLS, REGISTRY
 from rss_pipeline.settings import D1Settings, R2Settings
@@ -183,7 +184,7 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: Pipeline, dep
     assert [each for name, field in configs.items() for each in undescribed_fields(name, field)] == []
 
 
-def test_each_op_of_a_graph_has_a_kind_that_is_true_of_any_store(pipeline: Pipeline) -> None:
+def test_the_ops_of_a_graph_have_kinds_that_are_true_of_any_store(pipeline: Pipeline) -> None:
     jobs = pipeline.definitions().get_repository_def().get_all_jobs()
     names = {"poll_feeds", "replay_backups", "clean_store", "purge_history"}
     nodes = [op for job in jobs if job.name in names for op in job.graph.iterate_op_defs()]
@@ -195,12 +196,20 @@ def test_each_op_of_a_graph_has_a_kind_that_is_true_of_any_store(pipeline: Pipel
         "parse": "python",
         "store": "sql",
         "extract_images": "sql",
-        "report": "python",
+        "report": None,
         "open_backups": "file",
         "report_replay": "python",
         "clean": "sql",
         "purge": "sql",
     }
+
+
+def test_no_op_s_kind_hides_those_of_an_asset(pipeline: Pipeline) -> None:
+    # Dagster's page of an asset shows this one alone where there is one.
+    snaps = asset_node_snaps_from_repo(pipeline.definitions().get_repository_def())
+    assert {snap.asset_key.to_user_string(): snap.compute_kind for snap in snaps} == dict.fromkeys(
+        ("registry", "polls", "feed_items", "item_images")
+    )
 
 
 def test_loading_it_warns_of_nothing(tmp_path: Path) -> None:
