@@ -156,10 +156,11 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             failed = reporting.failures(visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
             outages.raise_for_our_outage(visits)
+            # First: a long message is cut from below in the run's log.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             if visits:
                 yield poll_event(visits, started_at=visiting.opened_at, now=visiting.clock())
-            yield dg.Output(None, metadata={**counts, **table})
+            yield dg.Output(None, metadata={**table, **counts})
 
 
 class ReplayConfig(dg.Config):
