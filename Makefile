@@ -17,10 +17,11 @@ WITH_NODE := cd $(WORKER) && PATH="$(abspath $(BIN)):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test coverage lint format soak bench worker worker-test cloudflare clean
+.PHONY: help run install test coverage lint format soak bench worker worker-test cloudflare clean
 
 help:
 	@echo "make run      set up, then the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); Ctrl-C ends it"
+	@echo "make install  set up, or bring up to date after a git pull; starts nothing"
 	@echo "make test     formatting, lint, types, import rules, tests: what CI runs"
 	@echo "make coverage the tests again, with the lines that none of them ran"
 	@echo "make lint     the same without the tests"
@@ -32,6 +33,9 @@ help:
 
 run: $(VENV)/.runtime
 	@$(BIN)/rss-pipeline up
+
+install: $(VENV)/.runtime
+	@echo "rss_pipeline is set up in $(VENV)"
 
 test: lint worker-test
 	$(BIN)/pytest -m "not soak" -n $(WORKERS)

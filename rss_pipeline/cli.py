@@ -172,16 +172,23 @@ def poll(
 
 @main.command()
 @click.argument("feed", required=False)
-@click.option("--limit", default=50, show_default=True, help="Feeds to list at most; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    show_default=f"{console.FEEDS_LISTED}, all with --json",
+    help="Feeds to list at most; 0 for all.",
+)
 @as_json
 @click.pass_obj
-def status(settings: Settings, feed: str | None, limit: int, as_json: bool) -> None:
+def status(settings: Settings, feed: str | None, limit: int | None, as_json: bool) -> None:
     """How the feeds do: health, next visit and why, what is stored and how much room it takes.
 
     Exit code 1 where a feed has failed ten times in a row.
     """
     from rss_pipeline.feed_notes import feed_notes
 
+    if limit is None and not as_json:
+        limit = console.FEEDS_LISTED
     with open_database(settings) as database:
         whole = overview.overview(database, now=utc_now())
         rows = overview.feed_health(database, limit=limit or None)

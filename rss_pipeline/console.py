@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rss_pipeline.orchestration.cleaned import Cleaned
     from rss_pipeline.orchestration.here import NotVisited, Round
 
+FEEDS_LISTED = 50
+"""Of `status`, unless it is told otherwise."""
+
 _DISK_SECONDS = 0.3
 _FAILURES_SHOWN = 40
 _FEEDS_SHOWN = 20
@@ -184,7 +187,7 @@ def _size(path: Path) -> dict[str, int | bool]:
 
 
 def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping[str, int | bool]]) -> None:
-    """The counts, then a line a feed."""
+    """The counts, a line a feed, and how many more there are."""
     console = _console()
     console.print(
         f"{whole.registered} feeds scheduled, {whole.due} due, {whole.failing} failing"
@@ -212,6 +215,9 @@ def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping
             *_next_visit(row),
         )
     console.print(table)
+    more = whole.registered + whole.disabled + whole.unregistered - len(rows)
+    if more > 0:
+        console.print(f"... and {more:,} more: --limit 0 shows all")
 
 
 def _next_visit(row: Row) -> tuple[str, str]:

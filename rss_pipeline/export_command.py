@@ -60,7 +60,7 @@ def export(
 ) -> None:
     """Write items to a file: those of FEED (an id, a URL or a part of one), or all.
 
-    A JSON object a line, or Parquet (`pip install '.[parquet]'`). At the end it names the cursor to give
+    A JSON object a line, or Parquet where pyarrow is installed. At the end it names the cursor to give
     --since the next time, for what came in meanwhile.
     """
     from rss_pipeline.exporting import export as export_items

@@ -1,6 +1,6 @@
 """Items into a file: JSON lines, or Parquet where pyarrow is installed.
 
-Whole or not at all: the file appears under its name once it is complete. What is read is reading.py's, what
+Whole or not at all: a file appears under its name once it is complete. What is read is reading.py's, what
 the terminal shows export_command.py's.
 """
 
@@ -21,6 +21,9 @@ from rss_pipeline.storage.reading import StoredItem, feeds_with_items
 
 Format = Literal["jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+
+INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
+"""Editable as `make` installs it: else `git pull` would update nothing any more."""
 
 ROWS_AT_ONCE = 2_000
 CHARACTERS_AT_ONCE = 8_000_000
@@ -58,7 +61,8 @@ def export(
 
     What comes in meanwhile is left to the next export, which begins at the `cursor` of this one's result. A
     row has the fields of `StoredItem`; `html` only where it is asked for. Memory does not grow with the
-    number of items. A file at `target` is replaced at the end, at once; an open one is written to as it is.
+    number of items. A file at `target`, or where a link there leads, is replaced at the end, at once; an open
+    one, a pipe or a device is written to as it is.
 
     Raises:
         ExportRefused: pyarrow is missing, or the file cannot be written.
@@ -88,13 +92,19 @@ def _opened(target: Path | IO[bytes]) -> Iterator[IO[bytes]]:
     if not isinstance(target, Path):
         yield target
         return
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    # Not of a link's name: the link stays, and what it leads to is replaced.
+    place = Path(os.path.realpath(target))
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
     try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                yield file
+            return
         with partial.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(target)
+        partial.replace(place)
     except OSError as error:
         raise ExportRefused(f"{target}: {error.strerror or error}; check the folder and the disk") from error
     finally:
@@ -116,8 +126,8 @@ def _writer(format: Format) -> Callable[[IO[bytes], bool], _Writer]:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         raise ExportRefused(
-            "Parquet is written with pyarrow, which is not installed: run `pip install '.[parquet]'`,"
-            " or export jsonl"
+            f"Parquet is written with pyarrow, which is not installed: run `{INSTALL_PYARROW}` in the folder"
+            " of rss_pipeline, or export jsonl"
         ) from error
     return _Parquet
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli import main
 from rss_pipeline.collector.models import item_id, utc_now
+from rss_pipeline.exporting import INSTALL_PYARROW
 from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.cloudflare import Cloudflare
@@ -37,8 +38,10 @@ NOT_RUN = {
     "duckdb",
     "openssl",
     "python",
+    "python3",
     "pip",
     "cd",
+    "rm",
 }
 """Programs of others, set-up and benchmarks: CI's first steps, or an account or a tool we do not bring."""
 
@@ -210,6 +213,52 @@ def test_the_query_in_python_that_readme_shows_gives_rows(
     (script,) = [text for text in blocks(TOP / "README.md", "python") if text.startswith("import sqlite3")]
     exec(script, {})
     assert "1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the program sqlite3")
+def test_a_copy_of_the_database_is_put_back_as_the_page_says(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "var").symlink_to(home)
+    monkeypatch.chdir(tmp_path)
+    page = blocks(TOP / "docs" / "operating.md")
+    (copying,) = [block for block in page if block.startswith("sqlite3")]
+    (putting_back,) = [block for block in page if block.startswith("rm ")]
+    shell, _, command = putting_back.rpartition("\n")
+
+    def stored(sql: str) -> set[str]:
+        with closing(sqlite3.connect("var/rss.sqlite")) as database:
+            return {value for (value,) in database.execute(sql)}
+
+    subprocess.run(["bash", "-ec", copying], check=True)
+    with closing(sqlite3.connect("var/rss-copy.sqlite")) as copy, copy:
+        # A copy from before the one feed was added, and before the other had its item.
+        copy.execute("DELETE FROM items")
+        copy.execute("DELETE FROM feeds WHERE id = 'xkcd'")
+    with closing(sqlite3.connect("var/rss.sqlite")) as killed:
+        killed.execute("UPDATE feeds SET id = id || '-since'")
+        killed.commit()
+        left_behind = (home / "rss.sqlite-wal").read_bytes()
+    (home / "rss.sqlite-wal").write_bytes(left_behind)
+    subprocess.run(["bash", "-ec", shell], check=True)
+    assert (stored("SELECT id FROM feeds"), stored("SELECT guid FROM items")) == ({"lwn"}, set())
+    assert run(*filled(command)).exit_code == 0
+    assert (stored("SELECT id FROM feeds"), stored("SELECT guid FROM items")) == ({"lwn", "xkcd"}, {"a", "b"})
+
+
+def test_every_setting_stands_in_readme() -> None:
+    readme = (TOP / "README.md").read_text("utf-8")
+    table = readme.partition("\n## Settings\n")[2].partition("\n## ")[0]
+    shown = [
+        name for row in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE) for name in row.split(", ")
+    ]
+    listed = re.findall(r"^#([A-Z_0-9]+)=", (TOP / ".env.example").read_text("utf-8"), flags=re.MULTILINE)
+    assert sorted(shown) == sorted(f"`{name}`" for name in listed)
+
+
+def test_what_installs_pyarrow_is_the_same_everywhere() -> None:
+    assert f"`{INSTALL_PYARROW}`" in (TOP / "docs" / "downstream.md").read_text("utf-8")
 
 
 def test_every_check_stands_in_the_operator_s_table() -> None:

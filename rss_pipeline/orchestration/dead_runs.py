@@ -5,6 +5,7 @@ does, and the run holds a place in the queue until it is past its longest time. 
 sensor that asks is sensors.py's.
 """
 
+import json
 import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -57,8 +58,12 @@ def end_dead_runs(
 
 
 def is_ours(tags: Mapping[str, str]) -> bool:
-    """Whether its process, if it lives, is to be seen here: a code server's, or one of our command."""
-    return GRPC_INFO_TAG in tags or tags.get(HOST_TAG) == socket.gethostname()
+    """Whether its process, if it lives, is to be seen here: of a code server that listens on this machine,
+    or of our command. Another machine's or container's code location has processes of its own."""
+    here = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
+    if GRPC_INFO_TAG in tags:
+        return json.loads(tags[GRPC_INFO_TAG]).get("host") in here
+    return tags.get(HOST_TAG) in here
 
 
 def is_dead(sign: Sign, *, now: datetime, silence: timedelta, born: Callable[[int], datetime | None]) -> bool:

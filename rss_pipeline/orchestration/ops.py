@@ -5,21 +5,23 @@ and ends with `report_replay`, replaying.py. The value between two ops is the li
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
 from pydantic import Field
 
+from rss_pipeline.collector.models import instant
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
 from rss_pipeline.orchestration.failure_table import failure_table
 from rss_pipeline.orchestration.labels import kind
 from rss_pipeline.orchestration.poll_reporting import poll_event
+from rss_pipeline.orchestration.polling import ALL_SINCE_TAG
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
 from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import HeldElsewhere, Visit
+from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage import leases
 
 VISITS_IO_MANAGER = "visits_io_manager"
@@ -37,14 +39,19 @@ class ClaimConfig(dg.Config):
     """Which feeds a poll claims. With no field set: those that are due."""
 
     feeds: list[str] = Field(
-        default=[], description="Feed ids to visit, due or not. Empty: all that are due."
+        default=[],
+        description=(
+            "Feed ids to visit, due or not. Empty: all that are due. A run of partitions visits those,"
+            " whatever stands here."
+        ),
     )
     all: bool = Field(
         default=False,
         description=(
-            "Visit every registered feed now, due or not, also those that back off; RSS_BATCH_SIZE at most"
-            " in a run, `rss-pipeline poll --all` goes on until all were. Requests stay conditional and keep"
-            " to the pauses; what a host asked to wait for is waited for."
+            "Visit every registered feed now, due or not, also those that back off. Where one run cannot"
+            " (RSS_BATCH_SIZE feeds, two minutes), `poll_feeds_when_due` starts the next within a minute,"
+            " until all were. Requests stay conditional and keep to the pauses; what a host asked to wait for"
+            " is waited for."
         ),
     )
     not_visited_since: str | None = Field(
@@ -65,14 +72,21 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: Visitin
         suspects = synced is None or synced.has_suspects
         reporting.settle(visiting, context.instance)
         if context.has_partitions:
-            keys = list(context.partition_keys)
-            visits = claiming.claim_named(visiting, keys, accesses, suspects=suspects)
-            claiming.go_first(visiting, visits)
-            return visits
+            return _named(visiting, list(context.partition_keys), accesses, suspects=suspects)
         wanted = _wanted(config, visiting.clock())
+        if isinstance(wanted, leases.Named):
+            return _named(visiting, wanted.ids, accesses, suspects=suspects)
         visits = claiming.claim_wanted(visiting, wanted, accesses, suspects=suspects)
         context.log.info(f"{len(visits)} feeds claimed")
+        if config.all and not config.feeds and visits and isinstance(wanted, leases.NotVisitedSince):
+            context.instance.add_run_tags(context.run_id, {ALL_SINCE_TAG: instant(wanted.since)})
         return visits
+
+
+def _named(visiting: Visiting, ids: Sequence[str], accesses: claiming.Accesses, *, suspects: bool) -> Visits:
+    visits = claiming.claim_named(visiting, ids, accesses, suspects=suspects)
+    claiming.go_first(visiting, visits)
+    return visits
 
 
 def _synced(context: dg.OpExecutionContext, visiting: Visiting) -> Synced | None:
@@ -91,13 +105,24 @@ def _synced(context: dg.OpExecutionContext, visiting: Visiting) -> Synced | None
 
 def _wanted(config: ClaimConfig, now: datetime) -> leases.Wanted:
     if config.not_visited_since is not None:
-        since = datetime.fromisoformat(config.not_visited_since)
+        since = _instant(config.not_visited_since)
         return leases.NotVisitedSince(since=since, now=now, ids=config.feeds or None)
     if config.all:
         return leases.NotVisitedSince(since=now, now=now, ids=config.feeds or None)
     if config.feeds:
-        return leases.Named(ids=config.feeds, now=now)
+        return leases.Named(ids=list(dict.fromkeys(config.feeds)), now=now)
     return leases.Due(now=now)
+
+
+def _instant(text: str) -> datetime:
+    try:
+        since = datetime.fromisoformat(text)
+    except ValueError:
+        raise dg.Failure(
+            description=f"not_visited_since: {text!r} is no instant; write it like 2026-02-18T08:30:00Z",
+            allow_retries=False,
+        ) from None
+    return since if since.tzinfo is not None else since.replace(tzinfo=UTC)
 
 
 @dg.op(out=_visits_out, tags=kind("http"))
@@ -143,24 +168,34 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
     """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
     with visiting.step():
         visiting.progress.begin("report", 0)
-        counts = reporting.summary(visits)
-        context.log.info(", ".join(f"{name} {count}" for name, count in counts.items()))
+        held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+        rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
         if context.has_partitions:
-            held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
-            rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
+            _log_summary(context, visits)
             failed = yield from reporting.report_named(visiting, rest)
             waited = claiming.wait_for(visiting, held)
             failed += yield from reporting.report_named(visiting, waited)
             reporting.raise_for(failed, visits=len(visits))
         else:
-            failed = reporting.failures(visits)
+            visits = [*rest, *claiming.wait_for(visiting, held)]
+            counts = _log_summary(context, visits)
             yield from reporting.report_changes(visiting, context.instance, visits)
+            if claimed := [visit for visit in visits if visit.token]:
+                yield poll_event(claimed, started_at=visiting.opened_at, now=visiting.clock())
             outages.raise_for_our_outage(visits)
+            failed = reporting.failures(visits)
+            if any(isinstance(visit.outcome, Refused) for visit in visits):
+                # Who named it has a mistake to mend, and would not look into a green run.
+                reporting.raise_for(failed, visits=len(visits))
             # First: a long message is cut from below in the run's log.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
-            if visits:
-                yield poll_event(visits, started_at=visiting.opened_at, now=visiting.clock())
             yield dg.Output(None, metadata={**table, **counts})
+
+
+def _log_summary(context: dg.OpExecutionContext, visits: Visits) -> dict[str, Any]:
+    counts = reporting.summary(visits)
+    context.log.info(", ".join(f"{name} {count}" for name, count in counts.items()))
+    return counts
 
 
 class ReplayConfig(dg.Config):

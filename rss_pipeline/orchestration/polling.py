@@ -3,11 +3,12 @@
 Which feeds the poll then visits is the claim's business.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from rss_pipeline.collector.models import from_instant
+from rss_pipeline.collector.models import from_instant, instant
 from rss_pipeline.storage.leases import DueSummary
 
 PATIENCE = timedelta(minutes=4)
@@ -16,6 +17,8 @@ MANY_DUE = 100
 STARTING_GRACE = timedelta(minutes=3)
 """A run that started this recently may not have claimed yet."""
 LONGEST_BACKOFF = timedelta(minutes=30)
+ALL_SINCE_TAG = "rss_pipeline/all_since"
+"""Of a run that visits every feed without a visit since then, due or not: as many as one run can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +31,14 @@ class JobRun:
     killed from without: that says nothing of a store, and no pause is made for it."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    all_since: datetime | None = None
+    """It was to visit every feed that had no visit since then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     reason: str
+    run_config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,22 @@ def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime) -> Start |
         return Start(reason=f"{due.due} feeds are due, the oldest since {oldest:%H:%M} UTC.")
     return Wait(
         reason=f"{due.due} feeds are due, none for {PATIENCE.seconds // 60} minutes yet: waiting for more."
+    )
+
+
+def all_under_way(runs: Sequence[JobRun]) -> datetime | None:
+    """Since when every feed is to be visited, where the newest run began with that and went well."""
+    if runs and runs[0].state == "succeeded":
+        return runs[0].all_since
+    return None
+
+
+def go_on(since: datetime) -> Start:
+    """The next run for all that has no visit since then."""
+    config = {"all": True, "not_visited_since": instant(since)}
+    return Start(
+        reason=f"All feeds were asked for at {since:%H:%M} UTC, and some are left.",
+        run_config={"ops": {"claim": {"config": config}}},
     )
 
 

@@ -258,12 +258,17 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
 
 
 def failures(visits: Iterable[Visit]) -> list[Failed]:
-    """The visits that ended as failures."""
-    return [
-        _failed(visit, visit.outcome.kind, visit.outcome.message)
-        for visit in visits
-        if isinstance(visit.outcome, Failure)
-    ]
+    """The visits that ended as failures, and those of feeds that were named and could not be visited."""
+    found: list[Failed] = []
+    for visit in visits:
+        match visit.outcome:
+            case Failure() as failure:
+                found.append(_failed(visit, failure.kind, failure.message))
+            case Refused(message=message):
+                found.append(_failed(visit, "refused", message))
+            case OnHold() as held if not visit.token:
+                found.append(_failed(visit, "host_on_hold", str(held)))
+    return found
 
 
 def _failed(visit: Visit, kind: str, message: str) -> Failed:

@@ -12,13 +12,21 @@ import dagster as dg
 from dagster._core.events import RunFailureReason
 from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
 
-from rss_pipeline.collector.models import Clock, utc_now
+from rss_pipeline.collector.models import Clock, from_instant, utc_now
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.image_starting import decide_fresh
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
 from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
-from rss_pipeline.orchestration.polling import JobRun, Start, Wait, decide
+from rss_pipeline.orchestration.polling import (
+    ALL_SINCE_TAG,
+    JobRun,
+    Start,
+    Wait,
+    all_under_way,
+    decide,
+    go_on,
+)
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS
 from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
@@ -52,13 +60,19 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         default_status=dg.DefaultSensorStatus.RUNNING,
         tags={CONCERNS: "feeds", **DAEMON_TAGS},
         owners=OWNERS,
-        description="Starts a poll when a feed is new, one has been due for 4 minutes, or 100 are due.",
+        description=(
+            "Starts a poll when a feed is new, one has been due for 4 minutes, or 100 are due; and the next"
+            " one where a poll of all feeds left some."
+        ),
     )
     def poll_feeds_when_due(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         def ask(database: Database) -> Start | Wait:
             now = clock()
-            due = leases.due_summary(database, now)
-            return decide(due, recent_runs(context.instance, POLL_FEEDS), now=now)
+            runs = recent_runs(context.instance, POLL_FEEDS)
+            since = all_under_way(runs)
+            if since is not None and leases.claimable(database, leases.NotVisitedSince(since=since, now=now)):
+                return go_on(since)
+            return decide(leases.due_summary(database, now), runs, now=now)
 
         return run_or_reason(context, settings, ask)
 
@@ -135,7 +149,7 @@ def run_or_reason(
         return dg.SkipReason(f"The database cannot be asked: {error}")
     if isinstance(decision, Start):
         context.log.info(decision.reason)
-        return dg.RunRequest(tags=DAEMON_TAGS)
+        return dg.RunRequest(tags=DAEMON_TAGS, run_config=dict(decision.run_config))
     return dg.SkipReason(decision.reason)
 
 
@@ -148,6 +162,7 @@ def recent_runs(instance: dg.DagsterInstance, job_name: str) -> list[JobRun]:
             state=_state(record.dagster_run),
             started_at=_instant(record.start_time),
             ended_at=_instant(record.end_time),
+            all_since=from_instant(record.dagster_run.tags.get(ALL_SINCE_TAG)),
         )
         for record in records
     ]

@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli import main
 from rss_pipeline.collector.models import instant, utc_now
+from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline import Pipeline, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
@@ -290,6 +291,38 @@ def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pi
     assert set(result["disk"]) == {"database", "objects"}
     assert result["disk"]["database"]["bytes"] > 0
     assert {feed["id"]: feed["items"] for feed in result["feeds"]} == {"news": 2, "broken": 0}
+
+
+def add_feeds(database: Database, count: int) -> None:
+    """Feeds as the registry makes them, never visited."""
+    database.query(
+        """INSERT INTO feeds (id, url, host, next_fetch_at, created_at)
+        SELECT 'f' || value, 'http://h' || value || '/', 'h' || value, ?2, ?2 FROM json_each(?1)""",
+        [json.dumps(list(range(count))), instant(utc_now())],
+    )
+
+
+def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pipeline) -> None:
+    add_feeds(collected.database, 60)
+    collected.database.query("UPDATE feeds SET enabled = 0 WHERE id = 'f1'")
+    collected.database.query("UPDATE feeds SET registered = 0 WHERE id = 'f2'")
+
+    def ending(*arguments: str) -> str:
+        return str(invoke("status", *arguments).stdout.splitlines()[-1])
+
+    assert ending() == "... and 12 more: --limit 0 shows all"
+    assert ending("--limit", "61") == "... and 1 more: --limit 0 shows all"
+    assert "more" not in ending("--limit", "62")
+    assert "more" not in ending("--limit", "0")
+
+
+def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: Pipeline) -> None:
+    add_feeds(collected.database, 60)
+
+    def listed(*arguments: str) -> int:
+        return len(json.loads(invoke("status", "--json", *arguments).stdout)["feeds"])
+
+    assert (listed(), listed("--limit", "0"), listed("--limit", "7")) == (62, 62, 7)
 
 
 def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) -> None:

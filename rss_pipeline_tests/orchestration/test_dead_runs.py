@@ -68,7 +68,7 @@ def end(
 def test_only_the_dead_of_this_machine_without_a_lease_are_ended(
     instance: dg.DagsterInstance, gone: int
 ) -> None:
-    launched = {".dagster/grpc_info": "{}"}
+    launched = {".dagster/grpc_info": '{"host": "localhost", "socket": "/run/code"}'}
     dead = started(instance, gone, launched)
     ours = started(instance, gone, host_tags())
     canceled = started(instance, gone, launched, CANCELING)
@@ -76,6 +76,7 @@ def test_only_the_dead_of_this_machine_without_a_lease_are_ended(
     others = [
         started(instance, os.getpid(), launched),
         started(instance, gone, {HOST_TAG: "another machine"}),
+        started(instance, gone, {".dagster/grpc_info": '{"host": "user-code", "port": 4000}'}),
         started(instance, gone, {}),
         instance.create_run_for_job(purge_history, status=STARTED, tags=launched).run_id,
     ]

@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from rss_pipeline import exporting
 from rss_pipeline.errors import DatabaseUnavailable, ExportRefused
-from rss_pipeline.exporting import export
+from rss_pipeline.exporting import FORMATS, Format, export
 from rss_pipeline.orchestration.reading import FeedReader
 from rss_pipeline_tests.orchestration.test_cli import environment, run
 from rss_pipeline_tests.pipeline import Pipeline, rss
@@ -108,6 +110,45 @@ def test_what_fails_half_way_leaves_the_old_file(collected: Pipeline, tmp_path: 
     assert [path.name for path in tmp_path.glob(".*partial")] == []
 
 
+def test_what_a_link_leads_to_is_replaced_and_the_link_stays(collected: Pipeline, tmp_path: Path) -> None:
+    (tmp_path / "archive").mkdir()
+    dated, latest = tmp_path / "archive" / "2026-03.jsonl", tmp_path / "latest.jsonl"
+    latest.symlink_to(dated)
+    for before in (None, "old"):  # A link that leads to nothing yet, then to a file.
+        if before is not None:
+            dated.write_text(before)
+        export(reader(collected), latest, format="jsonl")
+        assert latest.is_symlink()
+        assert len(lines(dated.read_bytes())) == 4
+        assert [path.name for path in tmp_path.rglob(".*partial")] == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_pipe_is_written_to_and_stays(collected: Pipeline, tmp_path: Path, format: Format) -> None:
+    pipe = tmp_path / "items"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        done = export(reader(collected), pipe, format=format)
+        data = read.result()
+    assert pipe.is_fifo()
+    rows = len(lines(data)) if format == "jsonl" else pq.read_table(io.BytesIO(data)).num_rows
+    assert (rows, done.items) == (4, 4)
+
+
+def test_a_device_stays_one(collected: Pipeline, tmp_path: Path) -> None:
+    link = tmp_path / "nowhere"
+    link.symlink_to(os.devnull)
+    assert export(reader(collected), link, format="jsonl").items == 4
+    assert link.is_symlink()
+    assert link.is_char_device()
+
+
+def test_a_folder_is_refused(collected: Pipeline, tmp_path: Path) -> None:
+    with pytest.raises(ExportRefused, match="Is a directory"):
+        export(reader(collected), tmp_path, format="jsonl")
+
+
 def test_a_folder_that_is_not_there_is_told(collected: Pipeline, tmp_path: Path) -> None:
     with pytest.raises(ExportRefused, match="No such file or directory; check the folder"):
         export(reader(collected), tmp_path / "no" / "items.jsonl", format="jsonl")
@@ -118,8 +159,9 @@ def test_without_pyarrow_a_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ExportRefused, match=r"pip install '\.\[parquet\]'"):
+    with pytest.raises(ExportRefused, match="not installed") as refused:
         export(reader(collected), tmp_path / "items.parquet", format="parquet")
+    assert exporting.INSTALL_PYARROW in str(refused.value)
     assert list(tmp_path.glob("*.parquet")) == []
 
 

@@ -182,6 +182,119 @@ def test_the_sensor_and_the_claim_agree_on_what_is_due(pipeline: Pipeline, serve
     assert isinstance(tick(pipeline), dg.RunRequest)
 
 
+def launched(pipeline: Pipeline, **config: Any) -> dg.ExecuteInProcessResult:
+    """A run as the launchpad starts it."""
+    pipeline.clock.turn(seconds=1)
+    return (
+        pipeline.definitions()
+        .resolve_job_def("poll_feeds")
+        .execute_in_process(
+            instance=pipeline.instance,
+            run_config={"ops": {"claim": {"config": config}}},
+            raise_on_error=False,
+        )
+    )
+
+
+def seven(pipeline: Pipeline, server: FeedServer) -> list[str]:
+    """Feeds on a host each, none of them due."""
+    ids = [
+        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"{n}"))), f"feed-{n}")
+        for n in range(2, 9)
+    ]
+    pipeline.sync()
+    pipeline.poll()
+    server.forget()
+    return ids
+
+
+def test_a_poll_of_all_goes_on_until_all_were_visited_once(pipeline: Pipeline, server: FeedServer) -> None:
+    ids = seven(pipeline, server)
+    pipeline.set(batch_size=3)
+    assert launched(pipeline, all=True).success
+    assert len(server.requests) == 3
+    for visited in (6, 7):
+        request = tick(pipeline)
+        assert isinstance(request, dg.RunRequest)
+        assert request.tags["dagster/priority"] == "-1"
+        assert launched(pipeline, **request.run_config["ops"]["claim"]["config"]).success
+        assert len(server.requests) == visited
+    assert says(tick(pipeline)) == "No feed is due."
+    assert sorted(request.host for request in server.requests) == [f"127.0.0.{n}" for n in range(2, 9)]
+    assert len(ids) == 7
+
+
+def test_a_poll_of_all_that_can_visit_no_more_does_not_start_again_and_again(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """A feed whose password is unknown, for feeds.yaml is broken, is left over by every run."""
+    seven(pipeline, server)
+    url = server.route("127.0.0.9", "/feed", Answer(body=rss("s")))
+    pipeline.register(url, "secret", headers={"X-Token": "t"})
+    pipeline.sync()
+    pipeline.settings.feeds_file.write_text("feeds: [", "utf-8")
+    assert launched(pipeline, all=True).success
+    request = tick(pipeline)
+    if isinstance(request, dg.RunRequest):
+        assert launched(pipeline, **request.run_config["ops"]["claim"]["config"]).success
+        assert isinstance(tick(pipeline), dg.SkipReason)
+    assert server.asked("127.0.0.9") == []
+
+
+def test_a_poll_of_named_feeds_says_of_each_that_it_cannot_visit_why(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    first, second, *_ = seven(pipeline, server)
+    off = pipeline.register(server.route("127.0.0.9", "/feed", Answer(body=rss("off"))), "off", enabled=False)
+    pipeline.sync()
+    result = launched(pipeline, feeds=[first, "http://no.such/feed", off, first])
+    assert not result.success
+    assert [request.host for request in server.requests] == ["127.0.0.2"]
+    (event,) = [event for event in result.all_events if event.event_type_value == "STEP_FAILURE"]
+    failure = event.step_failure_data.user_failure_data
+    assert failure is not None
+    assert "2 of 3 feeds were not collected" in str(failure.description)
+    table = failure.metadata["failed"]
+    assert isinstance(table, dg.MarkdownMetadataValue)
+    unknown, disabled = (table.md_str or "").splitlines()[2:]
+    assert unknown.startswith("| [http://no.such/feed]")
+    assert "add it to feeds.yaml" in unknown
+    assert disabled.startswith(f"| [{off}](/assets/feed_items?view=partitions&partition={off})")
+    assert "enabled: false" in disabled
+    server.forget()
+    assert launched(pipeline, feeds=[second]).success
+    assert [request.host for request in server.requests] == ["127.0.0.3"]
+
+
+def test_a_named_feed_of_a_host_that_asked_for_a_pause_is_told_with_its_end(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    id = pipeline.register(server.route("127.0.0.2", "/feed", Answer(status=429)), "feed")
+    pipeline.sync()
+    pipeline.poll()
+    server.forget()
+    result = launched(pipeline, feeds=[id])
+    assert result.success
+    assert server.requests == []
+    (output,) = [event for event in result.events_for_node("report") if event.is_successful_output]
+    table = output.step_output_data.metadata["failed_feeds"]
+    assert isinstance(table, dg.MarkdownMetadataValue)
+    assert [line.split(" | ")[2] for line in (table.md_str or "").splitlines()[2:]] == ["host_on_hold"]
+
+
+def test_an_instant_without_a_zone_is_utc_and_one_that_is_none_is_a_sentence(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    seven(pipeline, server)
+    result = launched(pipeline, not_visited_since="yesterday")
+    assert not result.success
+    (event,) = [event for event in result.all_events if event.event_type_value == "STEP_FAILURE"]
+    assert "'yesterday' is no instant; write it like" in str(event.step_failure_data.user_failure_data)
+    since = (pipeline.clock() + timedelta(seconds=1)).replace(tzinfo=None)
+    assert launched(pipeline, not_visited_since=since.isoformat()).success
+    assert len(server.requests) == 7
+
+
 class FullStore:
     """An ObjectStore that is found full before anybody is asked."""
 
