@@ -108,7 +108,7 @@ class PollResult:
         visits = [visit for round_ in rounds for visit in round_.visits]
         return cls(
             counts=summary(visits),
-            failures=failures(visits),
+            failures=[(each.feed_id, each.kind, each.message) for each in failures(visits)],
             errors=[round_.error for round_ in rounds if round_.error is not None],
             runs=[round_.run_id for round_ in rounds],
             left=left,

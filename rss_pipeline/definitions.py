@@ -4,7 +4,6 @@ The definitions themselves stand in orchestration/.
 """
 
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -62,7 +61,5 @@ def build_definitions(
     )
 
 
-# Dagster's own copying of a sensor names a beta parameter of its own: nothing a reader could act on.
-warnings.filterwarnings("ignore", message="Parameter `owners`", category=dg.BetaWarning)
 load_dotenv(Path.cwd() / ".env")
 defs = build_definitions(Settings.from_environ(os.environ, cwd=Path.cwd()))

@@ -1,4 +1,4 @@
-"""Every `rss-pipeline` command that README.md and docs/ show works as it stands there.
+"""Every `rss-pipeline` and `sqlite3` command that README.md, docs/ and examples/ show works as it stands.
 
 Each is run in this process, on a home of its own in which a poll has collected something. What cannot be run
 here is listed by name with the reason.
@@ -26,7 +26,7 @@ from rss_pipeline_tests.pipeline import Pipeline, new_instance, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
 TOP = Path(__file__).parents[1]
-PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]
 ENDLESS = {"up"}
 """Starts servers and does not end; test_up.py runs it."""
 NOT_RUN = {
@@ -42,7 +42,6 @@ NOT_RUN = {
     "pip",
     "cd",
     "rm",
-    ".venv/bin/pip",
 }
 """Programs of others, set-up and benchmarks: CI's first steps, or an account or a tool we do not bring."""
 
@@ -65,6 +64,11 @@ def blocks(page: Path, language: str = "") -> list[str]:
     return [text for found, text in parts(page) if found == language]
 
 
+def bare(line: str) -> str:
+    """A command without the variables it is given and without the way to its program."""
+    return re.sub(r"^(?:\w+=\S+ +)*(?:(?:\.\./)*\.venv/bin/)?", "", line)
+
+
 def commands() -> dict[str, str]:
     """Every command, lines of plain blocks and `rss-pipeline ...` in the text, with a page that shows it."""
     found = {}
@@ -74,9 +78,21 @@ def commands() -> dict[str, str]:
             if language is None:  # A line break in a paragraph is a blank.
                 shown = re.findall(r"`((?:\.venv/bin/)?rss-pipeline [^`]+)`", " ".join(text.split()))
             for line in shown:
-                command = line.removeprefix(".venv/bin/").partition(" # ")[0].partition(" | ")[0].strip()
+                command = bare(line).partition(" # ")[0].partition(" | ")[0].strip()
                 if command.startswith("rss-pipeline "):
                     found[command] = page.name
+    return found
+
+
+def queries() -> list[str]:
+    """Every command of sqlite3, which has its lines in a block of its own or stands in the text."""
+    found = []
+    for page in PAGES:
+        for language, text in parts(page):
+            if language == "" and text.startswith("sqlite3 "):
+                found.append(text)
+            if language is None:
+                found += re.findall(r"`(sqlite3 [^`]+)`", " ".join(text.split()))
     return found
 
 
@@ -155,10 +171,8 @@ def test_a_command_that_a_page_shows_works(
 def test_plain_blocks_show_commands_that_are_known() -> None:
     for page in PAGES:
         for block in blocks(page):
-            first = block.split()[0]
-            assert first.removeprefix(".venv/bin/") in {*NOT_RUN, "rss-pipeline", "sqlite3"} or _is_tree(
-                block
-            ), f"{page.name}: {block}"
+            program = bare(block).split()[0]
+            assert program in {*NOT_RUN, "rss-pipeline", "sqlite3"} or _is_tree(block), f"{page}: {block}"
 
 
 def _is_tree(block: str) -> bool:
@@ -166,17 +180,37 @@ def _is_tree(block: str) -> bool:
     return all(re.match(r"[\w/.-]+/ {2,}\S", line) for line in block.strip().splitlines())
 
 
-@pytest.mark.slow
-def test_the_queries_that_readme_shows_give_rows(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def beside_var(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stands in a folder in which that home is `var`."""
     (tmp_path / "var").symlink_to(home)
     monkeypatch.chdir(tmp_path)
-    readme = TOP / "README.md"
-    if shutil.which("sqlite3"):
-        (query,) = [block for block in blocks(readme) if block.startswith("sqlite3")]
-        assert subprocess.run(["bash", "-c", query], capture_output=True, check=True).stdout
-    (script,) = [block for block in blocks(readme, "python") if block.startswith("import sqlite3")]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="no sqlite3 on this machine")
+@pytest.mark.parametrize("command", queries())
+def test_a_command_of_sqlite_that_a_page_shows_works(command: str, beside_var: None) -> None:
+    (path,) = re.findall(r"(?<= )var/[\w/]+\.(?:db|sqlite)", command)
+    assert Path(path).is_file(), "sqlite3 would make it and say nothing"
+    found = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
+    assert found.stderr == ""
+    assert ("SELECT" in command) == bool(found.stdout)
+    for copy in re.findall(r"\.backup (\S+)\"", command):
+        with closing(sqlite3.connect(copy)) as database:
+            assert database.execute("SELECT count(*) FROM items").fetchone() == (2,)
+
+
+def test_reading_saving_and_shrinking_are_among_the_commands_of_sqlite() -> None:
+    shown = "\n".join(queries())
+    assert [word for word in ("SELECT", ".backup", "VACUUM") if word not in shown] == []
+
+
+@pytest.mark.slow
+def test_the_query_in_python_that_readme_shows_gives_rows(
+    beside_var: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (script,) = [text for text in blocks(TOP / "README.md", "python") if text.startswith("import sqlite3")]
     exec(script, {})
     assert "1" in capsys.readouterr().out
 

@@ -17,6 +17,7 @@ import httpx
 
 from rss_pipeline.collector.models import Clock, from_instant, instant
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.health import just_prominent
@@ -65,6 +66,7 @@ def build_alerts(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinitio
         name="alert_run_failed",
         default_status=status,
         minimum_interval_seconds=30,
+        tags={CONCERNS: "alerts"},
         description=f"Tells RSS_ALERT_WEBHOOK of every run that failed: a store, our network, a bug.{where}",
     )
     def alert_run_failed(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
@@ -82,6 +84,8 @@ def build_alerts(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinitio
         name="alert_feed_failing",
         default_status=status,
         minimum_interval_seconds=60,
+        tags={CONCERNS: "alerts"},
+        owners=OWNERS,
         description=f"Tells RSS_ALERT_WEBHOOK of every feed that failed the tenth time in a row.{where}",
     )
     def alert_feed_failing(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -109,6 +113,8 @@ def build_alerts(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinitio
         names = ", ".join(row["id"] for row in fresh[:5])
         return dg.SensorResult(cursor=cursor, skip_reason=dg.SkipReason(f"Told of {len(fresh)}: {names}."))
 
+    # The decorator of sensors on runs takes none, though a sensor has them and the UI shows them.
+    alert_run_failed._owners = OWNERS
     return [alert_run_failed, alert_feed_failing]
 
 

@@ -10,7 +10,8 @@ import dagster as dg
 
 from rss_pipeline.orchestration import downloading, ops
 from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES, image_metadata
-from rss_pipeline.orchestration.lineage import GROUP, REGISTRY
+from rss_pipeline.orchestration.labels import GROUP
+from rss_pipeline.orchestration.lineage import REGISTRY
 from rss_pipeline.orchestration.partitions import feeds_partitions
 
 PARTITIONS_A_RUN = 100

@@ -17,6 +17,8 @@ from rss_pipeline.findings import check_d1_size, judge_disk
 from rss_pipeline.orchestration import health
 from rss_pipeline.orchestration.health import Verdict
 from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES
+from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
+from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.reporting import FEED_ITEMS
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import condition
@@ -89,10 +91,12 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             f"The {BACKUPS_LOOKED_AT} feeds that changed last have their newest backup in the object store:"
             " what a restore would need."
         ),
+        compute_kind="file",
     )
     def backups_there(
         database: dg.ResourceParam[Database], objects: dg.ResourceParam[ObjectStore]
     ) -> dg.AssetCheckResult:
+        """Ask the object store for the newest backup of each feed that changed last."""
         loss = condition.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
         return _result(health.judge_backups(loss))
 
@@ -103,8 +107,10 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             "The database is below 80 % of D1's limit, or, embedded, its disk has room: a gigabyte, an error"
             " from 100 MB on."
         ),
+        compute_kind="python",
     )
     def database_has_room() -> dg.AssetCheckResult:
+        """Compare the database's size with D1's limit, or see what room its disk has."""
         if settings.d1 is not None:
             size = condition.ask_proxy(settings.d1).size_bytes
             return _result(health.judge_size(check_d1_size(size), bytes_=size))
@@ -120,11 +126,12 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
 def _build(
     asset: dg.AssetKey, name: str, description: str, judge: Judge, *, clock: Clock
 ) -> dg.AssetChecksDefinition:
-    @dg.asset_check(asset=asset, name=name, description=description)
     def check(database: dg.ResourceParam[Database]) -> dg.AssetCheckResult:
         return _result(judge(database, clock()))
 
-    return check
+    # Of the op in the graph of a run, which is made of the function.
+    check.__doc__ = description
+    return dg.asset_check(asset=asset, name=name, description=description, compute_kind="sql")(check)
 
 
 def _result(verdict: Verdict) -> dg.AssetCheckResult:
@@ -153,7 +160,8 @@ def _table(rows: Sequence[Row]) -> dg.TableMetadataValue:
 check_health = dg.define_asset_job(
     name=CHECK_HEALTH,
     selection=dg.AssetSelection.checks_for_assets(FEED_ITEMS, ITEM_IMAGES),
-    tags={"dagster/priority": "-2", "dagster/max_runtime": "600"},
+    tags={**UPKEEP_TAGS, "dagster/max_runtime": "600"},
+    owners=OWNERS,
     description=(
         "Evaluates every health check: feeds that are overdue, failing, gone, or unsound, images that cannot"
         " be had, backups, and the database's size. Started hourly by `check_health_hourly`; reads only."
@@ -168,5 +176,7 @@ def build_check_schedule() -> dg.ScheduleDefinition:
         job=check_health,
         cron_schedule="40 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
+        owners=OWNERS,
         description="Evaluates the health checks, which stand on the assets' pages, once an hour.",
     )

@@ -14,6 +14,7 @@ from pydantic import Field
 from rss_pipeline.collector.models import Clock
 from rss_pipeline.orchestration.cleaned import Allowance, Cleaned, Removed
 from rss_pipeline.orchestration.cleaning import clean
+from rss_pipeline.orchestration.labels import OWNERS, kind
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -63,7 +64,7 @@ class CleanConfig(dg.Config):
     )
 
 
-@dg.op(name="clean", out=dg.Out(dg.Nothing))
+@dg.op(name="clean", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def clean_(
     context: dg.OpExecutionContext, config: CleanConfig, cleaning: dg.ResourceParam[Cleaning]
 ) -> dg.Output[None]:
@@ -109,6 +110,7 @@ def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
     ),
     # A run that died with its machine looks alive until then.
     tags={"dagster/max_runtime": "1800"},
+    owners=OWNERS,
 )
 def clean_store() -> None:
     clean_()

@@ -11,12 +11,12 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.orchestration.downloading import Downloads
+from rss_pipeline.orchestration.failure_table import Failed, failure_table
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.storage.image_closings import ImageTotals, image_totals, pending_images
 
 ITEM_IMAGES = dg.AssetKey("item_images")
 COUNTED_EVERY = timedelta(days=1)
-_TABLE_ROWS = 200
 
 
 def image_metadata(visiting: Visiting, instance: dg.DagsterInstance, done: Downloads) -> dict[str, Any]:
@@ -33,7 +33,12 @@ def image_metadata(visiting: Visiting, instance: dg.DagsterInstance, done: Downl
         "counted_at": dg.MetadataValue.timestamp(counted_at),
     }
     if done.failures:
-        metadata["failures"] = _table(done)
+        metadata["failures"] = failure_table(
+            [
+                Failed(feed_id=feed_id, url=url, kind=kind, message=message)
+                for feed_id, url, kind, message in done.failures
+            ]
+        )
     return metadata
 
 
@@ -56,11 +61,3 @@ def _totals(
         )
         return totals, datetime.fromtimestamp(counted, UTC)
     return image_totals(visiting.database), now
-
-
-def _table(done: Downloads) -> dg.TableMetadataValue:
-    columns = ("feed", "image", "kind", "message")
-    return dg.MetadataValue.table(
-        records=[dg.TableRecord(dict(zip(columns, row, strict=True))) for row in done.failures[:_TABLE_ROWS]],
-        schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in columns]),
-    )

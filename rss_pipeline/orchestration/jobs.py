@@ -10,6 +10,7 @@ import dagster as dg
 
 from rss_pipeline.orchestration import ops
 from rss_pipeline.orchestration.assets import item_images
+from rss_pipeline.orchestration.labels import OWNERS
 from rss_pipeline.orchestration.partitions import feeds_partitions
 
 POLL_FEEDS = "poll_feeds"
@@ -29,6 +30,7 @@ REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
         " only where a store, or our own network, does."
     ),
     tags=MINUTES_TAGS,
+    owners=OWNERS,
 )
 def poll_feeds() -> None:
     visits = ops.claim()
@@ -41,6 +43,7 @@ download_images = dg.define_asset_job(
     name=DOWNLOAD_IMAGES,
     selection=[item_images],
     tags=MINUTES_TAGS,
+    owners=OWNERS,
     description=(
         "Downloads the images of stored items into the object store: new ones, started by the sensor"
         " `download_images_when_waiting`, and those whose last attempt failed, started by the schedule"
@@ -54,6 +57,7 @@ download_images = dg.define_asset_job(
     name=REPLAY_BACKUPS,
     partitions_def=feeds_partitions,
     tags=REPLAY_TAGS,
+    owners=OWNERS,
     description=(
         "Reads all backups of a feed again, oldest first, and brings in the items that are missing, as they"
         " would have come: same ids, same dates. Nothing is asked of the publisher, and validators, counts"

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from rss_pipeline.orchestration.labels import GROUP, OWNERS
 from rss_pipeline.settings import Settings
 
 REGISTRY = dg.AssetKey("registry")
 POLLS = dg.AssetKey("polls")
-GROUP = "feeds"
-OWNERS = ["team:rss_pipeline"]
 
-_TABLES = {"feed_items": "feeds, items", "item_images": "image_tasks", "registry": "feeds", "polls": "leases"}
+_TABLES = {"registry": "feeds", "feed_items": "items", "item_images": "image_tasks"}
 _OBJECTS = {
     "feed_items": "backups/{feed_id}/{time}.xml",
     "item_images": "images/{feed_id}/{item_guid_hash}/{index}.{ext}",
@@ -42,7 +41,7 @@ def told_assets(settings: Settings) -> list[dg.AssetSpec]:
         description=(
             "The polls of the job `poll_feeds`, one event each: how many feeds were due, how they ended, how"
             " long the longest due had waited and how long the poll took. Its plots show whether polling"
-            " keeps up."
+            " keeps up. No table holds them: they are in Dagster's history and go with it (RSS_HISTORY_DAYS)."
         ),
     )
     return [_placed(spec, settings) for spec in (registry, polls)]
@@ -57,17 +56,25 @@ def placed(
 
 def _placed(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSpec:
     name = spec.key.to_user_string()
-    database, where = ("sqlite", str(settings.database_path))
-    if settings.d1 is not None:
-        database, where = "cloudflare", f"Cloudflare D1, behind {settings.d1.url}"
-    metadata = {"tables": _TABLES[name], "database": where}
-    kinds = {*spec.kinds, database}
+    metadata: dict[str, str] = {}
+    kinds = set(spec.kinds)
+    if name in _TABLES:
+        database, where = "sqlite", str(settings.database_path)
+        if settings.d1 is not None:
+            database, where = "d1", f"Cloudflare D1, behind {settings.d1.url}"
+        kinds.add("sqlite" if settings.d1 is None else "cloudflare")
+        metadata |= {
+            "dagster/table_name": _TABLES[name],
+            "dagster/storage_kind": database,
+            "database": where,
+        }
     if name in _OBJECTS:
-        metadata["objects"] = _OBJECTS[name]
-        metadata["object_store"] = str(settings.objects_path)
+        prefix = _OBJECTS[name].partition("{")[0]
+        uri, where = (settings.objects_path / prefix).absolute().as_uri(), str(settings.objects_path)
         if settings.r2 is not None:
-            metadata["object_store"] = f"Cloudflare R2, bucket {settings.r2.bucket}"
+            uri, where = f"s3://{settings.r2.bucket}/{prefix}", f"Cloudflare R2, bucket {settings.r2.bucket}"
             kinds.add("r2")
+        metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}
     if name == "registry":
-        metadata["file"] = str(settings.feeds_file)
+        metadata |= {"dagster/uri": settings.feeds_file.absolute().as_uri(), "file": str(settings.feeds_file)}
     return spec.replace_attributes(owners=OWNERS, kinds=kinds, metadata={**spec.metadata, **metadata})

@@ -15,6 +15,8 @@ from pydantic import Field
 from rss_pipeline.collector.models import instant
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
+from rss_pipeline.orchestration.failure_table import failure_table
+from rss_pipeline.orchestration.labels import kind
 from rss_pipeline.orchestration.poll_reporting import poll_event
 from rss_pipeline.orchestration.polling import ALL_SINCE_TAG
 from rss_pipeline.orchestration.syncing import Synced, sync_registry
@@ -60,7 +62,7 @@ class ClaimConfig(dg.Config):
 @dg.op(
     ins={"registry": dg.In(dg.Nothing, description="Only an order: the op reads feeds.yaml itself.")},
     out=_visits_out,
-    tags={"dagster/kind": "rss"},
+    tags=kind("sql"),
 )
 def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: VisitingResource) -> Visits:
     """Sync the registry, probe both stores, and claim the feeds this run visits."""
@@ -123,35 +125,35 @@ def _instant(text: str) -> datetime:
     return since if since.tzinfo is not None else since.replace(tzinfo=UTC)
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "http"})
+@dg.op(out=_visits_out, tags=kind("http"))
 def fetch(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Visits:
     """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
     with visiting.step():
         return steps.fetch(visiting, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS)
 
 
-@dg.op(out=_visits_out)
+@dg.op(out=_visits_out, tags=kind("file"))
 def backup(visiting: VisitingResource, visits: Visits) -> Visits:
     """Put each new document into the object store as served, before anything reads it."""
     with visiting.step():
         return steps.backup(visiting, visits)
 
 
-@dg.op(out=_visits_out)
+@dg.op(out=_visits_out, tags=kind("python"))
 def parse(visiting: VisitingResource, visits: Visits) -> Visits:
     """Decode, repair and parse each document in worker processes under a time limit."""
     with visiting.step():
         return steps.parse(visiting, visits)
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "sqlite"})
+@dg.op(out=_visits_out, tags=kind("sql"))
 def store(visiting: VisitingResource, visits: Visits) -> Visits:
     """Insert new items, then close each visit: validators, schedule, release of the claim."""
     with visiting.step():
         return steps.store(visiting, visits)
 
 
-@dg.op(out=_visits_out)
+@dg.op(out=_visits_out, tags=kind("sql"))
 def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
     """Write a task for each image of the new items, and of items an earlier run left."""
     with visiting.step():
@@ -160,6 +162,7 @@ def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
         return visits
 
 
+# No kind: that of the op an asset comes out of would stand on its page in place of the asset's own kinds.
 @dg.op(out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Iterator[Any]:
     """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
@@ -186,8 +189,9 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
             if any(isinstance(visit.outcome, Refused) for visit in visits):
                 # Who named it has a mistake to mend, and would not look into a green run.
                 reporting.raise_for(failed, visits=len(visits))
-            table = {"failed_feeds": reporting.failure_table(failed)} if failed else {}
-            yield dg.Output(None, metadata={**counts, **table})
+            # First: a long message is cut from below in the run's log.
+            table = {"failed_feeds": failure_table(failed)} if failed else {}
+            yield dg.Output(None, metadata={**table, **counts})
 
 
 def _log_summary(context: dg.OpExecutionContext, visits: Visits) -> dict[str, Any]:
@@ -212,7 +216,7 @@ class ReplayConfig(dg.Config):
     )
 
 
-@dg.op(out=_visits_out, tags={"dagster/kind": "rss"})
+@dg.op(out=_visits_out, tags=kind("file"))
 def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, visiting: VisitingResource) -> Visits:
     """A visit of each backup of the feed, oldest first, in place of asking its publisher."""
     with visiting.step():
@@ -222,7 +226,7 @@ def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, visiting:
         return visits
 
 
-@dg.op(out=dg.Out(dg.Nothing, is_required=False))
+@dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
 def report_replay(
     context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits
 ) -> Iterator[Any]:

@@ -3,19 +3,19 @@
 What it is told of each feed is reporting.py's.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Failure
+from rss_pipeline.orchestration.failure_table import failure_table
 from rss_pipeline.orchestration.lineage import POLLS
-from rss_pipeline.orchestration.reporting import summary
+from rss_pipeline.orchestration.reporting import failures, summary
 from rss_pipeline.orchestration.visits import Visit
 
-_LINKED = 50
+_ROWS = 50
+"""An outage of many feeds is told at each poll."""
 
 
 def poll_event(
@@ -48,29 +48,7 @@ def poll_event(
         "seconds": round((now - started_at).total_seconds(), 1),
         "lag_seconds": max(0, round(lag)),
     }
-    failed = [visit for visit in visits if isinstance(visit.outcome, Failure)]
-    if failed:
-        metadata["failures"] = dg.MetadataValue.md(_linked(failed))
+    if failed := failures(visits):
+        rest = "more are in the table of the op `report`."
+        metadata["failures"] = failure_table(failed, rows=_ROWS, rest=rest)
     return dg.AssetMaterialization(asset_key=POLLS, metadata=metadata)
-
-
-def _linked(failed: Sequence[Visit]) -> str:
-    """A table with links to the feed's page in the UI and to what was asked."""
-    lines = ["| feed | address | kind | what happened | in a row |", "|---|---|---|---|---|"]
-    for visit in failed[:_LINKED]:
-        assert isinstance(visit.outcome, Failure)
-        feed = visit.feed
-        page = f"/assets/feed_items?view=partitions&partition={feed.id}"
-        address = re.sub(r"[\s|()<>\[\]]", lambda match: f"%{ord(match[0]):02X}", feed.url)
-        lines.append(
-            f"| [{feed.id}]({page}) | [{_plain(feed.host)}]({address}) | {visit.outcome.kind}"
-            f" | {_plain(visit.outcome.message)} | {feed.consecutive_failures + 1} |"
-        )
-    if len(failed) > _LINKED:
-        lines.append(f"\n{len(failed) - _LINKED} more are in the table of the op `report`.")
-    return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Publishers' words as text: no markup of theirs is shown as ours."""
-    return re.sub(r"([\\`*_\[\]()<>|#~])", r"\\\1", " ".join(text.split())[:300])

@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.orchestration.cleaned import Allowance
+from rss_pipeline.orchestration.labels import OWNERS, kind
 from rss_pipeline.orchestration.ops import VisitingResource
 from rss_pipeline.orchestration.purging import Purged, purge
 
@@ -35,7 +36,7 @@ class PurgeConfig(dg.Config):
     )
 
 
-@dg.op(name="purge", out=dg.Out(dg.Nothing))
+@dg.op(name="purge", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def purge_(context: dg.OpExecutionContext, config: PurgeConfig, visiting: VisitingResource) -> Iterator[Any]:
     """Remove old runs with all they left; tell again of each feed that only they told of."""
     with visiting.step():
@@ -67,6 +68,7 @@ def purge_(context: dg.OpExecutionContext, config: PurgeConfig, visiting: Visiti
         " not finish."
     ),
     tags={"dagster/max_runtime": "1800"},
+    owners=OWNERS,
 )
 def purge_history() -> None:
     purge_()

@@ -15,6 +15,7 @@ from urllib.request import url2pathname
 import dagster as dg
 
 from rss_pipeline.collector.models import Failure, GivenBack, NotModified, OnHold
+from rss_pipeline.orchestration.failure_table import Failed, failure_table
 from rss_pipeline.orchestration.visiting import Visiting
 from rss_pipeline.orchestration.visits import CutOff, HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage import feeds
@@ -22,14 +23,11 @@ from rss_pipeline.storage.feeds import Change
 
 FEED_ITEMS = dg.AssetKey("feed_items")
 _MARK_EVERY = 100
-_TABLE_ROWS = 200
 _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
 """What a reader of an event looks for, before everything else."""
 
 Events = Iterator[dg.AssetMaterialization]
 Told = dg.AssetMaterialization | dg.AssetObservation
-Failed = list[tuple[str, str, str]]
-"""Feed id, kind and sentence of each visit that failed."""
 
 
 def settle(visiting: Visiting, instance: dg.DagsterInstance) -> None:
@@ -68,19 +66,19 @@ def heartbeats(visiting: Visiting, ids: Sequence[str]) -> Events:
     feeds.mark_reported(visiting.database, marks, now=visiting.clock())
 
 
-def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Generator[Told, None, Failed]:
+def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Generator[Told, None, list[Failed]]:
     """An event for every feed whose visit went well, whether or not it changed; returns the others.
 
     Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
     shows it, where a failed run alone would leave it a mystery.
     """
     changes = feeds.last_changes(visiting.database, [visit.feed.id for visit in visits])
-    failed: Failed = []
+    failed: list[Failed] = []
     for visit in visits:
         change = changes.get(visit.feed.id)
         trouble = _trouble(visit, change)
         if trouble is not None:
-            failed.append((visit.feed.id, *trouble))
+            failed.append(_failed(visit, *trouble))
             if isinstance(visit.outcome, OnHold):
                 yield _observation(visit.feed.id, visit.outcome)
             continue
@@ -104,7 +102,7 @@ def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:
     )
 
 
-def raise_for(failed: Failed, *, visits: int) -> None:
+def raise_for(failed: Sequence[Failed], *, visits: int) -> None:
     """End a backfill in which feeds failed.
 
     Raises:
@@ -112,11 +110,11 @@ def raise_for(failed: Failed, *, visits: int) -> None:
     """
     if failed:
         # Our own trouble first: it explains more than one feed's.
-        failed = sorted(failed, key=lambda each: each[1] != "our_network")
-        names = ", ".join(id for id, *_ in failed[:3])
+        failed = sorted(failed, key=lambda each: each.kind != "our_network")
+        names = ", ".join(each.feed_id for each in failed[:3])
         raise dg.Failure(
             description=f"{len(failed)} of {visits} feeds were not collected: {names}"
-            f"{' ...' if len(failed) > 3 else ''}. {failed[0][2]}",
+            f"{' ...' if len(failed) > 3 else ''}. {failed[0].message}",
             metadata={"failed": failure_table(failed)},
             allow_retries=False,
         )
@@ -259,28 +257,21 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
     }
 
 
-def failures(visits: Iterable[Visit]) -> Failed:
+def failures(visits: Iterable[Visit]) -> list[Failed]:
     """The visits that ended as failures, and those of feeds that were named and could not be visited."""
-    found: Failed = []
+    found: list[Failed] = []
     for visit in visits:
         match visit.outcome:
             case Failure() as failure:
-                found.append((visit.feed.id, failure.kind, failure.message))
+                found.append(_failed(visit, failure.kind, failure.message))
             case Refused(message=message):
-                found.append((visit.feed.id, "refused", message))
+                found.append(_failed(visit, "refused", message))
             case OnHold() as held if not visit.token:
-                found.append((visit.feed.id, "host_on_hold", str(held)))
+                found.append(_failed(visit, "host_on_hold", str(held)))
     return found
 
 
-def failure_table(failed: Sequence[tuple[str, str, str]]) -> dg.TableMetadataValue:
-    """A table of feed, kind and sentence, of its first 200 rows."""
-    return dg.MetadataValue.table(
-        records=[
-            dg.TableRecord({"feed": feed, "kind": kind, "message": message})
-            for feed, kind, message in failed[:_TABLE_ROWS]
-        ],
-        schema=dg.TableSchema(
-            columns=[dg.TableColumn("feed"), dg.TableColumn("kind"), dg.TableColumn("message")]
-        ),
-    )
+def _failed(visit: Visit, kind: str, message: str) -> Failed:
+    feed = visit.feed
+    in_a_row = feed.consecutive_failures + 1 if isinstance(visit.outcome, Failure) else None
+    return Failed(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)

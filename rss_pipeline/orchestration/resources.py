@@ -69,9 +69,11 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
     """A Cloudflare R2 bucket, by its S3 API."""
 
     endpoint_url: str = Field(description="https://ACCOUNT.r2.cloudflarestorage.com")
-    bucket: str
-    access_key_id: str
-    secret_access_key: str
+    bucket: str = Field(description="The bucket's name: `backups/` and `images/` are in it.")
+    access_key_id: str = Field(
+        description="The key id of an R2 API token that may read and write the bucket."
+    )
+    secret_access_key: str = Field(description="That token's secret.")
     public_url: str | None = Field(default=None, description="Where a browser finds the bucket's objects.")
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:

@@ -16,10 +16,11 @@ from rss_pipeline.orchestration.clean_store import CLEAN_STORE, UNFINISHED, clea
 from rss_pipeline.orchestration.cleaning_times import CleanRun, again, daily
 from rss_pipeline.orchestration.image_starting import decide_retries
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
+from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
 from rss_pipeline.orchestration.polling import Start, Wait
 from rss_pipeline.orchestration.purge_history import PURGE_HISTORY, purge_history
 from rss_pipeline.orchestration.purging_times import decide as decide_purge
-from rss_pipeline.orchestration.queueing import REASON_TAG, UPKEEP_TAGS
+from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REASON_TAG, UPKEEP_TAGS
 from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs, run_or_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -47,6 +48,8 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         cron_schedule=f"{at.minute} {at.hour} * * *",
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
+        owners=OWNERS,
         description=f"Cleans at {at:%H:%M} ({settings.timezone}); set RSS_CLEAN_AT and RSS_TIMEZONE.",
     )
     def clean_daily(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -59,6 +62,8 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         cron_schedule=f"{(at.minute + 30) % 60} * * * *",
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
+        owners=OWNERS,
         description="Cleans again where the last clean failed, died, or left something.",
     )
     def clean_again(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -71,6 +76,8 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         cron_schedule=f"{(at.minute + 15) % 60} * * * *",
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
+        owners=OWNERS,
         description="Purges run history once a day: after RSS_CLEAN_AT, or once the machine is up again.",
     )
     def purge_daily(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -85,6 +92,8 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         job=download_images,
         cron_schedule="*/15 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "images", **DAEMON_TAGS},
+        owners=OWNERS,
         description=(
             "Asks again for images whose download failed once or twice: an hour after the first attempt,"
             " eight hours after the second, later where the host asks for it."

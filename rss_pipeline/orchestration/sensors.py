@@ -17,6 +17,7 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.image_starting import decide_fresh
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
+from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
 from rss_pipeline.orchestration.polling import (
     ALL_SINCE_TAG,
     JobRun,
@@ -57,6 +58,8 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         job=poll_feeds,
         minimum_interval_seconds=60,
         default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: "feeds", **DAEMON_TAGS},
+        owners=OWNERS,
         description=(
             "Starts a poll when a feed is new, one has been due for 4 minutes, or 100 are due; and the next"
             " one where a poll of all feeds left some."
@@ -78,6 +81,8 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         job=download_images,
         minimum_interval_seconds=60,
         default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: "images", **DAEMON_TAGS},
+        owners=OWNERS,
         description="Starts a download when images of new items have waited for 2 minutes, or 100 wait.",
     )
     def download_images_when_waiting(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
@@ -92,6 +97,8 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         name="sync_registry",
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: "feeds"},
+        owners=OWNERS,
         description="Takes changes of feeds.yaml over: new feeds, feeds that are gone, feeds that are back.",
     )
     def sync_registry_sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -107,6 +114,8 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         name="end_dead_runs",
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
+        tags={CONCERNS: "upkeep"},
+        owners=OWNERS,
         description="Ends runs whose process is gone, so that they hold no place in the queue.",
     )
     def end_dead_runs_sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:

@@ -131,8 +131,12 @@ def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
     expect(page.get_by_text("Success", exact=True)).to_be_visible()
     output = page.get_by_text("Yielded output").locator("xpath=..")
     expect(output).to_contain_text("items_new")
+    output.get_by_text("[Show Markdown]").click()
+    table = page.get_by_role("dialog")
     for id, sentence in ((BROKEN, "404 Not Found"), (GONE, "410 Gone")):
-        expect(output.get_by_role("row").filter(has_text=id).last).to_contain_text(sentence)
+        expect(table.get_by_role("row").filter(has_text=id).last).to_contain_text(sentence)
+    table.get_by_role("link", name=BROKEN, exact=True).click()
+    page.wait_for_url(f"**/assets/feed_items?view=partitions&partition={BROKEN}*")
 
 
 def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:

@@ -215,9 +215,11 @@ def test_materializing_a_feed_whose_host_is_on_hold_says_on_its_key_until_when(
     (failure,) = [event for event in result.all_node_events if event.is_step_failure]
     said = f"{B} asked for a pause until {instant(until)} (429 Too Many Requests with Retry-After 10 min"
     assert said in str(failure.event_specific_data.error)
-    table = failure.step_failure_data.user_failure_data.metadata["failed"].records
-    assert sorted((row.data["feed"], row.data["kind"]) for row in table) == [
-        (id, "host_on_hold") for id in ("first", "second", "third")
+    table = failure.step_failure_data.user_failure_data.metadata["failed"].md_str
+    rows = [line.split(" | ") for line in table.splitlines()[2:]]
+    assert sorted((row[0], row[2]) for row in rows) == [
+        (f"| [{id}](/assets/feed_items?view=partitions&partition={id})", "host_on_hold")
+        for id in ("first", "second", "third")
     ]
     for id in ("first", "second", "third"):
         observed = pipeline.instance.fetch_observations(

@@ -271,10 +271,12 @@ def test_a_poll_of_named_feeds_says_of_each_that_it_cannot_visit_why(
     assert failure is not None
     assert "2 of 3 feeds were not collected" in str(failure.description)
     table = failure.metadata["failed"]
-    assert isinstance(table, dg.TableMetadataValue)
-    told = {row.data["feed"]: str(row.data["message"]) for row in table.records}
-    assert "add it to feeds.yaml" in told["http://no.such/feed"]
-    assert "`enabled: false`" in told[off]
+    assert isinstance(table, dg.MarkdownMetadataValue)
+    unknown, disabled = (table.md_str or "").splitlines()[2:]
+    assert unknown.startswith("| [http://no.such/feed]")
+    assert "add it to feeds.yaml" in unknown
+    assert disabled.startswith(f"| [{off}](/assets/feed_items?view=partitions&partition={off})")
+    assert "enabled: false" in disabled
     server.forget()
     assert launched(pipeline, feeds=[second]).success
     assert [request.host for request in server.requests] == ["127.0.0.3"]
@@ -292,8 +294,8 @@ def test_a_named_feed_of_a_host_that_asked_for_a_pause_is_told_with_its_end(
     assert server.requests == []
     (output,) = [event for event in result.events_for_node("report") if event.is_successful_output]
     table = output.step_output_data.metadata["failed_feeds"]
-    assert isinstance(table, dg.TableMetadataValue)
-    assert [row.data["kind"] for row in table.records] == ["host_on_hold"]
+    assert isinstance(table, dg.MarkdownMetadataValue)
+    assert [line.split(" | ")[2] for line in (table.md_str or "").splitlines()[2:]] == ["host_on_hold"]
 
 
 def test_an_instant_without_a_zone_is_utc_and_one_that_is_none_is_a_sentence(

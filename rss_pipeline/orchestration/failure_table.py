@@ -1,0 +1,70 @@
+"""What failed, as a table with links: to the feed's page in the UI, and to what was asked for.
+
+Markdown, because a cell of Dagster's own tables shows a link as text. What failed is said by reporting.py,
+poll_reporting.py and image_reporting.py.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import dagster as dg
+
+_ROWS = 200
+_LONGEST_MESSAGE = 300
+_LONGEST_ADDRESS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A visit of a feed, or a download of one of its images, that failed."""
+
+    feed_id: str
+    url: str
+    """What was asked for; empty where the feed is not known."""
+    kind: str
+    message: str
+    in_a_row: int | None = None
+    """How often it failed in a row, this time included, where it is counted."""
+
+
+def failure_table(
+    failed: Sequence[Failed], *, rows: int = _ROWS, rest: str = "more failed."
+) -> dg.MarkdownMetadataValue:
+    """A table of the first `rows`; below it how many there are besides, and `rest` on where."""
+    columns = ["feed", "address", "kind", "what happened"]
+    is_counted = any(each.in_a_row is not None for each in failed)
+    if is_counted:
+        columns.append("in a row")
+    lines = [_line(columns), _line(["---"] * len(columns))]
+    for each in failed[:rows]:
+        cells = [_feed(each.feed_id), _address(each.url), each.kind, _plain(each.message, _LONGEST_MESSAGE)]
+        if is_counted:
+            cells.append("" if each.in_a_row is None else str(each.in_a_row))
+        lines.append(_line(cells))
+    if len(failed) > rows:
+        lines.append(f"\n{len(failed) - rows} {rest}")
+    return dg.MetadataValue.md("\n".join(lines))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _feed(id: str) -> str:
+    return f"[{_plain(id, _LONGEST_ADDRESS)}](/assets/feed_items?view=partitions&partition={quote(id)})"
+
+
+def _address(url: str) -> str:
+    if not url:
+        return ""
+    target = re.sub(r"[\s\\|()<>\[\]]", lambda match: quote(match[0]), url)
+    return f"[{_plain(url.partition('://')[2], _LONGEST_ADDRESS)}]({target})"
+
+
+def _plain(text: str, longest: int) -> str:
+    """Publishers' words as text: no markup of theirs is shown as ours."""
+    line = " ".join(text.split())
+    line = line if len(line) <= longest else f"{line[: longest - 1]}…"
+    return re.sub(r"([\\`*_\[\]()<>|#~])", r"\\\1", line)
