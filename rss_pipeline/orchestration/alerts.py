@@ -14,6 +14,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models import Clock, from_instant, instant
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.orchestration.reporting import FAILED_OURS
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.health import just_prominent
@@ -36,11 +37,17 @@ def build_alerts(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinitio
         name="alert_run_failed",
         default_status=status,
         minimum_interval_seconds=30,
-        description=f"Tells RSS_ALERT_WEBHOOK of every run that failed: a store, our network, a bug.{where}",
+        description=(
+            "Tells RSS_ALERT_WEBHOOK of every run that failed: a store, our network, a bug. Not of runs by"
+            " hand that failed only because feeds of theirs did, nor of runs of other code locations: those"
+            f" want a run failure sensor of their own.{where}"
+        ),
     )
     def alert_run_failed(context: dg.RunFailureSensorContext) -> dg.SkipReason | None:
         if settings.alert_webhook is None:
             return dg.SkipReason("RSS_ALERT_WEBHOOK is not set.")
+        if _only_feeds_failed(context):
+            return dg.SkipReason("Only feeds of this run failed; it says which.")
         run = context.dagster_run
         facts = [("job", run.job_name), ("run", run.run_id), ("reason", _reason(context))]
         try:
@@ -140,6 +147,15 @@ def _fact(row: Row) -> Fact:
     # A long URL must not leave the reason out.
     url, reason = row["url"][:200], (row["last_error"] or "no reason is recorded")[:300]
     return title, f"{url} — {reason} (last success: {row['last_success_at'] or 'never'})"
+
+
+def _only_feeds_failed(context: dg.RunFailureSensorContext) -> bool:
+    """Whether its steps ended with feeds that were not collected, none of them by our fault."""
+    failures = [event.step_failure_data.user_failure_data for event in context.get_step_failure_events()]
+    return bool(failures) and all(
+        failure is not None and failure.metadata.get(FAILED_OURS) == dg.MetadataValue.int(0)
+        for failure in failures
+    )
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:

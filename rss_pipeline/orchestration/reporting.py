@@ -21,6 +21,9 @@ from rss_pipeline.storage import feeds
 from rss_pipeline.storage.feeds import Change
 
 FEED_ITEMS = dg.AssetKey("feed_items")
+FAILED_OURS = "failed_ours"
+"""Metadata of a run's failure: of how many feeds that were not collected the trouble was ours, not theirs."""
+_OURS = frozenset({"our_network", "lost"})
 _MARK_EVERY = 100
 _TABLE_ROWS = 200
 _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
@@ -117,7 +120,10 @@ def raise_for(failed: Failed, *, visits: int) -> None:
         raise dg.Failure(
             description=f"{len(failed)} of {visits} feeds were not collected: {names}"
             f"{' ...' if len(failed) > 3 else ''}. {failed[0][2]}",
-            metadata={"failed": failure_table(failed)},
+            metadata={
+                "failed": failure_table(failed),
+                FAILED_OURS: sum(kind in _OURS for _, kind, _ in failed),
+            },
             allow_retries=False,
         )
 

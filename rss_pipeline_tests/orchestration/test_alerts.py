@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from rss_pipeline.orchestration.reporting import raise_for
 from rss_pipeline.settings import Settings
 from rss_pipeline.webhook import AlertFailed, room_for, send
 from rss_pipeline_tests.pipeline import Pipeline, rss
@@ -279,6 +280,31 @@ def tell_of(pipeline: Pipeline, result: dg.ExecuteInProcessResult) -> str | None
     ).for_run_failure()
     skipped = sensor(context)
     return skipped.skip_message if isinstance(skipped, dg.SkipReason) else None
+
+
+def test_a_refresh_by_hand_in_which_feeds_failed_is_not_told(failing: Pipeline, webhook: Webhook) -> None:
+    result = failing.materialize("ill", "well")
+    assert not result.success
+    assert tell_of(failing, result) == "Only feeds of this run failed; it says which."
+    assert webhook.taken == []
+
+
+@pytest.mark.parametrize("kind", ["our_network", "lost"])
+def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
+    failing: Pipeline, webhook: Webhook, kind: str
+) -> None:
+    @dg.op
+    def report() -> None:
+        raise_for([("ill", "http_status", "500"), ("well", kind, "It was ours.")], visits=2)
+
+    @dg.job
+    def refresh() -> None:
+        report()
+
+    result = refresh.execute_in_process(instance=failing.instance, raise_on_error=False)
+    assert tell_of(failing, result) is None
+    [alert] = webhook.taken
+    assert "2 of 2 feeds were not collected" in json.dumps(alert)
 
 
 def test_a_failed_run_is_told_with_its_reason(failing: Pipeline, webhook: Webhook) -> None:
