@@ -336,15 +336,18 @@ def migrate(settings: Settings) -> None:
 
 
 @main.command()
+@click.option("--alert", is_flag=True, help="Send a test alert to RSS_ALERT_WEBHOOK as well.")
 @as_json
-def doctor(as_json: bool) -> None:
+def doctor(alert: bool, as_json: bool) -> None:
     """Check everything this deployment needs, and say how to mend what is wrong.
 
     Reads only, but for a small object it writes and deletes. Exit code 1 where a check fails.
     """
-    from rss_pipeline.doctor import examine
+    from rss_pipeline.doctor import examine, try_alert
 
     checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now)
+    if alert:
+        checks.append(try_alert(os.environ, cwd=Path.cwd()))
     if as_json:
         click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
     else:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models import Clock, FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
@@ -40,6 +41,7 @@ from rss_pipeline.storage.schema import schema_version
 UNREPORTED_AFTER = timedelta(hours=1)
 BACKUPS_LOOKED_AT = 50
 ORPHANS_SECONDS = 5.0
+_MEND_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
 
 
 def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Check]:
@@ -71,7 +73,25 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                     checks += check_orphans(found)
     with _noting(checks, "dagster"):
         checks.append(check_dagster_home(settings))
+    checks.append(check_alerts(settings))
     return [_without_secrets(check, environ) for check in checks]
+
+
+def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Check:
+    """Send an alert to the webhook that `environ` names; whether it was taken."""
+    settings, *_ = _settings(environ, cwd)
+    if settings.alert_webhook is None:
+        return Check(
+            "test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _MEND_WEBHOOK
+        )
+    from rss_pipeline.webhook import AlertFailed, send
+
+    try:
+        send(settings, "rss_pipeline: a test alert from `rss-pipeline doctor --alert`; nothing is wrong")
+        check = Check("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} took it")
+    except AlertFailed as failed:
+        check = Check("test alert", "failure", str(failed), _MEND_WEBHOOK)
+    return _without_secrets(check, environ)
 
 
 @contextmanager
@@ -130,7 +150,7 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
         d1 = settings.d1
         before = clock()
         try:
-            answer = condition.ask_proxy(d1)
+            answer = condition.ask_proxy(d1, ca_file=settings.ca_file)
         except RssPipelineError as error:
             checks.append(
                 Check(
@@ -284,6 +304,19 @@ def check_dagster_home(settings: Settings) -> Check:
     return check
 
 
+def check_alerts(settings: Settings) -> Check:
+    """Where alerts go. Nothing is sent."""
+    url = settings.alert_webhook
+    if url is None:
+        return Check("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
+    from rss_pipeline.webhook import mistake
+
+    wrong = mistake(url)
+    if wrong is not None:
+        return Check("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _MEND_WEBHOOK)
+    return Check("alerts", "ok", f"go to {urlsplit(url).hostname}; `rss-pipeline doctor --alert` sends one")
+
+
 def _check_writable(name: str, folder: Path) -> Check:
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -295,7 +328,7 @@ def _check_writable(name: str, folder: Path) -> Check:
 
 def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
     """A last guard: no message of ours or of a library shows a secret, whatever it quotes."""
-    names = ("D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID", "RSS_PROXY")
+    names = ("D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID", "RSS_PROXY", "RSS_ALERT_WEBHOOK")
     found, mend = check.found, check.mend
     for secret in filter(None, (environ.get(name, "").strip() for name in names)):
         found, mend = found.replace(secret, "***"), mend.replace(secret, "***")

@@ -159,6 +159,9 @@ def test_a_command_that_a_page_shows_works(
             assert run("copy", "--from", "embedded", "--to", "cloudflare").exit_code == 0
             shutil.rmtree(home / "objects")
             (home / "rss.sqlite").unlink()
+    if "--alert" in arguments:
+        server = request.getfixturevalue("server")
+        monkeypatch.setenv("RSS_ALERT_WEBHOOK", server.route("127.0.0.9", "/hook", Answer()))
     if arguments[0] == "restore":
         (home / "rss.sqlite").unlink()
     if arguments[0] == "forget":

@@ -35,6 +35,7 @@ from rss_pipeline.storage.r2 import R2Store
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sqlite import SqliteDatabase
 from rss_pipeline_tests.cloudflare import Cloudflare
+from rss_pipeline_tests.server import Answer, FeedServer
 from rss_pipeline_tests.storage.conftest import nobody
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -512,6 +513,46 @@ def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
     told = json.loads(CliRunner().invoke(main, ["doctor", "--json"], env=environ).stdout)
     assert {each["name"] for each in told if each["state"] == "failure"} == {"restore"}
     assert set(told[0]) == {"name", "state", "found", "mend"}
+
+
+@pytest.mark.parametrize(
+    ("url", "state", "said"),
+    [
+        ("", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL"),
+        ("https://hooks.slack.com/services/s3cr3t", "ok", "go to hooks.slack.com; "),
+        ("https://discord.com/api/webhooks/1/s3cr3t/slack", "ok", "go to discord.com; "),
+        ("https://discord.com/api/webhooks/1/s3cr3t", "failure", "with /slack at its end"),
+        ("https://a\x7fb.example/s3cr3t", "failure", "no URL that can be asked"),
+    ],
+)
+def test_a_webhook_is_looked_at_and_nothing_sent(home: Path, url: str, state: State, said: str) -> None:
+    checks = examined(home, {"RSS_ALERT_WEBHOOK": url})
+    check = finding(checks, "alerts")
+    assert (check.state, said in check.found) == (state, True), check
+    assert "s3cr3t" not in str(checks)
+
+
+def test_a_test_alert_is_sent_where_it_is_asked_for(
+    home: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home.parent)
+
+    def alerted(**environ: str) -> tuple[int, dict[str, str]]:
+        result = CliRunner().invoke(
+            main, ["doctor", "--alert", "--json"], env={"RSS_PIPELINE_HOME": str(home), **environ}
+        )
+        (told,) = [each for each in json.loads(result.stdout) if each["name"] == "test alert"]
+        return result.exit_code, told
+
+    url = server.route("127.0.0.2", "/hook/s3cr3t", Answer(), Answer(status=404, body=b"no /hook/s3cr3t"))
+    code, told = alerted(RSS_ALERT_WEBHOOK=url)
+    assert (code, told["state"], told["found"]) == (0, "ok", "127.0.0.2 took it")
+    assert [request.method for request in server.requests] == ["POST"]
+    code, told = alerted(RSS_ALERT_WEBHOOK=url)
+    assert (code, told["found"]) == (1, "the alert was refused with 404: no …")
+    code, told = alerted()
+    assert (code, told["found"]) == (1, "not sent: RSS_ALERT_WEBHOOK is not set to a URL")
+    assert "incoming webhook" in told["mend"]
 
 
 @pytest.mark.slow

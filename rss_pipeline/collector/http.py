@@ -28,6 +28,7 @@ from rss_pipeline.collector.metering import metered
 from rss_pipeline.collector.models import Access
 from rss_pipeline.collector.reach import Reach
 from rss_pipeline.collector.trouble import Trouble, body_trouble, request_trouble
+from rss_pipeline.trust import trusted
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, application/rdf+xml;q=0.8, "
@@ -237,15 +238,9 @@ class Client:
         some 20 ms, and a round of http feeds needs none."""
         policy = self._policy
         if scheme not in self._trust:
-            if scheme == "https":
-                trust = httpx.create_ssl_context(trust_env=False)
-                # Pythons differ in what is the least by default.
-                trust.minimum_version = ssl.TLSVersion.TLSv1_2
-                if policy.ca_file is not None:
-                    trust.load_verify_locations(policy.ca_file)
-            else:
-                # Trusts nobody, and is cheap: httpcore wants a context even where no TLS will be spoken.
-                trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            # Else it trusts nobody, and is cheap: httpcore wants a context even where no TLS will be spoken.
+            is_tls = scheme == "https"
+            trust = trusted(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             self._trust[scheme] = trust
         kept = policy.connections_per_host if policy.keep_alive else 0
         return guarded_transport(

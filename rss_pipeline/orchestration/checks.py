@@ -112,7 +112,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
     def database_has_room() -> dg.AssetCheckResult:
         """Compare the database's size with D1's limit, or see what room its disk has."""
         if settings.d1 is not None:
-            size = condition.ask_proxy(settings.d1).size_bytes
+            size = condition.ask_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
             return _result(health.judge_size(check_d1_size(size), bytes_=size))
         free = shutil.disk_usage(settings.home).free
         size = settings.database_path.stat().st_size if settings.database_path.exists() else None

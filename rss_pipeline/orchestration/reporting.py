@@ -22,6 +22,9 @@ from rss_pipeline.storage import feeds
 from rss_pipeline.storage.feeds import Change
 
 FEED_ITEMS = dg.AssetKey("feed_items")
+FAILED_OURS = "failed_ours"
+"""Metadata of a run's failure: of how many feeds that were not collected the trouble was ours, not theirs."""
+_OURS = frozenset({"our_network", "lost"})
 _MARK_EVERY = 100
 _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
 """What a reader of an event looks for, before everything else."""
@@ -115,7 +118,10 @@ def raise_for(failed: Sequence[Failed], *, visits: int) -> None:
         raise dg.Failure(
             description=f"{len(failed)} of {visits} feeds were not collected: {names}"
             f"{' ...' if len(failed) > 3 else ''}. {failed[0].message}",
-            metadata={"failed": failure_table(failed)},
+            metadata={
+                "failed": failure_table(failed),
+                FAILED_OURS: sum(each.kind in _OURS for each in failed),
+            },
             allow_retries=False,
         )
 

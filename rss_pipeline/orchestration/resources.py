@@ -45,10 +45,12 @@ class D1Resource(dg.ConfigurableResource[Database]):
 
     url: str = Field(description="The proxy Worker's URL.")
     token: str = Field(description="The Worker's bearer token.")
+    ca_file: str | None = Field(default=None, description="Authorities to trust besides the usual ones; PEM.")
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
-        database = D1Database(self.url, self.token)
+        ca_file = None if self.ca_file is None else Path(self.ca_file)
+        database = D1Database(self.url, self.token, ca_file=ca_file)
         try:
             check_schema(database)
             yield database
@@ -92,7 +94,11 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
 def database_resource(settings: Settings) -> SqliteResource | D1Resource:
     """The database these settings name. The token comes from the environment: the UI shows its name only."""
     if settings.d1 is not None:
-        return D1Resource(url=settings.d1.url, token=dg.EnvVar("D1_PROXY_TOKEN"))
+        return D1Resource(
+            url=settings.d1.url,
+            token=dg.EnvVar("D1_PROXY_TOKEN"),
+            ca_file=None if settings.ca_file is None else str(settings.ca_file),
+        )
     return SqliteResource(path=str(settings.database_path))
 
 

@@ -20,6 +20,7 @@ from rss_pipeline.collector.models import (
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import chunked
 from rss_pipeline.storage.gaps import GAP_FACT, GAP_FOUND, SET_GAP, IfGap, gap_row
+from rss_pipeline.storage.overview import PROMINENT_FAILURES
 from rss_pipeline.storage.rows import compact, seconds, storable
 from rss_pipeline.storage.whereabouts import SET_WHEREABOUTS, whereabouts_row
 
@@ -181,6 +182,7 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
   last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
+  prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
     {_V.format("kind")} = 'storage_rejected'),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0

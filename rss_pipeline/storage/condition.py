@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rss_pipeline.collector.models import instant
@@ -34,12 +35,14 @@ class ProxyAnswer:
     clock: datetime | None
 
 
-def ask_proxy(d1: D1Settings) -> ProxyAnswer:
+def ask_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
     """One small query, without the Database, for its answer's head and meta.
 
     Raises DatabaseUnavailable: nobody answers, the token is refused, or it is not the proxy Worker.
     """
     import httpx
+
+    from rss_pipeline.trust import trusted
 
     url = f"{d1.url.rstrip('/')}/query"
     try:
@@ -48,6 +51,7 @@ def ask_proxy(d1: D1Settings) -> ProxyAnswer:
             headers={"Authorization": f"Bearer {d1.token}"},
             json={"sql": f"SELECT {_NOW} AS now", "params": []},
             timeout=PROXY_SECONDS,
+            verify=trusted(ca_file, trust_env=True),
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise DatabaseUnavailable(f"POST {url} -> {type(error).__name__}: {error}") from error

@@ -8,12 +8,14 @@ import json
 import logging
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
 from rss_pipeline.storage.database import Result, Statement, Value, as_json, as_request, check_batch
+from rss_pipeline.trust import trusted
 
 logger = logging.getLogger("rss_pipeline")
 
@@ -39,7 +41,9 @@ class D1Database:
         DatabaseUnavailable: URL or token are of no use to anybody.
     """
 
-    def __init__(self, url: str, token: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, url: str, token: str, *, ca_file: Path | None = None, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         # httpx would quote a header it cannot send, token and all.
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise DatabaseUnavailable("D1_PROXY_TOKEN: a token is of printable ASCII without blanks")
@@ -51,6 +55,7 @@ class D1Database:
                 base_url=self._url,
                 headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
                 timeout=httpx.Timeout(answer_seconds, connect=CONNECT_SECONDS),
+                verify=trusted(ca_file, trust_env=True),
                 limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
             )
         except httpx.InvalidURL as error:

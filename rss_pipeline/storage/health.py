@@ -137,16 +137,15 @@ def waiting_images(database: Database, *, since: datetime) -> Concerned:
 
 
 def just_prominent(database: Database, *, since: datetime) -> list[Row]:
-    """Feeds whose last visit, since then, was their tenth failure in a row.
+    """Feeds that failed the tenth time in a row since then, and have not had a success after it.
 
-    The count stays at ten until the next visit a day later, so no poll in between hides one. That it is ten
-    or more is asked as well, word for word what the index is of.
+    They were visited since then as well, which is what the index knows of them.
     """
     return database.query(
-        f"""SELECT id, url, title, last_error_kind, last_error, last_success_at, last_visited_at FROM feeds
-        WHERE consecutive_failures >= {PROMINENT_FAILURES} AND consecutive_failures = {PROMINENT_FAILURES}
-        AND last_visited_at >= ? AND {_POLLED} ORDER BY last_visited_at, id""",
-        [instant(since)],
+        f"""SELECT id, url, title, last_error_kind, last_error, last_success_at, prominent_at FROM feeds
+        WHERE consecutive_failures >= {PROMINENT_FAILURES} AND last_visited_at >= ?
+        AND prominent_at >= ? AND {_POLLED} ORDER BY prominent_at, id""",
+        [instant(since), instant(since)],
     ).rows
 
 

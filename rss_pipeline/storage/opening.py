@@ -43,7 +43,7 @@ def connect(settings: Settings) -> Database:
     if settings.d1 is not None:
         from rss_pipeline.storage.d1 import D1Database
 
-        return D1Database(settings.d1.url, settings.d1.token)
+        return D1Database(settings.d1.url, settings.d1.token, ca_file=settings.ca_file)
     from rss_pipeline.storage.sqlite import SqliteDatabase
 
     return SqliteDatabase(settings.database_path)

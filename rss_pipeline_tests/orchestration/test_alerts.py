@@ -1,50 +1,80 @@
-"""Alerts to a real HTTP server: told once, in a form Slack takes; a webhook that fails harms nothing."""
+"""Alerts to a real HTTP server: told once, as Slack and Discord take it; a webhook that fails is no harm."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from rss_pipeline.orchestration.alerts import AlertFailed, send
+from rss_pipeline.orchestration.failure_table import Failed
+from rss_pipeline.orchestration.reporting import raise_for
+from rss_pipeline.settings import Settings
+from rss_pipeline.webhook import AlertFailed, room_for, send
 from rss_pipeline_tests.pipeline import Pipeline, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
 SECRET = "T0/B0/sEcReT"
+TLS = Path(__file__).parents[1] / "collector" / "tls"
 
 
 class Webhook:
-    """A server that takes alerts, or answers with another status."""
+    """A server that takes alerts within Discord's limits, or answers with another status."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, certificate: Path | None = None) -> None:
         self.status = 200
+        self.asked = 0
         self.taken: list[dict[str, Any]] = []
         webhook = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if webhook.status == 200:
-                    webhook.taken.append(json.loads(body))
-                self.send_response(webhook.status)
+                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                webhook.asked += 1
+                status = webhook.status if is_taken_by_discord(message) else 400
+                if status == 200:
+                    webhook.taken.append(message)
+                self.send_response(status)
                 self.end_headers()
-                self.wfile.write(b"ok" if webhook.status == 200 else b"invalid_token")
+                said = "ok" if status == 200 else f"invalid_token for {self.path}"
+                self.wfile.write(said.encode())
 
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.2", 0), Handler)
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/services/{SECRET}"
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://127.0.0.2:{self._server.server_port}/services/{SECRET}"
 
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def settings(url: str, ca_file: Path | None = None) -> Settings:
+    """Settings that need no pipeline."""
+    return Settings(home=TLS, feeds_file=TLS, user_agent="x", alert_webhook=url, ca_file=ca_file)
+
+
+def is_taken_by_discord(message: dict[str, Any]) -> bool:
+    fields = [field for attachment in message.get("attachments", ()) for field in attachment["fields"]]
+    return (
+        len(message["text"]) <= 2_000
+        and len(fields) <= 25
+        and all(0 < len(field["title"]) <= 256 and 0 < len(field["value"]) <= 1_024 for field in fields)
+        and sum(len(field["title"]) + len(field["value"]) for field in fields) <= 6_000
+    )
 
 
 @pytest.fixture
@@ -110,28 +140,87 @@ def test_a_visit_that_is_written_late_is_told_all_the_same(failing: Pipeline, we
     assert len(webhook.taken) == 1
 
 
-def test_a_webhook_that_fails_is_tried_again_and_harms_nothing(failing: Pipeline, webhook: Webhook) -> None:
+def test_a_webhook_that_fails_is_tried_again_more_and_more_rarely(
+    failing: Pipeline, webhook: Webhook
+) -> None:
     cursor, _ = tick(failing)
     failing.poll("ill")
     webhook.status = 403
-    before = cursor
-    cursor, said = tick(failing, cursor)
-    assert said == "the alert was refused with 403: invalid_token"
-    assert cursor == before
+    for asked, minutes in enumerate((1, 2, 4, 8, 16, 32, 60, 60), 1):
+        cursor, said = tick(failing, cursor)
+        assert said == "the alert was refused with 403: invalid_token for …"
+        failing.clock.turn(minutes=minutes, seconds=-1)
+        cursor, said = tick(failing, cursor)
+        assert said == "The webhook did not take the last message; it is asked again later."
+        assert webhook.asked == asked
+        failing.clock.turn(seconds=1)
     webhook.status = 200
     cursor, said = tick(failing, cursor)
     assert said == "Told of 1: ill."
+    assert "again_at" not in str(cursor)
+
+
+def test_a_webhook_that_was_down_for_days_is_told_of_feeds_that_went_on_failing(
+    failing: Pipeline, webhook: Webhook
+) -> None:
+    cursor, _ = tick(failing)
+    webhook.status = 503
+    for _ in range(3):
+        failing.poll("ill")
+        cursor, _ = tick(failing, cursor)
+        failing.clock.turn(hours=25)
+    assert failing.feed("ill")["consecutive_failures"] == 12
+    webhook.status = 200
+    cursor, said = tick(failing, cursor)
+    assert said == "Told of 1: ill."
+    failing.clock.turn(hours=2)
+    assert tick(failing, cursor)[1] == "No feed failed the tenth time in a row."
+
+
+def test_two_visits_between_two_ticks_hide_no_tenth_failure(failing: Pipeline, webhook: Webhook) -> None:
+    cursor, _ = tick(failing)
+    failing.poll("ill")
+    failing.poll("ill")
+    assert failing.feed("ill")["consecutive_failures"] == 11
+    assert tick(failing, cursor)[1] == "Told of 1: ill."
+
+
+def test_feeds_that_have_long_been_failing_stay_untold(failing: Pipeline, webhook: Webhook) -> None:
+    failing.poll("ill")
+    failing.clock.turn(hours=25)
+    failing.poll("ill")
+    cursor, said = tick(failing)
+    assert said == "No feed failed the tenth time in a row.", "at the first start"
+    failing.database.query("UPDATE feeds SET prominent_at = NULL")
+    failing.poll("ill")
+    assert tick(failing, cursor)[1] == "No feed failed the tenth time in a row.", "before it was written down"
+
+
+def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(failing: Pipeline, webhook: Webhook) -> None:
+    cursor, _ = tick(failing)
+    failing.poll("ill")
+    webhook.status = 500
+    failing.clock.turn(days=30)
+    cursor, _ = tick(failing, cursor)
+    failing.clock.turn(days=-30)
+    webhook.status = 200
+    assert tick(failing, cursor)[1] == "Told of 1: ill."
+
+
+def thirty_failing(pipeline: Pipeline, *, title: str = "", error: str = "5") -> None:
+    """Thirty feeds more that just failed the tenth time."""
+    row = "SELECT 'ill' || n, url || n, host, next_fetch_at, created_at, 10, last_visited_at, last_visited_at"
+    pipeline.database.query(
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 30) INSERT INTO feeds (id,"
+        " url, host, next_fetch_at, created_at, consecutive_failures, last_visited_at, prominent_at, title,"
+        f" last_error) {row}, ?, ? FROM feeds, t WHERE id = 'ill'",
+        [title, error],
+    )
 
 
 def test_many_feeds_are_one_message(failing: Pipeline, webhook: Webhook) -> None:
     cursor, _ = tick(failing)
-    row = "SELECT 'ill' || n, url || n, host, next_fetch_at, created_at, 10, ?, '5'"
-    failing.database.query(
-        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 30) INSERT INTO feeds (id,"
-        " url, host, next_fetch_at, created_at, consecutive_failures, last_visited_at, last_error)"
-        f" {row} FROM feeds, t WHERE id = 'ill'",
-        [failing.feed("ill")["last_visited_at"]],
-    )
+    thirty_failing(failing)
     tick(failing, cursor)
     [alert] = webhook.taken
     assert len(alert["attachments"][0]["fields"]) == 20
@@ -139,19 +228,94 @@ def test_many_feeds_are_one_message(failing: Pipeline, webhook: Webhook) -> None
     assert "10 more are in the check feeds_answer" in alert["text"]
 
 
+@pytest.mark.parametrize("written", ["x", "&", "é", "<!channel> "])
+def test_whatever_publishers_write_fits_into_a_message_and_calls_nobody(
+    failing: Pipeline, webhook: Webhook, written: str
+) -> None:
+    cursor, _ = tick(failing)
+    thirty_failing(failing, title=written * 200, error=written * 400)
+    _, said = tick(failing, cursor)
+    assert said.startswith("Told of 30: ")
+    [alert] = webhook.taken
+    fields = alert["attachments"][0]["fields"]
+    assert 3 <= len(fields) < 30
+    assert f"{30 - len(fields)} more are in the check feeds_answer" in alert["text"]
+    assert "<" not in json.dumps(alert)
+    assert "&" not in json.dumps(alert).replace("&amp;", "").replace("&lt;", "").replace("&gt;", "")
+    for field in fields:
+        assert field["value"].startswith("http://127.0.0.2:")
+        assert " — " in field["value"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("a < b && c > d", "a &lt; b &amp;&amp; c &gt; d"),
+        ("two\n lines", "two lines"),
+        (" \t", "-"),
+        ("half a pair \ud800", "half a pair ?"),
+        ("x" * 501, "x" * 499 + "…"),
+        ("x" * 500, "x" * 500),
+        ("&" * 101, "&amp;" * 99 + "…"),
+    ],
+)
+def test_a_text_goes_out_as_one_line_escaped_and_cut(webhook: Webhook, text: str, sent: str) -> None:
+    send(settings(webhook.url), text)
+    assert webhook.taken == [{"text": sent}]
+
+
+def test_there_is_room_for_three_facts_at_least() -> None:
+    assert room_for([("t" * 2_000, "v" * 2_000)] * 30) == 3
+    assert room_for([("t", "v")] * 30) == 20
+    assert room_for([]) == 0
+
+
+def tell_of(pipeline: Pipeline, result: dg.ExecuteInProcessResult) -> str | None:
+    """A run's failure as the sensor for runs sees it: what it says where it does not tell."""
+    sensor = pipeline.definitions().resolve_sensor_def("alert_run_failed")
+    context = dg.build_run_status_sensor_context(
+        sensor_name="alert_run_failed",
+        dagster_instance=pipeline.instance,
+        dagster_run=result.dagster_run,
+        dagster_event=result.get_run_failure_event(),
+    ).for_run_failure()
+    skipped = sensor(context)
+    return skipped.skip_message if isinstance(skipped, dg.SkipReason) else None
+
+
+def test_a_refresh_by_hand_in_which_feeds_failed_is_not_told(failing: Pipeline, webhook: Webhook) -> None:
+    result = failing.materialize("ill", "well")
+    assert not result.success
+    assert tell_of(failing, result) == "Only feeds of this run failed; it says which."
+    assert webhook.taken == []
+
+
+@pytest.mark.parametrize("kind", ["our_network", "lost"])
+def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
+    failing: Pipeline, webhook: Webhook, kind: str
+) -> None:
+    @dg.op
+    def report() -> None:
+        told = [("ill", "http_status", "500"), ("well", kind, "It was ours.")]
+        failed = [Failed(feed_id=id, url="", kind=kind, message=message) for id, kind, message in told]
+        raise_for(failed, visits=2)
+
+    @dg.job
+    def refresh() -> None:
+        report()
+
+    result = refresh.execute_in_process(instance=failing.instance, raise_on_error=False)
+    assert tell_of(failing, result) is None
+    [alert] = webhook.taken
+    assert "2 of 2 feeds were not collected" in json.dumps(alert)
+
+
 def test_a_failed_run_is_told_with_its_reason(failing: Pipeline, webhook: Webhook) -> None:
     failing.objects.delete_many([])
     failing.database.query("DROP TABLE image_tasks")
     job = failing.definitions().resolve_job_def("check_health")
     result = job.execute_in_process(instance=failing.instance, raise_on_error=False)
-    sensor = failing.definitions().resolve_sensor_def("alert_run_failed")
-    context = dg.build_run_status_sensor_context(
-        sensor_name="alert_run_failed",
-        dagster_instance=failing.instance,
-        dagster_run=result.dagster_run,
-        dagster_event=result.get_run_failure_event(),
-    ).for_run_failure()
-    sensor(context)
+    assert tell_of(failing, result) is None
     [alert] = webhook.taken
     assert alert["text"] == "rss_pipeline: a run of check_health failed"
     facts = {field["title"]: field["value"] for field in alert["attachments"][0]["fields"]}
@@ -159,16 +323,32 @@ def test_a_failed_run_is_told_with_its_reason(failing: Pipeline, webhook: Webhoo
     assert "no such table: image_tasks" in facts["reason"]
 
 
-def test_nobody_s_url_stands_in_what_is_said(webhook: Webhook, failing: Pipeline) -> None:
+def test_nobody_s_url_stands_in_what_is_said(webhook: Webhook) -> None:
     webhook.status = 500
-    with pytest.raises(AlertFailed) as refused:
-        send(failing.settings, "text")
-    failing.set(alert_webhook=f"http://127.0.0.1:1/{SECRET}")
-    with pytest.raises(AlertFailed) as unreachable:
-        send(failing.settings, "text")
-    for caught in (refused, unreachable):
+    for url, said in (
+        (webhook.url, r"refused with 500: invalid_token for …$"),
+        (f"http://127.0.0.1:1/{SECRET}", r"ConnectError: .*Connection refused$"),
+        (f"http://nowhere.invalid/{SECRET}", r"ConnectError: .*[Nn]ame"),
+        (f"http://127.0.0.1:80\x00/{SECRET}", r"InvalidURL$"),
+        (f"ftp://127.0.0.1/{SECRET}", r"UnsupportedProtocol$"),
+    ):
+        with pytest.raises(AlertFailed, match=said) as caught:
+            send(settings(url), "text")
         assert SECRET not in str(caught.value) + repr(caught.value.__cause__)
-    assert SECRET not in repr(failing.settings)
+        assert SECRET not in repr(settings(url))
+
+
+def test_a_webhook_behind_an_authority_of_ones_own_is_trusted_where_it_is_named() -> None:
+    webhook = Webhook(certificate=TLS / "good.pem")
+    try:
+        with pytest.raises(AlertFailed, match="certificate verify failed"):
+            send(settings(webhook.url), "text")
+        with pytest.raises(AlertFailed, match="FileNotFoundError"):
+            send(settings(webhook.url, TLS / "gone.pem"), "text")
+        send(settings(webhook.url, TLS / "authority.pem"), "text")
+        assert webhook.taken == [{"text": "text"}]
+    finally:
+        webhook.close()
 
 
 def test_alerts_are_off_until_their_url_is_set(pipeline: Pipeline) -> None:

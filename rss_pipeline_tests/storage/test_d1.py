@@ -7,19 +7,24 @@ and the Worker breaks of a whole run, in orchestration/.
 import json
 import logging
 import socket
+import ssl
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.storage import schema
+from rss_pipeline.orchestration.resources import D1Resource, database_resource
+from rss_pipeline.settings import D1Settings, Settings
+from rss_pipeline.storage import condition, schema
 from rss_pipeline.storage.d1 import CONNECTIONS, D1Database
 from rss_pipeline.storage.database import Statement
-from rss_pipeline.storage.opening import check_schema
+from rss_pipeline.storage.opening import check_schema, connect
 from rss_pipeline_tests.cloudflare import Cloudflare
+from rss_pipeline_tests.server import Answer, FeedServer
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
 
 TOKEN = "hunter2-hunter2-hunter2"
@@ -365,3 +370,30 @@ def test_a_migration_that_fails_leaves_nothing_in_d1(
     with pytest.raises(DatabaseUnavailable):
         schema.migrate(empty_d1)
     assert empty_d1.query("SELECT name FROM sqlite_master WHERE name NOT GLOB '_cf_*'").rows == []
+
+
+def test_a_worker_behind_an_authority_of_ones_own_is_trusted_where_it_is_named(tmp_path: Path) -> None:
+    tls = Path(__file__).parents[1] / "collector" / "tls"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls / "good.pem")
+    body = json.dumps({"results": [{"now": "2026-03-02T12:00:00Z"}], "meta": {"changes": 0}}).encode()
+    with FeedServer(tls=context) as server:
+        url = server.route("127.0.0.2", "/query", Answer(body=body)).removesuffix("/query")
+        d1 = D1Settings(url=url, token=TOKEN)
+        for ca_file in (None, tls / "authority.pem"):
+            settings = Settings(home=tmp_path, feeds_file=tmp_path, user_agent="x", d1=d1, ca_file=ca_file)
+            database = connect(settings)
+            try:
+                if ca_file is None:
+                    with pytest.raises(DatabaseUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+                        database.query("SELECT 1")
+                    with pytest.raises(DatabaseUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+                        condition.ask_proxy(d1, ca_file=ca_file)
+                else:
+                    assert database.query("SELECT 1").rows
+                    assert condition.ask_proxy(d1, ca_file=ca_file).clock is not None
+                    resource = database_resource(settings)
+                    assert isinstance(resource, D1Resource)
+                    assert resource.ca_file == str(ca_file)
+            finally:
+                database.close()

@@ -10,7 +10,17 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.health import Concerned
 from rss_pipeline.storage.holds import keep_holds
 from rss_pipeline.storage.image_tasks import ItemImages
-from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
+from rss_pipeline_tests.storage.values import (
+    HOUR,
+    NOW,
+    claim_one,
+    failed,
+    feed_row,
+    item,
+    register,
+    spec,
+    visit,
+)
 
 MINUTE = timedelta(minutes=1)
 
@@ -151,12 +161,29 @@ def test_images_wait_for_us_from_the_end_of_their_hosts_pause_on_and_while_their
     assert waiting(NOW + MINUTE) == []
 
 
-def test_the_tenth_failure_is_told_and_no_other(known: Database) -> None:
+def test_the_tenth_failure_is_told_until_a_success_however_often_it_failed_since(known: Database) -> None:
     for id, count in (("a", 9), ("b", 10), ("c", 11)):
         set_(known, id, consecutive_failures=count, last_visited_at=instant(NOW))
-    set_(known, "d", consecutive_failures=10, last_visited_at=instant(NOW - HOUR))
+    for id, at in (("a", NOW), ("b", NOW), ("c", NOW - HOUR)):
+        set_(known, id, prominent_at=instant(at))
+    set_(known, "d", consecutive_failures=30, last_visited_at=instant(NOW))
     assert [row["id"] for row in health.just_prominent(known, since=NOW)] == ["b"]
-    assert [row["id"] for row in health.just_prominent(known, since=NOW - HOUR)] == ["d", "b"]
+    assert [row["id"] for row in health.just_prominent(known, since=NOW - HOUR)] == ["c", "b"]
+
+
+def test_when_failures_become_prominent_is_written_once_in_a_row(known: Database) -> None:
+    def fail(count: int, *, hours: int) -> str | None:
+        for n in range(count):
+            at = NOW + (hours + n) * HOUR
+            failed(known, *claim_one(known, now=at), now=at)
+        prominent_at: str | None = feed_row(known)["prominent_at"]
+        return prominent_at
+
+    assert fail(9, hours=0) is None
+    assert fail(3, hours=9) == instant(NOW + 9 * HOUR)
+    set_(known, "a", consecutive_failures=0)
+    assert fail(9, hours=20) == instant(NOW + 9 * HOUR)
+    assert fail(1, hours=29) == instant(NOW + 29 * HOUR)
 
 
 @pytest.mark.parametrize(
