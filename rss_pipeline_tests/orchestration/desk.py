@@ -99,19 +99,26 @@ def desk(folder: Path) -> Iterator[Desk]:
     """A running `up` in this folder that has polled every feed once, and a browser on it."""
     with FeedServer() as server:
         serve(server, folder)
-        with started(folder) as up, sync_playwright() as play:
-            browser = play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
-            context = browser.new_context(
-                viewport={"width": WIDTH, "height": HEIGHT}, timezone_id="UTC", locale="en-GB"
-            )
-            context.set_default_timeout(PATIENCE_MS)
-            desk = Desk(up, server, context.new_page())
-            context.route("**/*", lambda route, request: desk.guard(route, request))
-            desk.page.on("pageerror", lambda error: desk.errors.append(str(error)))
-            try:
-                soon(up.answers, seconds=120)
-                soon(lambda: set(up.statuses()["green"]) == {*BUSY, *QUIET}, seconds=90)
-                yield desk
-            finally:
-                context.close()
-                browser.close()
+        with started(folder) as up, browser(up, server) as desk:
+            soon(up.answers, seconds=120)
+            soon(lambda: set(up.statuses()["green"]) == {*BUSY, *QUIET}, seconds=90)
+            yield desk
+
+
+@contextmanager
+def browser(up: Up, server: FeedServer) -> Iterator[Desk]:
+    """A page on the UI of this `up`, that may ask nobody else."""
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+        context = chromium.new_context(
+            viewport={"width": WIDTH, "height": HEIGHT}, timezone_id="UTC", locale="en-GB"
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        desk = Desk(up, server, context.new_page())
+        context.route("**/*", lambda route, request: desk.guard(route, request))
+        desk.page.on("pageerror", lambda error: desk.errors.append(str(error)))
+        try:
+            yield desk
+        finally:
+            context.close()
+            chromium.close()

@@ -29,7 +29,7 @@ RUN_MS = 90_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.timeout(480)
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_the_ui_shows_and_does_what_a_person_comes_for(tmp_path: Path) -> None:
