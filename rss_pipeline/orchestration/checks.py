@@ -104,19 +104,22 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         asset=FEED_ITEMS,
         name="database_has_room",
         description=(
-            "The database is below 80 % of D1's limit, or, embedded, its disk has room: a gigabyte, an error"
-            " from 100 MB on."
+            "The database is below 80 % of D1's limit; where database or objects lie on this machine, their"
+            " disk has a gigabyte left, an error from 100 MB on."
         ),
         compute_kind="python",
     )
     def database_has_room() -> dg.AssetCheckResult:
-        """Compare the database's size with D1's limit, or see what room its disk has."""
+        """Compare the database's size with D1's limit, and see what room the disk has."""
+        checks = []
         if settings.d1 is not None:
             size = condition.ask_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
-            return _result(health.judge_size(check_d1_size(size), bytes_=size))
-        free = shutil.disk_usage(settings.home).free
-        size = settings.database_path.stat().st_size if settings.database_path.exists() else None
-        return _result(health.judge_size(judge_disk(settings.home, free), bytes_=size))
+            checks.append(check_d1_size(size))
+        else:
+            size = settings.database_path.stat().st_size if settings.database_path.exists() else None
+        if settings.d1 is None or settings.r2 is None:
+            checks.append(judge_disk(settings.home, shutil.disk_usage(settings.home).free))
+        return _result(health.judge_room(checks, bytes_=size))
 
     of_feeds = [_build(FEED_ITEMS, name, *about, clock=clock) for name, about in _ABOUT_FEEDS.items()]
     of_images = [_build(ITEM_IMAGES, name, *about, clock=clock) for name, about in _ABOUT_IMAGES.items()]

@@ -145,13 +145,14 @@ def judge_waiting_images(found: Concerned, *, now: datetime) -> Verdict:
     """Of the hosts with images that have waited for long."""
     lag = _lag(found, now)
     images = sum(int(row["images"]) for row in found.rows)
+    many = f"{'At least ' if found.count > len(found.rows) else ''}{images:,} images"
     figures = {"hosts": found.count, "images": images, "lag_seconds": round(lag.total_seconds())}
     if not found.count:
         return Verdict(severity=None, sentence="Images are downloaded when they are due.", figures=figures)
     return Verdict(
         severity="error" if lag >= IMAGES_OVERDUE_LONG else "warning",
         sentence=(
-            f"{images:,} images of {_count(found.count, 'host', 'hosts')} have been due for more than"
+            f"{many} of {_count(found.count, 'host', 'hosts')} have been due for more than"
             f" {_span(IMAGES_OVERDUE)}, the longest for {_span(lag)}. Are the sensor"
             " `download_images_when_waiting` and the schedule `retry_images` on? Where downloads run all the"
             " time, raise RSS_IMAGE_CONCURRENCY or RSS_IMAGES_PER_HOST."
@@ -186,12 +187,13 @@ def judge_backups(loss: BackupLoss) -> Verdict:
     )
 
 
-def judge_size(check: Check, *, bytes_: int | None) -> Verdict:
-    """Doctor's judgment of the database's size, or of the disk it lies on."""
+def judge_room(checks: Sequence[Check], *, bytes_: int | None) -> Verdict:
+    """Doctor's judgments of the database's size and of the disk that something lies on: the worst of them."""
     severities: dict[str, Severity | None] = {"ok": None, "warning": "warning", "failure": "error"}
+    worst = max(checks, key=lambda check: list(severities).index(check.state))
     return Verdict(
-        severity=severities[check.state],
-        sentence=f"{check.found}. {check.mend}".rstrip(),
+        severity=severities[worst.state],
+        sentence=f"{worst.found}. {worst.mend}".rstrip(),
         figures={} if bytes_ is None else {"bytes": bytes_},
     )
 

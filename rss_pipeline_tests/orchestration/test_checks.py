@@ -1,12 +1,14 @@
 """The health checks, evaluated by their job on a real pipeline: what passes, what warns, what is an error."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models import instant
+from rss_pipeline.findings import check_d1_size, judge_disk
 from rss_pipeline.orchestration import health
 from rss_pipeline.storage.condition import BackupLoss
 from rss_pipeline.storage.health import Concerned
@@ -160,6 +162,21 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
     verdict = health.judge_waiting_images(Concerned(2, rows), now=NOON)
     assert verdict.severity == "warning"
     assert verdict.sentence.startswith("1,201 images of 2 hosts have been due for more than 6 hours")
+    many = health.judge_waiting_images(Concerned(3, rows), now=NOON)
+    assert many.sentence.startswith("At least 1,201 images of 3 hosts")
+
+
+@pytest.mark.parametrize(
+    ("megabytes_free", "severity"), [(5_000, None), (500, "warning"), (50, "error")], ids=str
+)
+def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere(
+    megabytes_free: int, severity: str | None
+) -> None:
+    checks = [check_d1_size(1_000_000), judge_disk(Path("/"), megabytes_free * 1_000_000)]
+    verdict = health.judge_room(checks, bytes_=1_000_000)
+    assert verdict.severity == severity
+    assert ("free on the disk" in verdict.sentence) is (severity is not None)
+    assert verdict.figures == {"bytes": 1_000_000}
 
 
 def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
