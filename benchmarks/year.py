@@ -318,7 +318,7 @@ def _pass(year: Year, minutes: float, daemon_polls: int, polls: int, purges: int
         waiting = year.instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED]))
         if year.daemon_polls < daemon_polls * share and waiting < 3:
             year.poll_by_the_daemon()
-        if year.purges < purges * share:
+        if year.purges < purges * passed:
             if year.purges % 4 == 1:
                 year.backfill()
             year.purge()
@@ -327,6 +327,7 @@ def _pass(year: Year, minutes: float, daemon_polls: int, polls: int, purges: int
             year.poll()
         else:
             time.sleep(0.1)
+    year.purge()
     yield year.look()
 
 
