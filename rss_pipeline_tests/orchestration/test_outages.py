@@ -7,6 +7,7 @@ in which nobody answers in test_faults.py.
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models import instant
+from rss_pipeline.orchestration.lineage import POLLS
 from rss_pipeline_tests.pipeline import Clock, Pipeline, rss
 from rss_pipeline_tests.server import Answer, FeedServer
 
@@ -94,6 +95,9 @@ def test_a_network_that_goes_in_the_middle_of_a_round_costs_no_feed_and_loses_no
     assert len(round_.visits) == 7
     assert [pipeline.guids(id) for id in up] == [["u11"], ["u12"], ["u13"]]
     assert [len(pipeline.events(id)) for id in up] == [1, 1, 1]
+    poll = pipeline.instance.get_latest_materialization_event(POLLS)
+    assert poll is not None
+    assert poll.run_id == round_.run_id, "the poll's event is told all the same"
     for id in gone:
         feed = pipeline.feed(id)
         assert (feed["consecutive_failures"], feed["last_error_kind"], feed["lease_token"]) == (0, None, None)

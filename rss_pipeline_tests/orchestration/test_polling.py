@@ -251,9 +251,9 @@ def test_a_poll_of_all_that_can_visit_no_more_does_not_start_again_and_again(
     pipeline.settings.feeds_file.write_text("feeds: [", "utf-8")
     assert launched(pipeline, all=True).success
     request = tick(pipeline)
-    if isinstance(request, dg.RunRequest):
-        assert launched(pipeline, **request.run_config["ops"]["claim"]["config"]).success
-        assert isinstance(tick(pipeline), dg.SkipReason)
+    assert isinstance(request, dg.RunRequest)
+    assert launched(pipeline, **request.run_config["ops"]["claim"]["config"]).success
+    assert isinstance(tick(pipeline), dg.SkipReason)
     assert server.asked("127.0.0.9") == []
 
 
