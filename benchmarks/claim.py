@@ -14,10 +14,11 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rss_pipeline.collector.models import FeedSpec, instant
-from rss_pipeline.storage import feeds, leases
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.feeds import feeds, leases
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.sqlite import SqliteDatabase
 
 REGISTERED = 100_000
 CLAIMED = 500

@@ -19,15 +19,15 @@ from typing import Any, ClassVar
 
 import dagster as dg
 
-from rss_pipeline.orchestration.cleaning import clean
-from rss_pipeline.storage.d1 import D1Database
-from rss_pipeline.storage.image_claims import claim_images
-from rss_pipeline.storage.image_closings import Archived, record_archived
-from rss_pipeline.storage.leases import end
+from rss_pipeline.pipeline.retention.clean import clean
+from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.feeds.leases import end
+from rss_pipeline.storage.images.claims import claim_images
+from rss_pipeline.storage.images.closings import Archived, record_archived
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.cloudflare import Cloudflare, local_cloudflare
-from rss_pipeline_tests.pipeline import Pipeline, rss
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline_tests.support.cloudflare import Cloudflare, local_cloudflare
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
 class Counting(D1Database):

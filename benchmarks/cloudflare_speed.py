@@ -24,9 +24,9 @@ import dagster as dg
 from benchmarks.documents import made_up_feeds
 from benchmarks.feeds_file import feed_id
 from benchmarks.server import Feed, serving
-from rss_pipeline_tests.cloudflare import local_cloudflare
-from rss_pipeline_tests.faults import FaultProxy
-from rss_pipeline_tests.pipeline import Pipeline, on_cloudflare
+from rss_pipeline_tests.support.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.faults import FaultProxy
+from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 
 FIRST, UNCHANGED = "first poll", "poll of unchanged feeds"
 FAR_SECONDS = 0.1

@@ -93,9 +93,9 @@ def _run(side: str, folder: Path, port: int, images: int) -> tuple[float, float,
 def _job(urls: Sequence[str], folder: Path) -> float:
     import dagster as dg
 
-    from rss_pipeline.definitions import build_definitions
+    from rss_pipeline.orchestration.build import build_definitions
     from rss_pipeline.settings import Settings
-    from rss_pipeline.storage.opening import open_database
+    from rss_pipeline.storage.backends.connect import open_database
 
     settings = Settings(
         home=folder,
@@ -151,9 +151,9 @@ def _write_tasks(database: Database, urls: Sequence[str]) -> None:
 
 
 def _fetch(urls: Sequence[str], folder: Path) -> float:
-    from rss_pipeline.collector.image_fetch import fetch_images, image_policy
-    from rss_pipeline.collector.image_fetch_one import Image, ImageRequest, Kept
-    from rss_pipeline.storage.folder import FolderStore
+    from rss_pipeline.collector.fetch.image import Image, ImageRequest, Kept
+    from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+    from rss_pipeline.storage.backends.folder import FolderStore
 
     store, spool = FolderStore(folder / "objects"), folder / "spool"
     spool.mkdir()

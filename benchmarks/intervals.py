@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from benchmarks.synthetic_feeds import CLASSES, END, START, SyntheticFeed, synthetic_feeds
-from rss_pipeline.collector import auto
-from rss_pipeline.collector.models import Feed
-from rss_pipeline.collector.schedule import next_after_not_modified, next_after_success
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.schedule import auto_interval
+from rss_pipeline.collector.schedule.next_visit import next_after_not_modified, next_after_success
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
-SHORTEST, LONGEST = auto.SHORTEST.total_seconds(), auto.LONGEST.total_seconds()
+SHORTEST, LONGEST = auto_interval.SHORTEST.total_seconds(), auto_interval.LONGEST.total_seconds()
 _NEWEST = 20
 """Publication times that a poll keeps of a document."""
 _NO_SKIPS: frozenset[int] = frozenset()

@@ -18,7 +18,7 @@ from rss_pipeline_tests.politeness.fortnight import Fortnight
 from rss_pipeline_tests.politeness.kinds import KINDS, TABLES
 from rss_pipeline_tests.politeness.scoring import Fault
 from rss_pipeline_tests.politeness.stand import Row
-from rss_pipeline_tests.server import FeedServer
+from rss_pipeline_tests.support.server import FeedServer
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "politeness.md"
 BEGIN, END = "<!-- made by python -m benchmarks.score --write -->\n", "<!-- end -->\n"

@@ -27,18 +27,18 @@ import dagster as dg
 import psutil
 
 from benchmarks.plot import svg
-from rss_pipeline.collector.models import utc_now
-from rss_pipeline.definitions import build_definitions
-from rss_pipeline.orchestration.here import poll_here
-from rss_pipeline.orchestration.instance import open_instance
-from rss_pipeline.orchestration.reporting import FEED_ITEMS
-from rss_pipeline.orchestration.syncing import sync_registry
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.build import build_definitions
+from rss_pipeline.orchestration.in_process import poll_here
+from rss_pipeline.orchestration.instance.home import open_instance
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.opening import connect
-from rss_pipeline_tests.pictures import PNG
-from rss_pipeline_tests.pipeline import rss
-from rss_pipeline_tests.server import Answer, FeedServer, Request
-from rss_pipeline_tests.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, soon, started
+from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline_tests.support.pictures import PNG
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
+from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, soon, started
 
 NEWS = 0.03
 """Of the visits to a feed, how many bring an item."""

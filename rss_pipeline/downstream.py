@@ -10,18 +10,18 @@ docs/downstream.md explains them, examples/digest is a project that uses them. A
 change its place.
 """
 
-from rss_pipeline.collector.models import Enclosure
-from rss_pipeline.exporting import export
-from rss_pipeline.orchestration.automation import feed_changed
-from rss_pipeline.orchestration.partitions import feeds_partitions
-from rss_pipeline.orchestration.reader_resource import (
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.orchestration.feed_changed import feed_changed
+from rss_pipeline.orchestration.feed_reader_resource import (
     FeedReaderResource,
     feed_reader_resource,
     last_cursor,
 )
-from rss_pipeline.orchestration.reading import FeedReader, open_feed_reader
-from rss_pipeline.orchestration.reporting import FEED_ITEMS
-from rss_pipeline.storage.reading import FeedInfo, StoredItem
+from rss_pipeline.orchestration.partitions import feeds_partitions
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.pipeline.read.export import export
+from rss_pipeline.pipeline.read.reader import FeedReader, open_feed_reader
+from rss_pipeline.storage.items.read import FeedInfo, StoredItem
 
 __all__ = [
     "FEED_ITEMS",

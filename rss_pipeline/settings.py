@@ -19,8 +19,8 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
-from rss_pipeline.collector.addresses import Network, is_never_opened
-from rss_pipeline.collector.models import FOREVER_DAYS
+from rss_pipeline.collector.http.addresses import Network, is_never_opened
+from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.errors import SettingsError
 
 PARSE_TIMEOUT_SECONDS = 20.0

@@ -6,9 +6,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline_tests.cloudflare import cloudflare, running_cloudflare, shared_cloudflare
-from rss_pipeline_tests.pipeline import Pipeline, new_instance
-from rss_pipeline_tests.server import FeedServer
+from rss_pipeline_tests.support.cloudflare import cloudflare, running_cloudflare, shared_cloudflare
+from rss_pipeline_tests.support.pipeline import Pipeline, new_instance
+from rss_pipeline_tests.support.server import FeedServer
 
 __all__ = ["cloudflare", "instance", "pipeline", "running_cloudflare", "server", "shared_cloudflare"]
 

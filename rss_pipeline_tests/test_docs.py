@@ -16,14 +16,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rss_pipeline.cli import main
-from rss_pipeline.collector.models import item_id, utc_now
-from rss_pipeline.exporting import INSTALL_PYARROW
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.orchestration.checks import build_checks
+from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
 from rss_pipeline.settings import Settings
-from rss_pipeline_tests.cloudflare import Cloudflare
-from rss_pipeline_tests.pipeline import Pipeline, new_instance, rss
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.pipeline import Pipeline, new_instance, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 TOP = Path(__file__).parents[1]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]

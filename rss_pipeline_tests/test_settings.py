@@ -116,7 +116,7 @@ def test_ranges_and_ports_that_cannot_be_opened() -> None:
 
 
 def test_authorities_are_read_from_a_file_that_is_there_and_holds_some(tmp_path: Path) -> None:
-    authority = Path(__file__).parent / "collector" / "tls" / "authority.pem"
+    authority = Path(__file__).parent / "support" / "tls" / "authority.pem"
     assert settings(RSS_CA_FILE=str(authority)).ca_file == authority
     assert settings().ca_file is None
     (tmp_path / "empty.pem").write_text("nothing", "utf-8")

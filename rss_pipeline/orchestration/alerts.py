@@ -12,15 +12,15 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Clock, from_instant, instant
+from rss_pipeline.collector.models.clock import Clock, from_instant, instant
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
-from rss_pipeline.orchestration.reporting import FAILED_OURS
+from rss_pipeline.orchestration.reporting.feeds import FAILED_OURS
+from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
+from rss_pipeline.pipeline.health.webhook import AlertFailed, Fact, room_for, send
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.health import just_prominent
-from rss_pipeline.storage.opening import open_database
-from rss_pipeline.webhook import AlertFailed, Fact, room_for, send
+from rss_pipeline.storage.reports.health import just_prominent
 
 OVERLAP = timedelta(minutes=15)
 """A visit may be written that much later than its time says: its poll runs that long at most."""

@@ -8,11 +8,12 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.orchestration import downloading, ops
-from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES, image_metadata
-from rss_pipeline.orchestration.labels import GROUP
-from rss_pipeline.orchestration.lineage import REGISTRY
+from rss_pipeline.orchestration import ops
 from rss_pipeline.orchestration.partitions import feeds_partitions
+from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
+from rss_pipeline.orchestration.reporting.images import image_metadata
+from rss_pipeline.orchestration.ui_labels import GROUP
+from rss_pipeline.pipeline.images import download
 
 PARTITIONS_A_RUN = 100
 
@@ -52,5 +53,5 @@ def item_images(
 ) -> dg.MaterializeResult[None]:
     """Claim, download, put, record: in rounds, until nothing is due or a quarter of an hour is over."""
     with visiting.step():
-        done = downloading.download_images(visiting)
+        done = download.download_images(visiting)
         return dg.MaterializeResult(metadata=image_metadata(visiting, context.instance, done))

@@ -12,19 +12,19 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Clock
-from rss_pipeline.findings import check_d1_size, judge_disk
-from rss_pipeline.orchestration import health
-from rss_pipeline.orchestration.health import Verdict
-from rss_pipeline.orchestration.image_reporting import ITEM_IMAGES
-from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
+from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
-from rss_pipeline.orchestration.reporting import FEED_ITEMS
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
+from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
+from rss_pipeline.pipeline.health import verdicts
+from rss_pipeline.pipeline.health.findings import check_d1_size, judge_disk
+from rss_pipeline.pipeline.health.verdicts import Verdict
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage import condition
-from rss_pipeline.storage import health as tables
+from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.reports import diagnostics
+from rss_pipeline.storage.reports import health as tables
 
 CHECK_HEALTH = "check_health"
 BACKUPS_LOOKED_AT = 25
@@ -36,46 +36,50 @@ Judge = Callable[[Database, datetime], Verdict]
 _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
     "no_feed_overdue": (
         "No feed waits for its visit longer than 30 minutes. An error from six hours on.",
-        lambda database, now: health.judge_overdue(
-            tables.overdue(database, since=now - health.OVERDUE), now=now
+        lambda database, now: verdicts.judge_overdue(
+            tables.overdue(database, since=now - verdicts.OVERDUE), now=now
         ),
     ),
     "feeds_answer": (
         "No feed has failed ten times in a row. The table tells why, and when it last went well.",
-        lambda database, _: health.judge_failing(tables.failing(database)),
+        lambda database, _: verdicts.judge_failing(tables.failing(database)),
     ),
     "feeds_not_gone": (
         "No publisher has said that a feed is gone for good (410).",
-        lambda database, _: health.judge_gone(tables.gone(database)),
+        lambda database, _: verdicts.judge_gone(tables.gone(database)),
     ),
     "feeds_not_moved": (
         "Every feed is at the address that feeds.yaml has; permanent redirects lead elsewhere for good.",
-        lambda database, _: health.judge_moved(tables.moved(database)),
+        lambda database, _: verdicts.judge_moved(tables.moved(database)),
     ),
     "no_gaps": (
         "Within a week no feed had a document without any item of the one before: items were not missed.",
-        lambda database, now: health.judge_gaps(tables.with_gaps(database, since=now - health.GAPS_WITHIN)),
+        lambda database, now: verdicts.judge_gaps(
+            tables.with_gaps(database, since=now - verdicts.GAPS_WITHIN)
+        ),
     ),
     "guids_stable": (
         "Items keep their guids; where a server puts tokens into them, known items come again as new ones.",
-        lambda database, _: health.judge_unstable(tables.unstable(database)),
+        lambda database, _: verdicts.judge_unstable(tables.unstable(database)),
     ),
     "dates_readable": (
         "Every feed with items dates them; else the fetch time stands in.",
-        lambda database, _: health.judge_undated(tables.undated(database)),
+        lambda database, _: verdicts.judge_undated(tables.undated(database)),
     ),
 }
 _ABOUT_IMAGES: dict[str, tuple[str, Judge]] = {
     "images_had": (
         "No feed lost ten images or more within a week, each after three attempts.",
-        lambda database, now: health.judge_given_up(
-            tables.given_up_images(database, since=now - health.GIVEN_UP_WITHIN, least=health.MANY_GIVEN_UP)
+        lambda database, now: verdicts.judge_given_up(
+            tables.given_up_images(
+                database, since=now - verdicts.GIVEN_UP_WITHIN, least=verdicts.MANY_GIVEN_UP
+            )
         ),
     ),
     "no_image_backlog": (
         "No image waits for its download longer than six hours. An error from two days on.",
-        lambda database, now: health.judge_waiting_images(
-            tables.waiting_images(database, since=now - health.IMAGES_OVERDUE), now=now
+        lambda database, now: verdicts.judge_waiting_images(
+            tables.waiting_images(database, since=now - verdicts.IMAGES_OVERDUE), now=now
         ),
     ),
 }
@@ -97,8 +101,8 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         database: dg.ResourceParam[Database], objects: dg.ResourceParam[ObjectStore]
     ) -> dg.AssetCheckResult:
         """Ask the object store for the newest backup of each feed that changed last."""
-        loss = condition.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
-        return _result(health.judge_backups(loss))
+        loss = diagnostics.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
+        return _result(verdicts.judge_backups(loss))
 
     @dg.asset_check(
         asset=FEED_ITEMS,
@@ -113,13 +117,13 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         """Compare the database's size with D1's limit, and see what room the disk has."""
         checks = []
         if settings.d1 is not None:
-            size = condition.ask_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
+            size = probes.ask_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
             checks.append(check_d1_size(size))
         else:
             size = settings.database_path.stat().st_size if settings.database_path.exists() else None
         if settings.d1 is None or settings.r2 is None:
             checks.append(judge_disk(settings.home, shutil.disk_usage(settings.home).free))
-        return _result(health.judge_room(checks, bytes_=size))
+        return _result(verdicts.judge_room(checks, bytes_=size))
 
     of_feeds = [_build(FEED_ITEMS, name, *about, clock=clock) for name, about in _ABOUT_FEEDS.items()]
     of_images = [_build(ITEM_IMAGES, name, *about, clock=clock) for name, about in _ABOUT_IMAGES.items()]

@@ -10,8 +10,8 @@ import dagster as dg
 
 from rss_pipeline.orchestration import ops
 from rss_pipeline.orchestration.assets import item_images
-from rss_pipeline.orchestration.labels import OWNERS
 from rss_pipeline.orchestration.partitions import feeds_partitions
+from rss_pipeline.orchestration.ui_labels import OWNERS
 
 POLL_FEEDS = "poll_feeds"
 DOWNLOAD_IMAGES = "download_images"

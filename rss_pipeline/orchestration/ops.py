@@ -12,17 +12,28 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from rss_pipeline.collector.models import instant
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.orchestration import claiming, outages, replaying, reporting, steps
-from rss_pipeline.orchestration.failure_table import failure_table
-from rss_pipeline.orchestration.labels import kind
-from rss_pipeline.orchestration.poll_reporting import poll_event
-from rss_pipeline.orchestration.polling import ALL_SINCE_TAG
-from rss_pipeline.orchestration.syncing import Synced, sync_registry
-from rss_pipeline.orchestration.visiting import Visiting
-from rss_pipeline.orchestration.visits import HeldElsewhere, Refused, Visit
-from rss_pipeline.storage import leases
+from rss_pipeline.orchestration.registry_partitions import register
+from rss_pipeline.orchestration.reporting import feeds as reporting
+from rss_pipeline.orchestration.reporting import replays
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.orchestration.reporting.failure_table import failure_table
+from rss_pipeline.orchestration.reporting.polls import poll_event
+from rss_pipeline.orchestration.ui_labels import kind
+from rss_pipeline.pipeline.registry.sync import Synced, sync_registry
+from rss_pipeline.pipeline.replay import replay as replaying
+from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
+from rss_pipeline.pipeline.visits import backup as backup_step
+from rss_pipeline.pipeline.visits import claim as claiming
+from rss_pipeline.pipeline.visits import extract_images as extract_images_step
+from rss_pipeline.pipeline.visits import fetch as fetch_step
+from rss_pipeline.pipeline.visits import our_outage
+from rss_pipeline.pipeline.visits import parse as parse_step
+from rss_pipeline.pipeline.visits import store as store_step
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
+from rss_pipeline.storage.feeds import leases
 
 VISITS_IO_MANAGER = "visits_io_manager"
 """A key of our own: bound as `io_manager`, memory would capture everybody's assets."""
@@ -94,7 +105,8 @@ def _synced(context: dg.OpExecutionContext, visiting: Visiting) -> Synced | None
     if visiting.synced is not None:
         return visiting.synced
     try:
-        synced = sync_registry(visiting.database, context.instance, visiting.settings, now=visiting.clock())
+        synced = sync_registry(visiting.database, visiting.settings, now=visiting.clock())
+        register(visiting.database, context.instance, synced)
     except RegistryError as error:
         context.log.error(f"{error}\nThe poll goes on with the feeds as they were.")
         return None
@@ -129,35 +141,37 @@ def _instant(text: str) -> datetime:
 def fetch(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Visits:
     """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
     with visiting.step():
-        return steps.fetch(visiting, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS)
+        return fetch_step.fetch(
+            visiting, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS
+        )
 
 
 @dg.op(out=_visits_out, tags=kind("file"))
 def backup(visiting: VisitingResource, visits: Visits) -> Visits:
     """Put each new document into the object store as served, before anything reads it."""
     with visiting.step():
-        return steps.backup(visiting, visits)
+        return backup_step.backup(visiting, visits)
 
 
 @dg.op(out=_visits_out, tags=kind("python"))
 def parse(visiting: VisitingResource, visits: Visits) -> Visits:
     """Decode, repair and parse each document in worker processes under a time limit."""
     with visiting.step():
-        return steps.parse(visiting, visits)
+        return parse_step.parse(visiting, visits)
 
 
 @dg.op(out=_visits_out, tags=kind("sql"))
 def store(visiting: VisitingResource, visits: Visits) -> Visits:
     """Insert new items, then close each visit: validators, schedule, release of the claim."""
     with visiting.step():
-        return steps.store(visiting, visits)
+        return store_step.store(visiting, visits)
 
 
 @dg.op(out=_visits_out, tags=kind("sql"))
 def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
     """Write a task for each image of the new items, and of items an earlier run left."""
     with visiting.step():
-        visits = steps.extract_images(visiting, visits)
+        visits = extract_images_step.extract_images(visiting, visits)
         visiting.end_leases({visit.token for visit in visits})
         return visits
 
@@ -184,7 +198,7 @@ def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: V
                 yield poll_event(
                     claimed, started_at=visiting.opened_at, now=visiting.clock(), pauses=visiting.pauses
                 )
-            outages.raise_for_our_outage(visits)
+            our_outage.raise_for_our_outage(visits)
             failed = reporting.failures(visits)
             if any(isinstance(visit.outcome, Refused) for visit in visits):
                 # Who named it has a mistake to mend, and would not look into a green run.
@@ -235,11 +249,9 @@ def report_replay(
         replay = replaying.FeedReplay(feed=replaying.one_feed(visiting, context.partition_key))
         for visit in visits:
             replay.add(visit)
-        told = replaying.metadata(replay)
+        told = replays.metadata(replay)
         context.log.info(", ".join(f"{name} {count}" for name, count in replay.counts.items()))
-        yield dg.AssetObservation(
-            asset_key=reporting.FEED_ITEMS, partition=replay.feed.id, metadata=replay.counts
-        )
+        yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=replay.feed.id, metadata=replay.counts)
         if replay.unread:
             raise dg.Failure(
                 description=f"{len(replay.unread)} of {replay.backups} backups could not be read; all others"

@@ -11,18 +11,18 @@ from pathlib import Path
 import dagster as dg
 from pydantic import Field
 
-from rss_pipeline.collector.models import Clock, utc_now
-from rss_pipeline.collector.pacing import Pace
-from rss_pipeline.orchestration.syncing import Synced
-from rss_pipeline.orchestration.visiting import Progress, Visiting
+from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.pipeline.registry.sync import Synced
+from rss_pipeline.pipeline.visits.session import Progress, Visiting
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.d1 import D1Database
+from rss_pipeline.storage.backends.connect import check_schema
+from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.folder import FolderStore
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.opening import check_schema
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.sqlite import SqliteDatabase
 
 
 class SqliteResource(dg.ConfigurableResource[Database]):
@@ -80,7 +80,7 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
         # boto3 takes a third of a second and 25 MB; who keeps a folder does not pay for it.
-        from rss_pipeline.storage.r2 import R2Store
+        from rss_pipeline.storage.backends.r2 import R2Store
 
         return R2Store(
             endpoint_url=self.endpoint_url,

@@ -11,20 +11,20 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Clock
-from rss_pipeline.orchestration.clean_store import CLEAN_STORE, UNFINISHED, clean_store
-from rss_pipeline.orchestration.cleaning_times import CleanRun, again, daily
-from rss_pipeline.orchestration.image_starting import decide_retries
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.orchestration.clean_job import CLEAN_STORE, UNFINISHED, clean_store
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
-from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
-from rss_pipeline.orchestration.polling import Start, Wait
-from rss_pipeline.orchestration.purge_history import PURGE_HISTORY, purge_history
-from rss_pipeline.orchestration.purging_times import decide as decide_purge
+from rss_pipeline.orchestration.purge_job import PURGE_HISTORY, purge_history
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REASON_TAG, UPKEEP_TAGS
 from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs, run_or_reason
+from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
+from rss_pipeline.pipeline.triggers.clean import CleanRun, again, daily
+from rss_pipeline.pipeline.triggers.images import decide_retries
+from rss_pipeline.pipeline.triggers.poll import Start, Wait
+from rss_pipeline.pipeline.triggers.purge import decide as decide_purge
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.image_claims import images_due
+from rss_pipeline.storage.images.claims import images_due
 
 RUNS_LOOKED_AT = 8
 

@@ -12,13 +12,16 @@ import dagster as dg
 from dagster._core.events import RunFailureReason
 from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
 
-from rss_pipeline.collector.models import Clock, from_instant, utc_now
+from rss_pipeline.collector.models.clock import Clock, from_instant, utc_now
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.orchestration.dead_runs import end_dead_runs
-from rss_pipeline.orchestration.image_starting import decide_fresh
+from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
-from rss_pipeline.orchestration.labels import CONCERNS, OWNERS
-from rss_pipeline.orchestration.polling import (
+from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REASON_TAG
+from rss_pipeline.orchestration.registry_partitions import register
+from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
+from rss_pipeline.pipeline.registry.sync import sync_registry
+from rss_pipeline.pipeline.triggers.images import decide_fresh
+from rss_pipeline.pipeline.triggers.poll import (
     ALL_SINCE_TAG,
     JobRun,
     Start,
@@ -27,13 +30,11 @@ from rss_pipeline.orchestration.polling import (
     decide,
     go_on,
 )
-from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REASON_TAG
-from rss_pipeline.orchestration.syncing import sync_registry
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage import leases
+from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.image_claims import images_due
-from rss_pipeline.storage.opening import open_database
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.images.claims import images_due
 
 RUNS_LOOKED_AT = 8
 
@@ -104,7 +105,8 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
     def sync_registry_sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         try:
             with open_database(settings) as database:
-                synced = sync_registry(database, context.instance, settings, now=clock())
+                synced = sync_registry(database, settings, now=clock())
+                register(database, context.instance, synced)
         except RssPipelineError as error:
             # Not logged as well: a file each half a minute, for the same words.
             return dg.SkipReason(str(error))

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, Request, Route, sync_playwright
 
-from rss_pipeline_tests.pipeline import rss
-from rss_pipeline_tests.server import Answer, FeedServer
-from rss_pipeline_tests.server import Request as Asked
-from rss_pipeline_tests.up import Up, soon, started
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.server import Request as Asked
+from rss_pipeline_tests.support.up import Up, soon, started
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMIUM_ARGUMENTS = [

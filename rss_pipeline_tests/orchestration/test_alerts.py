@@ -11,15 +11,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.orchestration.failure_table import Failed
-from rss_pipeline.orchestration.reporting import raise_for
+from rss_pipeline.orchestration.reporting.failure_table import Failed
+from rss_pipeline.orchestration.reporting.feeds import raise_for
+from rss_pipeline.pipeline.health.webhook import AlertFailed, room_for, send
 from rss_pipeline.settings import Settings
-from rss_pipeline.webhook import AlertFailed, room_for, send
-from rss_pipeline_tests.pipeline import Pipeline, rss
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 SECRET = "T0/B0/sEcReT"
-TLS = Path(__file__).parents[1] / "collector" / "tls"
+TLS = Path(__file__).parents[1] / "support" / "tls"
 
 
 class Webhook:

@@ -23,7 +23,7 @@ from rss_pipeline_tests.orchestration.desk import (
     Desk,
     desk,
 )
-from rss_pipeline_tests.up import location, soon
+from rss_pipeline_tests.support.up import location, soon
 
 RUN_MS = 90_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""

@@ -7,13 +7,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.collector.models import instant
-from rss_pipeline.findings import check_d1_size, judge_disk
-from rss_pipeline.orchestration import health
-from rss_pipeline.storage.condition import BackupLoss
-from rss_pipeline.storage.health import Concerned
-from rss_pipeline_tests.pipeline import NOON, Pipeline, rss
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.health import verdicts
+from rss_pipeline.pipeline.health.findings import check_d1_size, judge_disk
+from rss_pipeline.storage.reports.diagnostics import BackupLoss
+from rss_pipeline.storage.reports.health import Concerned
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 CHECKS = {
     "no_feed_overdue",
@@ -143,7 +143,7 @@ def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: Pipeline
 )
 def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, severity: str, said: str) -> None:
     row = {"feed": "a", "due_since": instant(NOON - timedelta(minutes=minutes))}
-    verdict = health.judge_overdue(Concerned(1, [row]), now=NOON)
+    verdict = verdicts.judge_overdue(Concerned(1, [row]), now=NOON)
     assert verdict.severity == severity
     assert said in verdict.sentence
     assert verdict.figures == {"feeds": 1, "lag_seconds": minutes * 60}
@@ -151,7 +151,7 @@ def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, severity: str,
 
 def test_a_clock_that_was_turned_back_makes_no_negative_lag() -> None:
     row = {"feed": "a", "due_since": instant(NOON + timedelta(hours=1))}
-    assert health.judge_overdue(Concerned(1, [row]), now=NOON).figures["lag_seconds"] == 0
+    assert verdicts.judge_overdue(Concerned(1, [row]), now=NOON).figures["lag_seconds"] == 0
 
 
 def test_images_that_wait_are_summed_over_their_hosts() -> None:
@@ -159,10 +159,10 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
         {"host": "x", "images": 1_200, "due_since": instant(NOON - timedelta(hours=7))},
         {"host": "y", "images": 1, "due_since": instant(NOON - timedelta(hours=6))},
     ]
-    verdict = health.judge_waiting_images(Concerned(2, rows), now=NOON)
+    verdict = verdicts.judge_waiting_images(Concerned(2, rows), now=NOON)
     assert verdict.severity == "warning"
     assert verdict.sentence.startswith("1,201 images of 2 hosts have been due for more than 6 hours")
-    many = health.judge_waiting_images(Concerned(3, rows), now=NOON)
+    many = verdicts.judge_waiting_images(Concerned(3, rows), now=NOON)
     assert many.sentence.startswith("At least 1,201 images of 3 hosts")
 
 
@@ -173,7 +173,7 @@ def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere
     megabytes_free: int, severity: str | None
 ) -> None:
     checks = [check_d1_size(1_000_000), judge_disk(Path("/"), megabytes_free * 1_000_000)]
-    verdict = health.judge_room(checks, bytes_=1_000_000)
+    verdict = verdicts.judge_room(checks, bytes_=1_000_000)
     assert verdict.severity == severity
     assert ("free on the disk" in verdict.sentence) is (severity is not None)
     assert verdict.figures == {"bytes": 1_000_000}
@@ -181,7 +181,7 @@ def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere
 
 def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
     loss = BackupLoss(feeds=9, looked_at=5, never=["n"], gone=["g"], items=7)
-    verdict = health.judge_backups(loss)
+    verdict = verdicts.judge_backups(loss)
     assert verdict.severity == "error"
     assert [row["backups"] for row in verdict.rows] == ["the newest is gone", "none"]
     assert "up to 7 items" in verdict.sentence

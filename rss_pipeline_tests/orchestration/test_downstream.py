@@ -29,11 +29,11 @@ from rss_pipeline.downstream import (
     last_cursor,
     open_feed_reader,
 )
-from rss_pipeline.orchestration import storing
+from rss_pipeline.pipeline.visits import store
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.orchestration.replays import replayed
-from rss_pipeline_tests.pipeline import Pipeline, rss
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline_tests.pipeline.replay.replays import replayed
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "digest"
@@ -168,7 +168,7 @@ def test_a_poll_killed_between_store_and_report_loses_no_key(
 
 
 def _die(home: Path, place: str, *, minutes: int) -> int:
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_poll"]
+    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
     return subprocess.run(
         [*command, str(home), place],
         check=False,
@@ -341,7 +341,7 @@ def test_the_reader_renders_and_opens_outside_of_dagster(pipeline: Pipeline, ser
 def test_an_insert_and_the_record_of_its_numbers_are_never_parted(sizes: list[int]) -> None:
     """A crash between the two would let numbers be given again."""
     groups = [[Statement("INSERT", ["x" * size]), Statement("count", ["one"])] for size in sizes]
-    batches = storing._batches([*groups, [Statement("close", ["x" * 500])]])
+    batches = store._batches([*groups, [Statement("close", ["x" * 500])]])
     told = [[statement.sql for statement in batch] for batch in batches]
     assert [sql for batch in told for sql in batch] == ["INSERT", "count"] * len(sizes) + ["close"]
     assert all(batch[0] != "count" for batch in told)

@@ -18,12 +18,12 @@ from urllib.parse import quote
 import pytest
 from click.testing import CliRunner
 
-from rss_pipeline.cli import main
-from rss_pipeline_tests.orchestration.hostile_poll import impatient
-from rss_pipeline_tests.pipeline import Pipeline, ends, rss
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline.cli.main import main
+from rss_pipeline_tests.pipeline.visits.hostile_poll import impatient
+from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
-TLS = Path(__file__).parents[1] / "collector" / "tls"
+TLS = Path(__file__).parents[1] / "support" / "tls"
 HOST, OTHER = "127.0.0.2", "127.0.0.3"
 PASSWORD, TOKEN = "correct-horse+battery/1=", "staple-0123456789"
 BASIC = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from rss_pipeline_tests.server import Answer
+from rss_pipeline_tests.support.server import Answer
 
 DAY = timedelta(hours=24)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -13,7 +13,7 @@ from rss_pipeline_tests.politeness.publishers import (
     http_date,
     page,
 )
-from rss_pipeline_tests.server import Answer
+from rss_pipeline_tests.support.server import Answer
 
 
 def asks(value: str) -> Page:

@@ -15,18 +15,18 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.collector.models import Access
-from rss_pipeline.collector.pacing import Pace
-from rss_pipeline.orchestration import claiming, steps
+from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.orchestration.ops import ROUND_SECONDS
-from rss_pipeline.orchestration.visiting import Visiting
+from rss_pipeline.pipeline.visits import all_steps, claim
+from rss_pipeline.pipeline.visits.session import Visiting
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage import leases
-from rss_pipeline_tests.pipeline import Clock, Pipeline
+from rss_pipeline.storage.feeds import leases
 from rss_pipeline_tests.politeness.publishers import START, Kind
 from rss_pipeline_tests.politeness.scoring import Url
 from rss_pipeline_tests.politeness.stand import Row, Stand
-from rss_pipeline_tests.server import FeedServer
+from rss_pipeline_tests.support.pipeline import Clock, Pipeline
+from rss_pipeline_tests.support.server import FeedServer
 
 DEADLINE = 8.0
 """Seconds, of the real kind: a machine under load must not make a time-out of an answer that came."""
@@ -136,14 +136,14 @@ class Fortnight:
             stores = (self.pipeline.database, self.pipeline.objects)
             self._visiting = self._open.enter_context(self._new_visiting(*stores, "fortnight"))
         visiting = self._visiting
-        visits = claiming.claim_wanted(
+        visits = claim.claim_wanted(
             visiting,
             wanted or leases.Due(now=self.clock()),
             dict.fromkeys(self.stand.feeds, Access()),
             suspects=False,
         )
-        visits = steps.fetch(visiting, visits, round_seconds=ROUND_SECONDS)
-        for step in steps.STEPS[1:]:
+        visits = all_steps.fetch(visiting, visits, round_seconds=ROUND_SECONDS)
+        for step in all_steps.STEPS[1:]:
             visits = step(visiting, visits)
         visiting.end_leases({visit.token for visit in visits})
 

@@ -30,7 +30,7 @@ from rss_pipeline_tests.politeness.publishers import (
     page,
     with_fields,
 )
-from rss_pipeline_tests.server import Answer
+from rss_pipeline_tests.support.server import Answer
 
 HALF_A_DAY = "max-age=43200"
 SLOW_SECONDS = 9.0

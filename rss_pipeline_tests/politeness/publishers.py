@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-from rss_pipeline_tests.pipeline import rss
-from rss_pipeline_tests.server import Answer, Request
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, Request
 
 START = datetime(2026, 3, 2, 12, 0, 0, 700_000, tzinfo=UTC)
 """A Monday. Not a whole second: what is kept in whole ones must not come early."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from rss_pipeline_tests.politeness.answers import DAY, Said, Wishes, freshness, retry_after
-from rss_pipeline_tests.server import Request
+from rss_pipeline_tests.support.server import Request
 
 FaultKind = Literal[
     "validator invented",

@@ -10,7 +10,7 @@ from typing import Any
 from rss_pipeline_tests.politeness.answers import read
 from rss_pipeline_tests.politeness.publishers import Ask, Kind, Page
 from rss_pipeline_tests.politeness.scoring import Scorer, Url
-from rss_pipeline_tests.server import Answer, FeedServer, Request, Route
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request, Route
 
 _QUIET_SECONDS = 30.0
 

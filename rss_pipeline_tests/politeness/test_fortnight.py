@@ -8,7 +8,7 @@ import pytest
 
 from rss_pipeline_tests.politeness.fortnight import Fortnight
 from rss_pipeline_tests.politeness.kinds import KINDS
-from rss_pipeline_tests.server import FeedServer
+from rss_pipeline_tests.support.server import FeedServer
 
 
 @pytest.mark.slow

@@ -12,12 +12,12 @@ from typing import Any, get_args
 import httpx
 import pytest
 
-from rss_pipeline_tests.pipeline import Clock
 from rss_pipeline_tests.politeness.kinds import KINDS
 from rss_pipeline_tests.politeness.publishers import START, Ask, Kind, both, with_fields
 from rss_pipeline_tests.politeness.scoring import FaultKind
 from rss_pipeline_tests.politeness.stand import Stand
-from rss_pipeline_tests.server import Answer, FeedServer
+from rss_pipeline_tests.support.pipeline import Clock
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 POLITE = {"user-agent": "reader/1 (+https://reader.example)", "accept-encoding": "gzip", "accept": "*/*"}
 SECOND_CAME = threading.Event()

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.d1 import D1Database
+from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.folder import FolderStore
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.r2 import R2Store
-from rss_pipeline.storage.sqlite import SqliteDatabase
-from rss_pipeline_tests.cloudflare import Cloudflare
+from rss_pipeline_tests.support.cloudflare import Cloudflare
 
 
 @pytest.fixture(params=["sqlite", "d1"])

@@ -9,8 +9,8 @@ import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage import schema
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.sqlite import SqliteDatabase
 
 
 def migrate_there(path: Path) -> list[str]:

@@ -5,19 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.collector.models import (
-    Document,
-    Failure,
-    Feed,
-    FeedSpec,
-    Item,
-    NextVisit,
-    NotModified,
-    Response,
-    instant,
-)
-from rss_pipeline.storage import closings, feeds, items, leases
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed, FeedSpec, NextVisit
+from rss_pipeline.collector.models.item import Item
+from rss_pipeline.collector.models.outcome import Document, NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.feeds import closings, feeds, leases
+from rss_pipeline.storage.items import items
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

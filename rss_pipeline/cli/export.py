@@ -1,0 +1,93 @@
+"""The command `export`: collected items into a file, or to the next program.
+
+How a file is written is exporting.py's; the other commands are in cli.py.
+"""
+
+import json
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from rss_pipeline.cli import output as console
+from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.pipeline.read.export import FORMATS, Format
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.items.cursor import Position
+
+
+class _Since(click.ParamType["str | datetime"]):
+    name = "when"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | datetime:
+        """A day or instant (UTC where it names no zone), or a cursor."""
+        text = str(value)
+        try:
+            found = datetime.fromisoformat(text)
+        except ValueError:
+            try:
+                return str(Position.of(text))
+            except ValueError:
+                self.fail(f"{text!r} is neither a day (2026-02-18), an instant, nor a cursor", param, ctx)
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+@click.command()
+@click.argument("feed", nargs=-1)
+@click.option(
+    "--format", "format_", type=click.Choice(FORMATS), help="By default what FILE ends with, or jsonl."
+)
+@click.option("--since", type=_Since(), help="What came in from a day on (UTC), or behind a cursor.")
+@click.option("--html", is_flag=True, help="With a field `html`: the content with archived images in place.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="FILE; - or none: stdout."
+)
+@as_json
+@click.pass_obj
+def export(
+    settings: Settings,
+    feed: tuple[str, ...],
+    format_: Format | None,
+    since: str | datetime | None,
+    html: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Write items to a file: those of FEED (an id, a URL or a part of one), or all.
+
+    A JSON object a line, or Parquet where pyarrow is installed. At the end it names the cursor to give
+    --since the next time, for what came in meanwhile.
+    """
+    from rss_pipeline.pipeline.read.export import export as export_items
+    from rss_pipeline.pipeline.read.reader import FeedReader
+
+    to_stdout = output is None or str(output) == "-"
+    format_ = format_ or ("parquet" if output is not None and output.suffix == ".parquet" else "jsonl")
+    if to_stdout and (format_ == "parquet" or as_json):
+        raise click.UsageError(f"{'--json' if as_json else 'parquet'} needs a file: -o FILE")
+    with open_database(settings) as database, console.Bars() as progress:
+        ids = [one_feed(database, text)["id"] for text in feed] or None
+        exported = export_items(
+            FeedReader(database, open_objects(settings)),
+            sys.stdout.buffer if output is None or to_stdout else output,
+            format=format_,
+            feeds=ids,
+            since=since,
+            html=html,
+            progress=progress,
+        )
+        sys.stdout.buffer.flush()
+    if as_json:
+        click.echo(json.dumps({**asdict(exported), "file": str(output)}))
+    else:
+        where = "" if to_stdout else f" in {output}"
+        click.echo(
+            f"{exported.items:,} items of {exported.feeds:,} feeds{where};"
+            f" go on with --since {exported.cursor}",
+            err=True,
+        )

@@ -1,0 +1,186 @@
+"""The commands `replay` and `restore`: backups read again, in this process.
+
+What they do is orchestration's (replaying.py, restoring.py); the other commands are in cli.py.
+"""
+
+import json
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rss_pipeline.cli import output
+from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.backups.restore import feed_ids
+from rss_pipeline.storage.database import Database
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.replay.replay import FeedReplay
+    from rss_pipeline.pipeline.replay.restore import Restored
+    from rss_pipeline.pipeline.visits.session import Visiting
+
+_ROWS_SHOWN = 40
+
+
+@contextmanager
+def _visiting(settings: Settings, database: Database) -> "Iterator[Visiting]":
+    from rss_pipeline.pipeline.visits.session import Visiting
+
+    with (
+        output.Bars() as progress,
+        Visiting(
+            settings=settings,
+            database=database,
+            objects=open_objects(settings),
+            run_id=uuid.uuid4().hex,
+            clock=utc_now,
+            progress=progress,
+        ) as visiting,
+    ):
+        yield visiting
+
+
+@click.command()
+@click.argument("feed", nargs=-1)
+@click.option("--all", "all_feeds", is_flag=True, help="Every feed that is stored.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; tell what would be new and what differs.")
+@click.option(
+    "--repair", is_flag=True, help="Also rewrite items that read otherwise now; old versions are kept."
+)
+@as_json
+@click.pass_obj
+def replay(
+    settings: Settings, feed: tuple[str, ...], all_feeds: bool, dry_run: bool, repair: bool, as_json: bool
+) -> None:
+    """Read the backups of FEED again, oldest first, and bring in the items that are missing.
+
+    FEED is an id, a URL or a part of one. No publisher is asked; validators, counts and schedule stay. Exit
+    code 1 where a backup could not be read.
+    """
+    from rss_pipeline.pipeline.replay.replay import replay_feeds, summed
+
+    if bool(feed) == all_feeds:
+        raise click.UsageError("name feeds, or say --all")
+    with open_database(settings) as database:
+        ids = sorted(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
+        with _visiting(settings, database) as visiting:
+            unique = list(dict.fromkeys(ids))
+            replays = list(replay_feeds(visiting, unique, dry_run=dry_run, repair=repair))
+    if as_json:
+        told = {"dry_run": dry_run, **summed(replays), "feeds": [_as_json(each) for each in replays]}
+        click.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        _show_replays(replays, dry_run=dry_run)
+    if any(each.unread for each in replays):
+        sys.exit(1)
+
+
+def _as_json(replay: "FeedReplay") -> dict[str, Any]:
+    return {
+        "feed": replay.feed.id,
+        **replay.counts,
+        "findings": [asdict(finding) for finding in replay.findings],
+        "troubles": [asdict(trouble) for trouble in replay.troubles],
+    }
+
+
+def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
+    from rss_pipeline.pipeline.replay.replay import summed
+
+    counts = summed(replays)
+    backups, unread = counts.get("backups", 0), counts.get("backups_unread", 0)
+    new, differ = counts.get("items_new", 0), counts.get("items_differ", 0)
+    words = "would be new" if dry_run else "new"
+    click.echo(
+        f"{len(replays):,} feeds, {backups:,} backups read again, {unread:,} of them unreadable,"
+        f" {counts.get('backups_without_feed', 0):,} without a feed in them."
+    )
+    click.echo(
+        f"{new:,} items {words}, {differ:,} read otherwise now, {counts.get('items_gone', 0):,} no longer"
+        f" found; {counts.get('items_repaired', 0):,} rewritten."
+    )
+    findings = [(each.feed.id, finding) for each in replays for finding in each.findings]
+    if findings:
+        rows = [
+            (feed, item.item_id[:12], item.what, ", ".join(item.fields), (item.title or "")[:60])
+            for feed, item in findings[:_ROWS_SHOWN]
+        ]
+        output.show_table(("feed", "item", "what", "fields", "title"), rows)
+        in_all = sum(each.findings_in_all for each in replays)
+        if in_all > len(rows):
+            click.echo(f"... {in_all - len(rows):,} more; --json has the first 200 of each feed")
+    troubles = [(each.feed.id, trouble) for each in replays for trouble in each.troubles]
+    _show_troubles([(trouble.backup_key, trouble.kind, trouble.message) for _, trouble in troubles])
+
+
+def _show_troubles(rows: list[tuple[str, str, str]]) -> None:
+    if rows:
+        output.show_table(("backup", "kind", "what happened"), rows[:_ROWS_SHOWN])
+        if len(rows) > _ROWS_SHOWN:
+            click.echo(f"... {len(rows) - _ROWS_SHOWN:,} more; --json has them all")
+
+
+@click.command()
+@as_json
+@click.pass_obj
+def restore(settings: Settings, as_json: bool) -> None:
+    """Rebuild a lost database from feeds.yaml and the objects.
+
+    Feeds (those no longer in feeds.yaml are not scheduled), items with their dates, image tasks with the
+    images that are there, and the validators of each feed's newest document. Run it before `rss-pipeline up`:
+    what is polled meanwhile counts as first seen then. It may be ended and run again. Exit code 1 where a
+    backup or a feed could not be restored.
+    """
+    from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.orchestration.registry_partitions import register, register_keys
+    from rss_pipeline.pipeline.replay import restore as restoring
+
+    with (
+        open_database(settings) as database,
+        open_instance(settings) as instance,
+        _visiting(settings, database) as visiting,
+    ):
+        restored = restoring.restore(
+            visiting,
+            on_registry=partial(register, database, instance),
+            on_feeds=partial(register_keys, database, instance),
+        )
+    if as_json:
+        click.echo(json.dumps({"is_whole": restored.is_whole, **asdict(restored)}, ensure_ascii=False))
+    else:
+        _show_restored(restored)
+    if not restored.is_whole:
+        sys.exit(1)
+
+
+def _show_restored(restored: "Restored") -> None:
+    if restored.registry_error is not None:
+        output.complain(
+            f"{restored.registry_error}\nAll feeds were restored from their backups alone and are not"
+            " scheduled: mend feeds.yaml, then run `rss-pipeline poll`."
+        )
+    click.echo(
+        f"{restored.registered:,} feeds of feeds.yaml, {len(restored.unregistered):,} more from their"
+        f" backups; {restored.stood:,} stand where their newest document left them."
+    )
+    click.echo(
+        f"{restored.items_new:,} items from {restored.backups_replayed:,} of {restored.backups:,} backups;"
+        f" {restored.backups_without_feed:,} had no feed in them."
+    )
+    click.echo(
+        f"{restored.images_adopted:,} images adopted, {restored.images_known:,} were known,"
+        f" {restored.images_orphaned:,} belong to no item and stay."
+    )
+    for sentence in restored.renamed:
+        click.echo(sentence)
+    _show_troubles([(each.backup_key, each.kind, each.message) for each in restored.troubles])
+    if restored.lost_feeds:
+        output.show_table(("not restored", "why"), restored.lost_feeds)

@@ -1,0 +1,223 @@
+"""A publisher's trouble on its way up inside a visit, and the network's exceptions read as such trouble.
+
+Not the value that leaves the collector (`models.Failure`), and not our own infrastructure's errors.
+A sentence names hosts only: a path or a query may carry a secret.
+"""
+
+import socket
+import ssl
+from collections.abc import Iterator
+
+import anyio
+import httpx
+
+from rss_pipeline.collector.models.failure import FailureKind
+
+
+class Trouble(Exception):
+    """Ends a visit: the kind, the sentence, and what the failure should say beyond them.
+
+    `advice` is a sentence more for whoever registered the URL; nobody registers an image's.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        advice: str = "",
+        status: int | None = None,
+        retry_after: int | None = None,
+        document_hash: str | None = None,
+        body_bytes: int | None = None,
+    ) -> None:
+        self.kind: FailureKind = kind
+        self.message = message
+        self.advised = f"{message} {advice}" if advice else message
+        self.status = status
+        self.retry_after = retry_after
+        self.document_hash = document_hash
+        self.body_bytes = body_bytes
+        super().__init__(kind, message)
+
+
+_NOT_ABOUT_TLS = (
+    ssl.SSLWantReadError,
+    ssl.SSLWantWriteError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+    ssl.SSLSyscallError,
+)
+"""A time-out and a closed connection leave these behind them."""
+
+
+def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> Trouble:
+    """What kept a request to `host` from being answered, for any exception that asking raised."""
+    for cause in _causes(error):
+        # The address guard's, from within a connection attempt.
+        if isinstance(cause, Trouble):
+            return cause
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return _certificate(cause, host)
+        # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
+        if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
+            return _handshake(cause.reason, host)
+        if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            return Trouble("connect", f"{host} closed the TLS connection before it answered.")
+        if isinstance(cause, socket.gaierror):
+            return _name(cause, host)
+        if _is_too_long(cause):
+            return _too_long(host)
+    match error:
+        case httpx.ConnectTimeout():
+            return Trouble("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
+        case httpx.ProxyError():
+            return Trouble("connect", f"The outbound proxy made no connection to {host}: check its setting.")
+        case httpx.LocalProtocolError():
+            # Its text quotes the header, and that may be a password.
+            return Trouble(
+                "bad_url",
+                f"The request to {host} cannot be written in HTTP.",
+                advice="A header set for this feed in feeds.yaml holds a line break or another character "
+                "that HTTP does not allow.",
+            )
+        case httpx.RemoteProtocolError():
+            return Trouble("connect", f"{host} closed the connection or did not answer in HTTP.")
+        case httpx.UnsupportedProtocol():
+            return bad_host(host)
+        case httpx.TransportError() | OSError() | anyio.BrokenResourceError() | anyio.ClosedResourceError():
+            return Trouble("connect", f"No connection to {host}: {_system(error)}.")
+        case httpx.InvalidURL() | httpx.StreamError() | ValueError():
+            return bad_host(host)
+        case _:
+            return Trouble("connect", f"The answer of {host} could not be read ({type(error).__name__}).")
+
+
+def body_trouble(error: Exception, host: str) -> Trouble:
+    """Whatever cut an answer's body short; the deadline is the visit's own."""
+    for cause in _causes(error):
+        if isinstance(cause, Trouble):
+            return cause
+        if _is_too_long(cause):
+            return _too_long(host)
+    if isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith("peer closed"):
+        return Trouble(
+            "truncated", f"{host} sent something that is not HTTP amid the answer; it is asked for again."
+        )
+    return Trouble(
+        "truncated", f"{host} ended the connection before the answer was complete; it is asked for again."
+    )
+
+
+def _is_too_long(cause: BaseException) -> bool:
+    """h11's word for a head, or a chunk's framing, of more than 100 KB (RFC 6585 5)."""
+    return getattr(cause, "error_status_hint", None) == 431
+
+
+def _too_long(host: str) -> Trouble:
+    return Trouble("too_large", f"{host} sent a header, or other framing, without end; it is not read.")
+
+
+def bad_host(host: str) -> Trouble:
+    return Trouble(
+        "bad_url", f"{host[:100]!r} is no host name that can be asked.", advice="Check the URL in feeds.yaml."
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all behind it. httpcore raises `from None`, so the context counts as well."""
+    waiting: list[BaseException | None] = [error]
+    met: set[int] = set()
+    while waiting:
+        cause = waiting.pop()
+        if cause is None or id(cause) in met:
+            continue
+        met.add(id(cause))
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):
+            waiting.extend(cause.exceptions)
+        waiting += [cause.__context__, cause.__cause__]
+
+
+def _system(error: Exception) -> str:
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.errno is not None and cause.strerror:
+            # asyncio writes the address into strerror: "Connect call failed ('192.0.2.1', 80)".
+            refused = isinstance(cause, ConnectionRefusedError)
+            return "connection refused" if refused else cause.strerror.lower()
+    return "the host closed it or cannot be reached"
+
+
+def _name(error: socket.gaierror, host: str) -> Trouble:
+    if error.errno == socket.EAI_AGAIN:
+        return Trouble(
+            "dns", f"The name server gave no answer for {host}; if this lasts, check this machine's DNS."
+        )
+    return Trouble(
+        "dns",
+        f"The name {host} does not resolve: it is misspelt, or the site is gone.",
+        advice="Check its spelling in feeds.yaml.",
+    )
+
+
+# Reasons of OpenSSL's sslerr.h.
+_NO_TLS = frozenset(
+    {
+        "WRONG_VERSION_NUMBER",
+        "RECORD_LAYER_FAILURE",
+        "PACKET_LENGTH_TOO_LONG",
+        "HTTP_REQUEST",
+        "UNKNOWN_PROTOCOL",
+    }
+)
+_OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
+
+
+def _handshake(reason: str, host: str) -> Trouble:
+    if reason in _NO_TLS:
+        return Trouble(
+            "tls",
+            f"{host} does not speak TLS at this port.",
+            advice="Write http:// in feeds.yaml, or the port at which it does.",
+        )
+    if reason in _OLD_TLS:
+        return Trouble(
+            "tls",
+            f"{host} speaks only versions of TLS that are no longer safe (older than 1.2); the publisher has"
+            " to update the server.",
+        )
+    return Trouble(
+        "tls",
+        f"{host} and we cannot agree on TLS: {reason.replace('_', ' ').lower()}.",
+        advice="Check the host in feeds.yaml, or ask the publisher.",
+    )
+
+
+# X509_V_ERR_* of OpenSSL's x509_vfy.h.
+_EXPIRED, _NOT_YET_VALID, _SELF_SIGNED = 10, 9, 18
+_WRONG_NAME = frozenset({62, 64})
+_UNKNOWN_AUTHORITY = frozenset({2, 19, 20, 21, 27})
+
+
+def _certificate(error: ssl.SSLCertVerificationError, host: str) -> Trouble:
+    advice = ""
+    match error.verify_code:
+        case code if code == _EXPIRED:
+            why = "has expired; the publisher has to renew it (or this machine's clock is ahead)"
+        case code if code == _NOT_YET_VALID:
+            why = "is not valid yet; check this machine's clock"
+        case code if code in _WRONG_NAME:
+            why = "is for another name (wrong name); the site may have moved, or its server is set up wrong"
+            advice = "Check the host in feeds.yaml."
+        case code if code == _SELF_SIGNED:
+            why = "is self-signed: no authority vouches for it"
+            advice = "If the server is your own, name the file of its certificate in RSS_CA_FILE."
+        case code if code in _UNKNOWN_AUTHORITY:
+            why = (
+                "is signed by an unknown authority, or the server leaves out the certificates between; the"
+                " publisher has to mend that"
+            )
+            advice = "If the authority is your own or your company's, name its file in RSS_CA_FILE."
+        case _:
+            why = f"is not accepted: {error.verify_message}"
+    return Trouble("tls", f"The TLS certificate of {host} {why}.", advice=advice)

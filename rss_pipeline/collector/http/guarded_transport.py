@@ -1,0 +1,209 @@
+"""The address guard: a name is resolved, every address of it checked, and a checked one connected to.
+
+Which addresses pass is `addresses.py`'s and `reach.py`'s. TLS stays on the name: httpcore asks for a
+connection by name and speaks TLS over what it is given. Nothing here resolves a name a second time, so an
+answer that changes between check and connection (DNS rebinding) changes nothing.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+
+import httpcore
+import httpx
+
+from rss_pipeline.collector.http.address_policy import Reach
+from rss_pipeline.collector.http.addresses import Address, literal
+from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.metered_stream import MeteredBackend
+
+LOOKUP_SECONDS = 5.0
+"""getaddrinfo has no time-out of its own. Its threads are the round's."""
+HEAD_START = 0.25
+"""Seconds before the next address of a name is tried beside the one that has not answered (RFC 8305 5)."""
+MOST_TRIED = 6
+"""Addresses of a name: a hostile one may have thousands, and we would knock at each."""
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Addresses of a host, as text, best first. Raises socket.gaierror."""
+
+
+async def look_up(host: str, port: int) -> list[str]:
+    """The system's answer, /etc/hosts included; numeric spellings such as 0x7f.1 are names to us."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What the world is asked through. Tests have name servers that lie, and listeners at any address."""
+
+    resolve: Resolve = look_up
+    dial: httpcore.AsyncNetworkBackend = field(default_factory=httpcore.AnyIOBackend)
+    """Is given addresses only."""
+
+
+class Guard(httpcore.AsyncNetworkBackend):
+    """Connects within a reach."""
+
+    def __init__(self, reach: Reach, network: Network) -> None:
+        self._reach = reach
+        self._network = network
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection to one of `host`'s addresses, within `timeout` seconds from when they are known.
+
+        Raises `Trouble`: blocked_address, before anything is sent to any of them, or dns.
+        """
+        addresses = await self._resolved(host, port, timeout)
+        self._reach.check(host, port, addresses)
+        options = None if socket_options is None else list(socket_options)
+
+        def dial(address: Address) -> Awaitable[httpcore.AsyncNetworkStream]:
+            return self._network.dial.connect_tcp(
+                str(address), port, timeout=timeout, local_address=local_address, socket_options=options
+            )
+
+        if len(addresses) == 1:
+            return await dial(addresses[0])
+        try:
+            async with asyncio.timeout(timeout):
+                return await _first(dial, _alternating(addresses)[:MOST_TRIED])
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout from error
+
+    async def _resolved(self, host: str, port: int, timeout: float | None) -> list[Address]:
+        address = literal(host)
+        if address is not None:
+            return [address]
+        seconds = LOOKUP_SECONDS if timeout is None else min(LOOKUP_SECONDS, timeout)
+        try:
+            async with asyncio.timeout(seconds):
+                found = await self._network.resolve(host, port)
+        except TimeoutError:
+            raise Trouble(
+                "dns",
+                f"The name server gave no answer for {host} within {seconds:g} s; if this lasts, check this "
+                "machine's DNS.",
+            ) from None
+        addresses = [address for text in dict.fromkeys(found) if (address := literal(text)) is not None]
+        if not addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no address")
+        return addresses
+
+
+def guarded_transport(
+    reach: Reach,
+    network: Network,
+    *,
+    trust: ssl.SSLContext,
+    limits: httpx.Limits,
+    proxy: str | None = None,
+) -> httpx.AsyncHTTPTransport:
+    """A transport that connects within `reach`.
+
+    Through `proxy` it is the proxy that resolves names, so only addresses written out, names of the
+    machine itself and ports can be checked here. Where the proxy is, is the operator's choice.
+    """
+    if proxy is None:
+        return _Direct(Guard(reach, network), trust=trust, limits=limits)
+    return _Proxied(reach, trust=trust, limits=limits, proxy=proxy)
+
+
+class _Direct(httpx.AsyncHTTPTransport):
+    def __init__(self, guard: Guard, *, trust: ssl.SSLContext, limits: httpx.Limits) -> None:
+        # httpx hands no network backend on to httpcore; all that its own constructor makes is this pool.
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=trust,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=MeteredBackend(guard),
+        )
+
+
+class _Proxied(httpx.AsyncHTTPTransport):
+    def __init__(self, reach: Reach, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str) -> None:
+        where = httpx.Proxy(url=proxy)
+        # As httpx makes it, with a network backend.
+        self._pool = httpcore.AsyncHTTPProxy(
+            proxy_url=httpcore.URL(
+                scheme=where.url.raw_scheme,
+                host=where.url.raw_host,
+                port=where.url.port,
+                target=where.url.raw_path,
+            ),
+            proxy_auth=where.raw_auth,
+            ssl_context=trust,
+            max_connections=limits.max_connections,
+            max_keepalive_connections=limits.max_keepalive_connections,
+            keepalive_expiry=limits.keepalive_expiry,
+            network_backend=MeteredBackend(httpcore.AnyIOBackend()),
+        )
+        self._reach = reach
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        port = url.port or (443 if url.scheme == "https" else 80)
+        self._reach.check_unresolved(url.raw_host.decode("ascii"), port)
+        return await super().handle_async_request(request)
+
+
+def _alternating(addresses: Sequence[Address]) -> list[Address]:
+    """One family after the other, the first address's first (RFC 8305 4): often only one of them works."""
+    first = addresses[0].version
+    same = [address for address in addresses if address.version == first]
+    other = [address for address in addresses if address.version != first]
+    return [address for address in chain(*zip_longest(same, other)) if address is not None]
+
+
+async def _first(
+    dial: Callable[[Address], Awaitable[httpcore.AsyncNetworkStream]], addresses: Sequence[Address]
+) -> httpcore.AsyncNetworkStream:
+    """The first connection that stands. Raises what the last attempt to fail raised."""
+
+    async def attempt(address: Address) -> httpcore.AsyncNetworkStream:
+        return await dial(address)
+
+    waiting = list(addresses)
+    running: set[asyncio.Task[httpcore.AsyncNetworkStream]] = set()
+    failed: BaseException | None = None
+    try:
+        while True:
+            if waiting:
+                running.add(asyncio.create_task(attempt(waiting.pop(0))))
+            done, _ = await asyncio.wait(
+                running, timeout=HEAD_START if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                running.discard(task)
+                failed = task.exception()
+                if failed is None:
+                    # Two that stood at the same moment: the other is closed as well.
+                    running |= done - {task}
+                    return task.result()
+            if failed is not None and not running and not waiting:
+                raise failed
+    finally:
+        await _abandon(running)
+
+
+async def _abandon(running: set[asyncio.Task[httpcore.AsyncNetworkStream]]) -> None:
+    """End attempts that lost, and close connections that stand nevertheless."""
+    for task in running:
+        task.cancel()
+    for outcome in await asyncio.gather(*running, return_exceptions=True):
+        if isinstance(outcome, httpcore.AsyncNetworkStream):
+            with suppress(OSError, httpcore.NetworkError):
+                await outcome.aclose()

@@ -1,0 +1,171 @@
+"""An item's HTML with archived images in place.
+
+Which images an item has is images.py's; where an archived one lies is told by the caller. No store is read,
+and what is stored is not changed.
+
+The parsed tree decides what is an image and what it shows. Each attribute that changes is then rewritten
+where it stands in the text, led there by the tree's own element and never by looking for the URL (`a.jpg` is
+the start of `a.jpg?w=100`, `&` may stand as `&amp;`). The tree is not written out again, because that would
+change what it must not: libxml2's serialiser turns `href="#设想"` into `#%E8%AE%BE...`, loses what lies
+deeper than 2,048 elements and wraps a fragment in `<html><body>`; BeautifulSoup's does not escape as it read
+(`<iframe>`, `<xmp>`) and takes twenty times as long; and either has already repaired `<b><i></b>` in its
+own way, which is not a browser's. So every byte outside of image attributes stays, and every reader's tree.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import pairwise
+from urllib.parse import quote
+
+from rss_pipeline.collector.images.find import (
+    DESCRIPTOR,
+    LAZY_SRC,
+    LAZY_SRCSET,
+    MAY_HOLD_IMAGES,
+    Shown,
+    attribute,
+    by_size,
+    may_be_reference,
+    shown_images,
+    tree,
+)
+from rss_pipeline.collector.images.urls import resolver
+
+_TAG = re.compile(r"<(?:img|amp-img|source)(?=[\t\n\f\r />])", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""[\t\n\f\r /]*+(?P<name>[^\t\n\f\r />][^\t\n\f\r />=]*+)"""
+    r"""(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"|'[^']*+'|[^\t\n\f\r >"'][^\t\n\f\r >]*+|(?=>)))?+"""
+)
+"""An attribute within a start tag, as a browser reads it (HTML 13.2.5.32 to 13.2.5.39)."""
+
+_NAMES = frozenset(("src", *LAZY_SRC))
+_SETS = frozenset(("srcset", *LAZY_SRCSET))
+_BLANK = re.compile(r"\s")
+
+
+def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None]) -> str:
+    """`html` with archived images where a browser shows them, everything else byte for byte as it was.
+
+    `archived` gives for an image's absolute URL, as `find_images` names it, the URL where it lies now.
+    References are resolved against the first usable of `bases`. Where an image is archived,
+
+    - each attribute that names it (`src`, the lazy-loading ones) names the archived one, with its fragment;
+    - a `srcset` with archived candidates becomes the largest of them, with its descriptor: the layout stays,
+      and no original beside it is asked for;
+    - an `<img>` that shows it by other means than `src` (a placeholder or nothing stands there) gets it as
+      `src` too, for without the site's JavaScript that is all a browser looks at;
+    - a `srcset` without an archived candidate becomes the image that its `<img>` or `<picture>` shows, for a
+      browser prefers it to `src`, and would ask for an original of which there is a copy.
+
+    A reference to what is not archived stays as it is in all other places. Rendering twice is rendering once.
+    """
+    if not archived or not MAY_HOLD_IMAGES.search(html):
+        return html
+    tags = list(_TAG.finditer(html))
+    # An attribute that leads from the tree back to the text. The document cannot hold its own hash.
+    mark = "m" + hashlib.blake2b(html.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    root = tree(_marked(html, [tag.end() for tag in tags], mark))
+    if root is None:
+        return html
+    resolve = resolver(bases)
+    # What looks like a tag in a comment, a script or another tag's attribute has no element with its mark.
+    images = [
+        (int(number), each)
+        for each in shown_images(root, resolve)
+        if not each.is_picture and (number := each.element.get(mark)) is not None
+    ]
+    starts = [tags[number].end() for number, _ in images]
+    parts: list[str] = []
+    done = 0
+    for (_, each), (start, end) in zip(images, pairwise([*starts, len(html)]), strict=True):
+        values = _new_values(each, archived, resolve)
+        for begin, stop, text in _edits(html, start, end, values) if values else ():
+            parts += (html[done:begin], text)
+            done = stop
+    return "".join((*parts, html[done:])) if parts else html
+
+
+def _marked(html: str, places: Sequence[int], mark: str) -> str:
+    parts = [html[: places[0]]] if places else [html]
+    for number, (start, end) in enumerate(pairwise([*places, len(html)])):
+        parts.append(f" {mark}={number} {html[start:end]}")
+    return "".join(parts)
+
+
+def _new_values(
+    each: Shown, archived: Mapping[str, str], resolve: Callable[[str], str | None]
+) -> dict[str, str]:
+    """By name, the attributes of one element that change, and the one that it is to get."""
+    element, is_source = each.element, each.element.tag == "source"
+    image = None if is_source else each.url
+    if image is None and each.picture is not None:
+        image = each.picture.url
+    place = archived.get(image) if image else None
+    values: dict[str, str] = {}
+    names = element.keys()
+    for name in names:
+        if name in _SETS:
+            if candidate := _archived_candidate(attribute(element, name), archived, resolve):
+                values[name] = candidate
+        elif name in _NAMES and not is_source:
+            value = attribute(element, name)
+            url = resolve(value) if name == "src" or may_be_reference(value) else None
+            if url is not None and url in archived:
+                values[name] = _with_fragment(archived[url], value)
+                if url == image:
+                    place = values[name]
+    if place is None:
+        return values
+    if not is_source and resolve(attribute(element, "src")) != image:
+        values["src"] = place
+    if "srcset" in names and "srcset" not in values:
+        values["srcset"] = _for_srcset(place)
+    return values
+
+
+def _archived_candidate(
+    srcset: str, archived: Mapping[str, str], resolve: Callable[[str], str | None]
+) -> str | None:
+    """The largest archived candidate of a `srcset`, as its only one."""
+    for reference, descriptor in by_size(srcset):
+        url = resolve(reference)
+        if url is not None and url in archived:
+            place = _for_srcset(_with_fragment(archived[url], reference))
+            return f"{place} {descriptor}" if DESCRIPTOR.fullmatch(descriptor) else place
+    return None
+
+
+def _with_fragment(place: str, reference: str) -> str:
+    fragment = reference.partition("#")[2]
+    return f"{place}#{fragment}" if fragment else place
+
+
+def _for_srcset(url: str) -> str:
+    """A URL ends there at white space, and its commas at both ends are not its own."""
+    url = _BLANK.sub(lambda blank: quote(blank[0]), url)
+    inner = url.strip(",")
+    return url.replace(",", "%2C") if inner != url else url
+
+
+def _edits(html: str, start: int, end: int, values: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+    """What to put where, in the order of the text. The tag's attributes begin at `start`.
+
+    Of an attribute that comes twice the first counts.
+    """
+    missing = dict(values)
+    found: list[tuple[int, int, str]] = []
+    position = start
+    while missing and (match := _ATTRIBUTE.match(html, position, end)):
+        value = missing.pop(match["name"].lower(), None)
+        if value is not None:
+            found.append((match.end("name"), match.end(), f'="{_escaped(value)}"'))
+        position = match.end()
+    if "src" in missing:
+        yield start, start, f' src="{_escaped(missing["src"])}"'
+    yield from found
+
+
+def _escaped(value: str) -> str:
+    return escape(value, quote=False).replace('"', "&quot;")

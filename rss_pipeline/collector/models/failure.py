@@ -1,0 +1,65 @@
+"""A failed visit or download: its kind for programs, its sentence for a person."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+FailureKind = Literal[
+    "timeout",
+    "dns",
+    "connect",
+    "tls",
+    "bad_url",
+    "blocked_address",
+    "redirect",
+    "http_status",
+    "gone",
+    "rate_limited",
+    "challenge",
+    "unexpected_304",
+    "no_content",
+    "empty_body",
+    "html",
+    "too_large",
+    "truncated",
+    "bad_compression",
+    "not_a_feed",
+    "not_an_image",
+    "parse_timeout",
+    "parse_memory",
+    "crashed",
+    "storage_rejected",
+    "host_on_hold",
+]
+
+
+FAILURE_KINDS: frozenset[str] = frozenset(get_args(FailureKind))
+
+
+NETWORK_KINDS: frozenset[str] = frozenset({"timeout", "dns", "connect"})
+"""Kinds that our own broken network would cause as well as the publisher's."""
+
+
+UNASKED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
+"""Kinds found before a connection is made: they say nothing of the network, neither up nor down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The feed's trouble: a kind for programs, a sentence for a person."""
+
+    kind: FailureKind
+    message: str
+    status: int | None = None
+    retry_after: int | None = None
+    """Seconds the server asked us to stay away, at most 86,400."""
+    fetched_at: datetime | None = None
+    fetch_ms: int | None = None
+    answered: bool = False
+    """The host answered over HTTP, whatever it said."""
+    host: str | None = None
+    """Of the hop that failed: a redirect may have led away from the feed's own."""
+    document_hash: str | None = None
+    """Of the document that could not be parsed or stored."""
+    body_bytes: int | None = None
+    backup_key: str | None = None

@@ -1,0 +1,72 @@
+"""Items and the document that lists them, as published; and the ids made from them."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+GuidSource = Literal["guid", "link", "hash"]
+
+
+def item_id(feed_id: str, guid: str) -> str:
+    """32 hex digits that name an item: SHA-256 of feed id and guid."""
+    return hashlib.sha256(f"{feed_id}\0{guid}".encode()).hexdigest()[:32]
+
+
+def image_task_id(item: str, url: str) -> str:
+    """32 hex digits that name an image task: SHA-256 of item id and image URL."""
+    return hashlib.sha256(f"{item}\0{url}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosure:
+    url: str
+    type: str | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One item as published. Raw where a promise says so: `guid` and `content_html` byte for byte."""
+
+    guid: str
+    guid_source: GuidSource
+    link: str | None = None
+    title: str | None = None
+    author: str | None = None
+    pub_date: datetime | None = None
+    """None where the document gives none that can be read strictly; never a guess."""
+    pub_date_raw: str | None = None
+    updated_at: datetime | None = None
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    summary: str | None = None
+    content_html: str | None = None
+    base_url: str | None = None
+    """xml:base in force for the content, resolved; None where the document sets none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFeed:
+    """A document read: the feed's own fields and its items in document order."""
+
+    format: str
+    """rss20, rss10, rss091, atom10, atom03, json11, cdf ... (feedparser's names; json* are ours)."""
+    title: str | None
+    link: str | None
+    language: str | None = None
+    charset: str
+    """The Python codec that decoded the document."""
+    charset_rule: Literal[
+        "bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"
+    ]
+    repairs: tuple[str, ...] = ()
+    """What had to be mended before the document could be read, in words."""
+    items: tuple[Item, ...] = ()
+    duplicate_guids: tuple[str, ...] = ()
+    """Guids that came again in this document; the first item with each was kept."""
+    dropped_items: int = 0
+    """Items beyond the cap of items a document."""
+    ttl: timedelta | None = None
+    skip_hours: frozenset[int] = frozenset()
+    skip_days: frozenset[int] = frozenset()

@@ -1,0 +1,65 @@
+"""What fetching a feed can end in: not modified, a document, and what was never requested."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Claimed and not asked yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBack:
+    """Claimed, not begun before the round's time was over; released, still due."""
+
+    reason: str | None = None
+    """Why its turn did not come, as the rest of a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What a visit keeps of the answer's head, whatever became of the body."""
+
+    status: int
+    requested_url: str
+    url: str
+    """Of the hop that answered last, without userinfo."""
+    fetched_at: datetime
+    fetch_ms: int
+    content_type: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    max_age: int | None = None
+    """Seconds the answer says it stays fresh: Cache-Control max-age less Age, else Expires less Date. Of a
+    304 that says nothing, what the stored answer said."""
+    retry_after: int | None = None
+    """Seconds this answer asks us to stay away, at most 86,400: some servers say so with every answer."""
+    conditional: bool = False
+    """The request that was answered carried validators."""
+    moved_to: str | None = None
+    """`url` where redirects led to it and each of them was permanent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotModified:
+    """The stored document is still the current one: a 304, or a 200 with the same bytes."""
+
+    response: Response
+    body_bytes: int = 0
+    """0 for a 304; for same bytes, the bytes that came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A 200 with bytes other than the stored document's. The body lies in the run's spool folder."""
+
+    response: Response
+    path: Path
+    """Bytes as served, content-decoded, not charset-decoded."""
+    body_bytes: int
+    content_hash: str
+    """Hex SHA-256 of body, NUL and the Content-Type's charset parameter (lower case, or nothing)."""
+    backup_key: str | None = None
+    """Set once the document is in the object store."""

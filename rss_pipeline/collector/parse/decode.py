@@ -1,0 +1,233 @@
+"""Bytes of a document to text: which codec, and which rule decided.
+
+No XML is read here beyond the declaration and the language tag; nothing is repaired but undecodable
+bytes, which become U+FFFD.
+"""
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import charset_normalizer
+
+from rss_pipeline.collector.parse.charsets import (
+    DETECTABLE,
+    LATIN,
+    MULTIBYTE,
+    UNICODE_LABELS,
+    codecs_for_label,
+    codecs_for_language,
+)
+
+Rule = Literal["bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"]
+
+# The UTF-32 marks stand first: the UTF-16 one is the beginning of the UTF-32 one.
+_BOMS = (
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+_DECLARATION = re.compile(rb"<\?xml\b[^>]{0,200}?\bencoding\s*=\s*[\"']?\s*([A-Za-z0-9][A-Za-z0-9._:/-]*)")
+_DECLARED_WITHIN = 4096
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s;\"',]+)", re.IGNORECASE)
+_LANGUAGE = re.compile(
+    rb"<(?:dc:)?language>\s*(?:<!\[CDATA\[)?\s*([A-Za-z_-]{2,20})|xml:lang\s*=\s*[\"']([A-Za-z_-]{2,20})"
+    rb"|\"language\"\s*:\s*\"([A-Za-z_-]{2,20})\""
+)
+# Nothing that can be the second byte of a character in Shift_JIS, GBK or Big5 (0x40 to 0x7e).
+_MARKUP = re.compile(rb"<[\x00-\x7f]{0,2000}?>|(?<=[\x00-\x7f])[\x00-\x3f]{2,}")
+_HIGH = re.compile(rb"[\x80-\xff]")
+_HIGH_PAIR = re.compile(rb"[\x80-\xff]{2}")
+_MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xf4][\x80-\xbf]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+# Eight characters of GBK that happen to be valid UTF-8 together are rarer than one document in a million.
+_UTF8_BEYOND_DOUBT = 8
+_FEW_BYTES = 3
+_TOLERABLE = 0.1
+_SHORT = 1000
+_CLOSE_SHORT, _CLOSE_LONG = 0.1, 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """A document's text, and how it was come by."""
+
+    text: str
+    """Without BOM; can always be encoded as UTF-8."""
+    charset: str
+    """The Python codec that decoded it."""
+    rule: Rule
+    replaced: int = 0
+    """Undecodable places that became U+FFFD."""
+
+
+def decode(
+    body: bytes, *, content_type: str | None = None, hint: str | None = None, language: str | None = None
+) -> Decoded:
+    """Decode a document by the first rule that holds.
+
+    BOM; NUL pattern of UTF-16/32 (XML 1.0, appendix F); charset of the Content-Type; XML declaration;
+    valid UTF-8; detection; windows-1252. Valid UTF-8 with multibyte sequences beats a label of a
+    one-byte charset. `hint` is the codec that last served this feed, `language` its language tag (read
+    from the document if not given): they decide only between close candidates of the detection.
+    Never raises.
+    """
+    for mark, codec in _BOMS:
+        if body.startswith(mark):
+            return _replacing(body[len(mark) :], codec, "bom")
+    if wide := _nul_pattern(body):
+        return _replacing(body, wide, "nul-pattern")
+
+    labelled = _labelled(body, content_type)
+    if body.isascii() and b"\x1b$" not in body:
+        codec, rule = labelled[0] if labelled else ("utf-8", "utf-8")
+        return Decoded(text=body.decode("ascii"), charset=codec, rule=rule)
+
+    utf8 = _strictly(body, "utf-8")
+    sequences = 0 if utf8 is None else len(_MULTIBYTE_UTF8.findall(body))
+    # Where one label fits but for some bytes, another may fit altogether: few losses come second.
+    tolerable: list[Decoded] = []
+    few: list[Decoded] = []
+    for codec, rule in labelled:
+        beaten = codec not in MULTIBYTE or sequences >= _UTF8_BEYOND_DOUBT
+        if utf8 is not None and sequences and codec != "utf-8" and beaten:
+            return _decoded(utf8, "utf-8", "utf-8")
+        text = utf8 if codec == "utf-8" else _strictly(body, codec)
+        if text is not None:
+            return _decoded(text, codec, rule)
+        lossy = _replacing(body, codec, rule)
+        others = len(lossy.text) - len(lossy.text.encode("ascii", "ignore"))
+        if lossy.replaced <= others * _TOLERABLE or (
+            lossy.replaced <= _FEW_BYTES and others > lossy.replaced
+        ):
+            tolerable.append(lossy)
+            break
+        if lossy.replaced <= _FEW_BYTES:
+            few.append(lossy)
+    if tolerable or few:
+        return (tolerable or few)[0]
+    if utf8 is not None and b"\x1b$" not in body:
+        return _decoded(utf8, "utf-8", "utf-8")
+    if utf8 is None and (nearly := _nearly_utf8(body)):
+        return nearly
+    return _detected(body, hint, language or _language(body)) or _replacing(body, "cp1252", "fallback")
+
+
+def _nul_pattern(body: bytes) -> str | None:
+    match [byte != 0 for byte in body[:4]]:
+        case [True, False, False, False]:
+            return "utf-32-le"
+        case [False, False, False, True]:
+            return "utf-32-be"
+        case [True, False, True, False]:
+            return "utf-16-le"
+        case [False, True, False, True]:
+            return "utf-16-be"
+        case _:
+            return None
+
+
+def _labelled(body: bytes, content_type: str | None) -> list[tuple[str, Rule]]:
+    """The codecs the header and the declaration name, in that order; wider variants where they are needed."""
+    labels: list[tuple[str, Rule]] = []
+    if content_type and (found := _CHARSET.search(content_type)):
+        labels.append((found[1], "http"))
+    if declared := _DECLARATION.search(body[:_DECLARED_WITHIN]):
+        labels.append((declared[1].decode("ascii"), "declaration"))
+    named: list[tuple[str, Rule]] = []
+    for label, rule in labels:
+        # The bytes have shown above that they are no UTF-16 or UTF-32.
+        if label.lower() in UNICODE_LABELS:
+            continue
+        if variants := codecs_for_label(label):
+            fitting = (
+                codec for codec in variants if len(variants) > 1 and _strictly(body, codec) is not None
+            )
+            named.append((next(fitting, variants[0]), rule))
+    return named
+
+
+def _strictly(body: bytes, codec: str) -> str | None:
+    try:
+        return body.decode(codec)
+    except UnicodeDecodeError:
+        return None
+
+
+def _decoded(text: str, codec: str, rule: Rule, replaced: int = 0) -> Decoded:
+    # Some codecs (cp932, gb18030) have ways to spell half a surrogate pair, which no store can keep.
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", text)
+    return Decoded(text=text.removeprefix("\ufeff"), charset=codec, rule=rule, replaced=replaced)
+
+
+def _replacing(body: bytes, codec: str, rule: Rule) -> Decoded:
+    text = _strictly(body, codec)
+    if text is not None:
+        return _decoded(text, codec, rule)
+    text = body.decode(codec, "replace")
+    meant = body.count("\ufffd".encode()) if codec == "utf-8" else 0
+    return _decoded(text, codec, rule, max(1, text.count("\ufffd") - meant))
+
+
+def _nearly_utf8(body: bytes) -> Decoded | None:
+    """Undeclared UTF-8 that was cut within a character, or has a few bad bytes among many good ones."""
+    lossy = _replacing(body, "utf-8", "utf-8")
+    others = len(lossy.text) - len(lossy.text.encode("ascii", "ignore"))
+    if lossy.replaced <= others * _TOLERABLE:
+        return lossy
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body, final=False)
+    except UnicodeDecodeError:
+        return None
+    return lossy
+
+
+def _language(body: bytes) -> str | None:
+    found = _LANGUAGE.search(body)
+    return None if found is None else next(tag for tag in found.groups() if tag).decode("ascii")
+
+
+def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | None:
+    """What charset-normalizer finds in the whole document among the codecs that decode all of it."""
+    candidates = {codec: text for codec in DETECTABLE if (text := _strictly(body, codec)) is not None}
+    if b"\x1b$" in body and (text := _strictly(body, "iso2022_jp")) is not None:
+        return _decoded(text, "iso2022_jp", "detected")
+    # Tags and digits are the same in every candidate and only dilute the evidence.
+    evidence = _MARKUP.sub(b" ", body)
+    if not _HIGH_PAIR.search(evidence):
+        # Letters that always stand alone among ASCII are accents: no script but Latin does that.
+        candidates = {codec: text for codec, text in candidates.items() if codec in LATIN}
+    if not candidates:
+        return None
+    found = charset_normalizer.from_bytes(evidence, cp_isolation=list(candidates), enable_fallback=False)
+    ranks = {_name(match.encoding): (match.chaos, -match.coherence) for match in found}
+    for match in found:
+        for alias in match.could_be_from_charset:
+            ranks.setdefault(_name(alias), (match.chaos, -match.coherence))
+    ranked = sorted((codec for codec in candidates if codec in ranks), key=lambda codec: ranks[codec])
+    short = len(_HIGH.findall(evidence)) < _SHORT
+    margin = _CLOSE_SHORT if short else _CLOSE_LONG
+    close = [codec for codec in ranked if ranks[codec][0] - ranks[ranked[0]][0] <= margin]
+    if short and (not ranked or ranks[ranked[0]][1] == 0):
+        # Too little text for the detection to know a language in it: everything that decodes is close.
+        close += [codec for codec in candidates if codec not in close]
+    served = next((codec for codec in codecs_for_label(hint or "") or (hint,) if codec in close), None)
+    if served is not None:
+        return _decoded(candidates[served], served, "hint")
+    spoken = codecs_for_language(language) if language else ()
+    chosen = next((codec for codec in spoken if codec in close), None)
+    if chosen is None and not spoken and "cp1252" in close and set(close) <= LATIN:
+        chosen = "cp1252"
+    if chosen is None:
+        chosen = ranked[0] if ranked else None
+    return None if chosen is None else _decoded(candidates[chosen], chosen, "detected")
+
+
+def _name(codec: str) -> str:
+    """charset-normalizer writes koi8_r and iso8859_2 where Python's canonical name has a hyphen."""
+    return codec.replace("_", "-") if codec.startswith(("koi8", "iso8859")) else codec

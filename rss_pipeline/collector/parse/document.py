@@ -1,0 +1,179 @@
+"""A document's bytes to a ParsedFeed: decode, mend, read, decide identity and dates.
+
+The formats are read in xmlfeed, jsonfeed and loosefeed; no I/O here, and nothing of storage.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from xml.etree.ElementTree import ParseError
+
+from rss_pipeline.collector.models.feed import ItemKey
+from rss_pipeline.collector.models.item import GuidSource, Item, ParsedFeed
+from rss_pipeline.collector.parse.dates import parse_date
+from rss_pipeline.collector.parse.decode import decode
+from rss_pipeline.collector.parse.feedparser_fallback import read_loosely
+from rss_pipeline.collector.parse.json_feed import read_json_feed
+from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
+from rss_pipeline.collector.parse.repair import Opened, is_feed_name, mended, opened, with_prefixes
+from rss_pipeline.collector.parse.rss_atom import read_feed
+from rss_pipeline.collector.parse.web_page import is_web_page, web_page_sentence
+from rss_pipeline.collector.parse.xml_tree import UNBOUND_PREFIX, Tree, read_tree
+from rss_pipeline.errors import NotAFeed
+
+MAX_TITLE_CHARACTERS = 1_000
+"""Of a feed's own title, which goes into events and tables; an item's is stored as published."""
+_MAX_LANGUAGE_CHARACTERS = 100
+
+
+def parse_feed(
+    body: bytes,
+    *,
+    content_type: str | None = None,
+    url: str | None = None,
+    hint: str | None = None,
+    key: ItemKey = "guid",
+    now: datetime | None = None,
+) -> ParsedFeed:
+    """Read a document as served, content-decoded.
+
+    `url` is what relative links are resolved against, `hint` the codec that last decoded this feed, `key`
+    what identifies its items, `now` bounds the years a date may have. Raises `NotAFeed`, whose text is
+    a sentence for a person and whose kind is `empty_body`, `html` or `not_a_feed`.
+    """
+    decoded = decode(body, content_type=content_type, hint=hint)
+    if not decoded.text.strip("\x00 \t\r\n\ufeff"):
+        raise NotAFeed(
+            "The server sent an empty document. If that goes on, its publisher has to look into it.",
+            kind="empty_body",
+        )
+    raw = _read(decoded.text, content_type, url)
+    items, duplicates = _identified(raw.items, key, now or datetime.now(UTC))
+    repairs = raw.repairs
+    if decoded.replaced:
+        repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
+    return ParsedFeed(
+        format=raw.format,
+        title=raw.title and raw.title[:MAX_TITLE_CHARACTERS],
+        link=raw.link,
+        language=raw.language and raw.language[:_MAX_LANGUAGE_CHARACTERS],
+        charset=decoded.charset,
+        charset_rule=decoded.rule,
+        repairs=repairs,
+        items=items,
+        duplicate_guids=duplicates,
+        dropped_items=raw.dropped_items,
+        ttl=raw.ttl,
+        skip_hours=raw.skip_hours,
+        skip_days=raw.skip_days,
+    )
+
+
+def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
+    """What identifies an item in its feed, and what that is.
+
+    The raw guid, else the raw link, else MD5 of raw title and raw date: never a resolved URL, which a
+    redirect would change, and never a date of ours, which each poll would. `key` moves link or hash
+    to the front. Where title and date are both missing, the hash is of the content.
+    """
+    hashed = _hash(item)
+    order: dict[ItemKey, list[tuple[str | None, GuidSource]]] = {
+        "guid": [(item.guid, "guid"), (item.link, "link")],
+        "link": [(item.link, "link"), (item.guid, "guid")],
+        "title+date": [],
+    }
+    return next(((value, source) for value, source in order[key] if value), (hashed, "hash"))
+
+
+def _hash(item: RawItem) -> str:
+    text = (item.title or "") + (item.dates[0] if item.dates else "")
+    text = text or (item.content_html or "") or "".join(each.url for each in item.enclosures)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
+    if text.lstrip("\ufeff \t\r\n").startswith("{"):
+        return read_json_feed(text.strip("\ufeff\x00 \t\r\n"), url)
+    document = opened(text)
+    if document.root.lower() == "html":
+        raise NotAFeed(web_page_sentence(text, url), kind="html")
+    feed = None
+    tree, mendings, mended_text = _tree(document)
+    if tree is not None and is_feed_name(document.root):
+        feed = read_feed(tree, url)
+        if feed is not None and tree.trouble == "cut off" and not feed.items:
+            raise NotAFeed(
+                "The document breaks off before its first item ends. "
+                "If that goes on, its publisher has to look into it."
+            )
+    else:
+        feed = read_loosely(mended_text, url)
+        if tree is None:
+            mendings = (*mendings, "ill-formed; read by feedparser")
+    if feed is None:
+        if is_web_page(text, content_type):
+            raise NotAFeed(web_page_sentence(text, url), kind="html")
+        raise NotAFeed(
+            "The document is not RSS, Atom or JSON Feed"
+            + (f" (it begins with <{document.root[:40]}>)" if document.root else "")
+            + ". Open its address in a browser to see what the server sends."
+        )
+    return _with_repairs(feed, (*document.repairs, *mendings))
+
+
+def _tree(document: Opened) -> tuple[Tree | None, tuple[str, ...], str]:
+    """The tree (none if even mending does not help), what was mended, and the text after that."""
+    try:
+        return read_tree(document.text), (), document.text
+    except ParseError:
+        text, mendings = mended(document)
+    try:
+        return read_tree(text), mendings, text
+    except ParseError as error:
+        if error.code != UNBOUND_PREFIX:
+            return None, mendings, text
+    text, mendings = with_prefixes(text), (*mendings, "undeclared prefixes declared")
+    try:
+        return read_tree(text), mendings, text
+    except ParseError:
+        return None, mendings, text
+
+
+def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
+    return feed if not before else replace(feed, repairs=(*before, *feed.repairs))
+
+
+def _identified(
+    raw_items: Iterable[RawItem], key: ItemKey, now: datetime
+) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+    """The items in order, the first with each guid; the guids of the others."""
+    items: dict[str, Item] = {}
+    duplicates: list[str] = []
+    for raw in raw_items:
+        guid, source = guid_of(raw, key)
+        if guid in items:
+            duplicates.append(guid)
+            continue
+        published = _first_readable(raw.dates, now)
+        updated = _first_readable(raw.updates, now)
+        items[guid] = Item(
+            guid=guid,
+            guid_source=source,
+            link=raw.url,
+            title=raw.title,
+            author=raw.author,
+            pub_date=published[1] if published else None,
+            pub_date_raw=published[0] if published else next(iter(raw.dates), None),
+            updated_at=updated[1] if updated else None,
+            categories=raw.categories,
+            enclosures=raw.enclosures,
+            summary=raw.summary,
+            content_html=raw.content_html,
+            base_url=raw.base_url,
+        )
+    return tuple(items.values()), tuple(duplicates)
+
+
+def _first_readable(dates: tuple[str, ...], now: datetime) -> tuple[str, datetime] | None:
+    return next(((raw, moment) for raw in dates if (moment := parse_date(raw, now=now))), None)

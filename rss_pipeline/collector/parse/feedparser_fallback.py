@@ -1,0 +1,208 @@
+"""feedparser as the last resort: documents that no strict parse reads, and formats such as CDF.
+
+Not the usual way in; that is `collector.xmlfeed`. Texts are kept out of feedparser's hands, so that an
+item reads the same on either way.
+"""
+
+import html
+import io
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import feedparser
+
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.links import absolute, is_web, web_base
+from rss_pipeline.collector.parse.raw_feed import (
+    MAX_ITEMS,
+    RawFeed,
+    RawItem,
+    byte_count,
+    content_and_summary,
+    distinct,
+    trimmed,
+)
+
+# Two characters of a private plane stand for a text while feedparser works: it strips, translates,
+# resolves and re-decodes what it finds, and takes `Ã©` for a mistake.
+_OPEN, _CLOSE = "\U0010ff70", "\U0010ff71"
+_STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_LEAF = re.compile(
+    r"<(guid|id|title|link|pubDate|dc:date|dc:creator|description|content:encoded|content|summary|published|updated"
+    r"|issued|modified|author|name|category)((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
+)
+_BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
+_CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
+_ROOT = re.compile(r"<[A-Za-z_][^>]*>")
+# feedparser files all of these under content or summary.
+_OTHER_TEXTS = re.compile(
+    r"(</?)(?:itunes:(?:summary|subtitle)|media:(?:description|text)|dc:description|xhtml:body)\b"
+)
+_ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
+_ROOT_END = re.compile(r"</(?:rss|rdf:RDF|feed|channel|[A-Za-z]\w*:feed)\s*>", re.IGNORECASE)
+_STAND_INS = re.compile(f"[{_OPEN}{_CLOSE}]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def read_loosely(text: str, url: str | None) -> RawFeed | None:
+    """The feed feedparser finds in a text that begins with its root; None where it finds none."""
+    # As every XML parser does (XML 1.0, 2.11); the CDATA sections do not get to see one here.
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    # The publisher's own would be taken for ours, and each stand for a text as long as the document.
+    text = _STAND_INS.sub("\ufffd", text)
+    shield = _Shield()
+    shielded, broken_off = _without_unended(_CDATA.sub(shield.section, text))
+    bases = _BASE.findall((_ROOT.match(shielded) or [""])[0])
+    shielded = _BASE.sub("", _OTHER_TEXTS.sub(r"\1x-unread", shielded))
+    shielded = _LEAF.sub(shield.leaf, shielded)
+    try:
+        # Bytes in a stream: a str might be opened as file or URL. Lower-case names: others are ignored
+        # and switch the charset to iso-8859-1. No content-location: it would be resolved into the ids.
+        parsed: Any = feedparser.parse(
+            io.BytesIO(f'<?xml version="1.0" encoding="utf-8"?>{shielded}'.encode("utf-8", "replace")),
+            response_headers={"content-type": "application/xml; charset=utf-8"},
+            sanitize_html=False,
+            resolve_relative_uris=False,
+        )
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - a foreign parser on hostile input raises what it likes
+        return None
+    if not parsed.entries and not parsed.version:
+        return None
+    feed = _Values(parsed.feed, shield)
+    base = absolute(bases[0][1:-1], (url,)) if bases else None
+    link = absolute(feed.text("link"), (base, url))
+    atom = str(parsed.version).startswith("atom")
+    entries = parsed.entries
+    return RawFeed(
+        # feedparser reads Microsoft's CDF without giving it a name.
+        format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
+        title=feed.text("title"),
+        link=link,
+        language=feed.text("language"),
+        items=tuple(
+            _item(_Values(entry, shield), atom, base, (base, link, web_base(url)))
+            for entry in entries[:MAX_ITEMS]
+        ),
+        dropped_items=max(0, len(entries) - MAX_ITEMS),
+        repairs=("the document breaks off; the item without an end was left out",) if broken_off else (),
+    )
+
+
+class _Shield:
+    """Texts taken out of a document, and put back into what was read from it."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def section(self, found: re.Match[str]) -> str:
+        return self._kept(found[1])
+
+    def leaf(self, found: re.Match[str]) -> str:
+        name, attributes, text = found.groups()
+        return (
+            f"<{name}{attributes}>{self._kept(self.restored(html.unescape(text)))}</{name}>"
+            if text.strip()
+            else found[0]
+        )
+
+    def restored(self, text: str) -> str:
+        return _STAND_IN.sub(self._restored_one, text)
+
+    def _kept(self, text: str) -> str:
+        self._texts.append(text)
+        return f"{_OPEN}{len(self._texts) - 1}{_CLOSE}"
+
+    def _restored_one(self, found: re.Match[str]) -> str:
+        number = int(found[1][:9])
+        return self._texts[number] if number < len(self._texts) else ""
+
+
+class _Values:
+    """A feedparser dict read by its own keys: its `get` answers for missing ones with others."""
+
+    def __init__(self, values: Mapping[str, Any], shield: _Shield) -> None:
+        self._values = values
+        self._shield = shield
+
+    def raw(self, key: str) -> str | None:
+        value = dict.get(self._values, key) if isinstance(self._values, dict) else None
+        if not isinstance(value, str):
+            return None
+        return _UNSTORABLE.sub(
+            lambda found: "" if found[0] == "\x00" else "\ufffd", self._shield.restored(value)
+        )
+
+    def text(self, key: str) -> str | None:
+        return trimmed(self.raw(key))
+
+    def each(self, key: str) -> "list[_Values]":
+        values = dict.get(self._values, key) if isinstance(self._values, dict) else None
+        if isinstance(values, dict):
+            values = [values]
+        return [_Values(each, self._shield) for each in values or () if isinstance(each, dict)]
+
+
+def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None, ...]) -> RawItem:
+    guid = entry.text("id")
+    links = entry.each("links")
+    link = entry.text("link") or (
+        guid if not atom and guid and is_web(guid) and _is_permalink(entry) else None
+    )
+    content, summary = content_and_summary(
+        [_as_html(each, each.raw("value"), atom) for each in entry.each("content")],
+        next(
+            (_as_html(each, each.raw("value"), atom) for each in entry.each("summary_detail")),
+            entry.raw("summary"),
+        ),
+    )
+    updates = distinct([entry.raw("updated")])
+    return RawItem(
+        guid=guid,
+        link=link,
+        url=absolute(link, bases),
+        title=entry.text("title"),
+        author=entry.text("author"),
+        dates=distinct([entry.raw("published"), entry.raw("created"), entry.raw("updated")]),
+        # In RSS this is dc:date, a second name for the publication.
+        updates=updates if atom else (),
+        categories=distinct([each.raw("term") for each in entry.each("tags")]),
+        enclosures=tuple(
+            Enclosure(
+                url=target,
+                type=each.text("type"),
+                length=byte_count(each.raw("length") or each.raw("filesize")),
+            )
+            for each in [each for each in links if each.raw("rel") == "enclosure"]
+            or entry.each("media_content")
+            if (target := absolute(each.raw("href") or each.raw("url"), bases))
+        ),
+        summary=summary,
+        content_html=content,
+        base_url=base,
+    )
+
+
+def _is_permalink(entry: _Values) -> bool:
+    return bool(dict.get(entry._values, "guidislink", True))  # type: ignore[call-overload]
+
+
+def _as_html(detail: _Values, text: str | None, atom: bool) -> str | None:
+    if text is not None and atom and detail.raw("type") == "text/plain":
+        return html.escape(text, quote=False)
+    return text
+
+
+def _without_unended(text: str) -> tuple[str, bool]:
+    """The text without the item it breaks off in, if it does."""
+    tags = list(_ITEM_TAG.finditer(text))
+    if not tags or _ROOT_END.search(text, tags[-1].start()):
+        return text, False
+    ended = max((tag.start() for tag in tags if tag[1]), default=-1)
+    begun = next((tag.start() for tag in tags if not tag[1] and tag.start() > ended), None)
+    if begun is None:
+        return text, True
+    return text[:begun], True

@@ -1,0 +1,117 @@
+"""JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/) to a RawFeed.
+
+feedparser does not read it. Identity and dates are decided in `collector.parse`.
+"""
+
+import html
+import json
+import re
+from typing import Any
+
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.parse.raw_feed import (
+    MAX_ITEMS,
+    RawFeed,
+    RawItem,
+    byte_count,
+    content_and_summary,
+    distinct,
+    trimmed,
+)
+from rss_pipeline.errors import NotAFeed
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class _Number(str):
+    """A number as the document writes it: an id of 1.0 or of 30 digits stays what it is."""
+
+    __slots__ = ()
+
+
+def read_json_feed(text: str, url: str | None) -> RawFeed:
+    """The feed in a JSON text.
+
+    Raises `NotAFeed` where it cannot be read as JSON, or is JSON of another kind.
+    """
+    try:
+        document = json.loads(
+            text, strict=False, parse_int=_Number, parse_float=_Number, parse_constant=_Number
+        )
+    except json.JSONDecodeError as error:
+        raise NotAFeed(
+            f"The document begins like a JSON Feed but is not JSON: {error.msg} in line {error.lineno}, "
+            f"column {error.colno}. Only its publisher can mend that."
+        ) from None
+    except RecursionError:
+        raise NotAFeed("The document is JSON nested too deep to be a JSON Feed.") from None
+    version = document.get("version") if isinstance(document, dict) else None
+    items = document.get("items") if isinstance(document, dict) else None
+    named = isinstance(version, str) and "jsonfeed.org/version/" in version
+    if not isinstance(document, dict) or not isinstance(items, list) or not (named or "title" in document):
+        raise NotAFeed(
+            "The document is JSON but no JSON Feed: it lacks the version or the items of one. "
+            "Look in the site's documentation for the address of its feed."
+        )
+    link = absolute(_text(document, "home_page_url"), (url,))
+    bases = (link, url)
+    read = [_item(item, bases) for item in items[:MAX_ITEMS] if isinstance(item, dict)]
+    return RawFeed(
+        format="json11" if named and str(version).rstrip("/").endswith("1.1") else "json10",
+        title=trimmed(_text(document, "title")),
+        link=link,
+        language=trimmed(_text(document, "language")),
+        items=tuple(read),
+        dropped_items=max(0, len(items) - MAX_ITEMS),
+    )
+
+
+def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
+    plain = _text(item, "content_text")
+    summary = _text(item, "summary")
+    content, summary = content_and_summary(
+        [_text(item, "content_html"), None if plain is None else html.escape(plain, quote=False)],
+        None if summary is None else html.escape(summary, quote=False),
+    )
+    link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
+    authors = [*_objects(item, "authors"), *_objects(item, "author")]
+    tags = item.get("tags")
+    return RawItem(
+        guid=trimmed(_text(item, "id")),
+        link=link,
+        url=absolute(link, bases),
+        title=trimmed(_text(item, "title")),
+        author=next((name for author in authors if (name := trimmed(_text(author, "name")))), None),
+        dates=distinct([_text(item, "date_published")]),
+        updates=distinct([_text(item, "date_modified")]),
+        categories=distinct(
+            [_clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+        ),
+        enclosures=tuple(
+            Enclosure(
+                url=target,
+                type=trimmed(_text(each, "mime_type")),
+                length=byte_count(_text(each, "size_in_bytes")),
+            )
+            for each in _objects(item, "attachments")
+            if (target := absolute(_text(each, "url"), bases))
+        ),
+        summary=summary,
+        content_html=content,
+    )
+
+
+def _objects(item: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = item.get(key)
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+
+
+def _text(item: dict[str, Any], key: str) -> str | None:
+    value = item.get(key)
+    return _clean(value) if isinstance(value, str) else None
+
+
+def _clean(text: str) -> str:
+    """Without U+0000 and with U+FFFD for half a surrogate pair: JSON can escape both, no store takes them."""
+    return _UNSTORABLE.sub(lambda found: "" if found[0] == "\x00" else "\ufffd", str(text))

@@ -1,0 +1,73 @@
+"""What every reader of a format gives: a feed and its items before identity and dates are decided.
+
+No reading happens here; the readers are xmlfeed, jsonfeed and loosefeed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from rss_pipeline.collector.models.item import Enclosure
+
+MAX_ITEMS = 5_000
+"""Items read from one document; the rest are counted. 5,000 take feedparser 0.7 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawItem:
+    """One item; strings as published but for white space around the short ones."""
+
+    guid: str | None = None
+    link: str | None = None
+    """As published, not resolved: it may have to serve as guid."""
+    url: str | None = None
+    """The link, resolved."""
+    title: str | None = None
+    author: str | None = None
+    dates: tuple[str, ...] = ()
+    """Publication dates, the preferred first."""
+    updates: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    enclosures: tuple[Enclosure, ...] = ()
+    summary: str | None = None
+    content_html: str | None = None
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawFeed:
+    """A document's feed: its own fields and at most MAX_ITEMS items."""
+
+    format: str
+    title: str | None = None
+    link: str | None = None
+    language: str | None = None
+    items: tuple[RawItem, ...] = ()
+    dropped_items: int = 0
+    repairs: tuple[str, ...] = field(default=())
+    ttl: timedelta | None = None
+    skip_hours: frozenset[int] = frozenset()
+    skip_days: frozenset[int] = frozenset()
+
+
+def trimmed(text: str | None) -> str | None:
+    """`text` without white space around it; None for nothing but white space."""
+    return (text or "").strip() or None
+
+
+def distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
+    """The texts that are not blank, trimmed, each once, in order."""
+    return tuple(dict.fromkeys(text.strip() for text in texts if text and text.strip()))
+
+
+def content_and_summary(contents: Iterable[str | None], summary: str | None) -> tuple[str | None, str | None]:
+    """The first content that is not blank, else the summary; and the summary where it is another text."""
+    described = summary if summary and summary.strip() else None
+    content = next((each for each in contents if each and each.strip()), described)
+    return content, None if described is None or content == described else described
+
+
+def byte_count(text: str | None) -> int | None:
+    """A length attribute as a number that any store can hold, or None."""
+    digits = (text or "").strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None

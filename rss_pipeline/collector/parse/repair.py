@@ -1,0 +1,178 @@
+"""Ill-formed XML text mended as little as will let it be read.
+
+Text in, text out; whether it can be read then is for `collector.xmltree` to find out.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html.entities import html5
+
+from rss_pipeline.collector.parse.namespaces import NAMESPACES
+
+_PROLOG = re.compile(r"(?:\s+|\ufeff|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
+_DOCTYPE = re.compile(r"<!DOCTYPE\s+([^\s>\[]*)[^>\[]*(\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
+_ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_FEED_START = re.compile(
+    r"<\?xml\s|<!DOCTYPE\s+(?:rss|rdf|feed)\b|<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>]", re.IGNORECASE
+)
+_ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
+
+# Not XML 1.0 characters.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_REFERENCES = re.compile(
+    r"(?=[<&])(?:<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
+    r"|&(?:#(?P<number>[0-9]{1,8}|[xX][0-9A-Fa-f]{1,6});|(?P<name>[A-Za-z][A-Za-z0-9]*);)?"
+    r"|(?P<less><(?![A-Za-z_/!?:])))",
+    re.DOTALL,
+)
+_PAIR = re.compile(
+    r"&#(?:(5[5-7][0-9]{3})|[xX]([dD][89abAB][0-9A-Fa-f]{2}));"
+    r"&#(?:(5[67][0-9]{3})|[xX]([dD][c-fC-F][0-9A-Fa-f]{2}));"
+)
+_PREFIXED = re.compile(r"</?([A-Za-z_][\w.-]*):[A-Za-z_]|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=\s*[\"']")
+_LONGEST_ENTITY = 1_000
+_MOST_EXPANDED = 1_000_000
+"""Characters that a document's own entities may become in all: a megabyte of one entity, referred to a
+million times, would be a terabyte."""
+_XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
+_MARKUP_CHARACTERS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A document from its root element on. Nothing in front of it says anything once it is decoded."""
+
+    text: str
+    root: str
+    """The root's name with its prefix; empty where no element begins."""
+    entities: Mapping[str, str]
+    """Internal entities that stand for plain text."""
+    repairs: tuple[str, ...]
+
+
+def opened(text: str) -> Opened:
+    """Cut declaration, document type and junk in front of the root.
+
+    The declaration would name the charset of bytes that are text by now (`encoding="gb2312"` gave
+    mojibake); without a document type no entity can be defined by another, so none can explode.
+    """
+    repairs: tuple[str, ...] = ()
+    start, name = _prolog_end(text, 0)
+    root = _ROOT.match(text, start)
+    junk = None
+    if name.lower() != "html" and (root is None or not is_feed_name(root[1])):
+        junk = _FEED_START.search(text, start)
+    if junk and (root is None or root[1].lower() != "html"):
+        start, _ = _prolog_end(text, junk.start())
+        root = _ROOT.match(text, start)
+        repairs = ("junk before the feed cut",)
+    entities = {
+        name: double or single
+        for name, double, single in _ENTITY.findall(text[:start])
+        if len(double + single) <= _LONGEST_ENTITY and not any(mark in double + single for mark in "<&%")
+    }
+    return Opened(
+        text=text[start:],
+        root="html" if name.lower() == "html" else root[1] if root else "",
+        entities=entities,
+        repairs=repairs,
+    )
+
+
+def is_feed_name(root: str) -> bool:
+    """Whether a root element of this name makes the document RSS, RDF or Atom."""
+    return root.rpartition(":")[2] in ("rss", "RDF", "feed")
+
+
+def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
+    """The text with what is ill-formed in it mended, and what that was, in words.
+
+    Control characters and references to them go, halves of surrogate pairs become one character or
+    U+FFFD, named entities their characters, a bare `&` or `<` its escape. CDATA
+    sections stay as they are but for control characters.
+    """
+    repairs: dict[str, None] = {}
+    left = _MOST_EXPANDED
+    text = _CONTROLS.sub("", document.text)
+    if text != document.text:
+        repairs["control characters dropped"] = None
+    if "&#" in text:
+        text = _PAIR.sub(_joined, text)
+
+    def reference(found: re.Match[str]) -> str:
+        nonlocal left
+        whole = found[0]
+        if found["less"]:
+            repairs["bare < escaped"] = None
+            return "&lt;"
+        if not whole.startswith("&"):
+            return whole
+        if number := found["number"]:
+            code = int(number[1:], 16) if number[0] in "xX" else int(number)
+            if _is_character(code):
+                return whole
+            repairs["references to impossible characters dropped"] = None
+            return "" if code < 0x20 else "\ufffd"
+        name = found["name"]
+        if name in _XML_NAMES:
+            return whole
+        own = document.entities.get(name) if name and left > 0 else None
+        left -= len(own or "")
+        characters = own or (html5.get(f"{name};") if name else None)
+        if characters is None:
+            repairs["bare & escaped"] = None
+            return "&amp;" + whole[1:]
+        repairs["named entities replaced"] = None
+        return "".join(_MARKUP_CHARACTERS.get(each, each) for each in characters)
+
+    text = _REFERENCES.sub(reference, text)
+    return text, tuple(repairs)
+
+
+def _prolog_end(text: str, start: int) -> tuple[int, str]:
+    """Where the root should begin, and the name the document type gives it."""
+    name = ""
+    found = _PROLOG.match(text, start)
+    end = found.end() if found else start
+    if doctype := _DOCTYPE.match(text, end):
+        name = doctype[1]
+        found = _PROLOG.match(text, doctype.end())
+        end = found.end() if found else doctype.end()
+    return end, name
+
+
+def _is_character(code: int) -> bool:
+    return (
+        code in (9, 10, 13)
+        or 0x20 <= code <= 0xD7FF
+        or 0xE000 <= code <= 0xFFFD
+        or 0x10000 <= code <= 0x10FFFF
+    )
+
+
+def _joined(found: re.Match[str]) -> str:
+    """.NET and Java wrote an emoji as two references, one for each UTF-16 unit."""
+    high = int(found[1]) if found[1] else int(found[2], 16)
+    low = int(found[3]) if found[3] else int(found[4], 16)
+    if not (0xD800 <= high <= 0xDBFF and 0xDC00 <= low <= 0xDFFF):
+        return found[0]
+    return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+
+
+def with_prefixes(text: str) -> str:
+    """The text, which begins with its root, with every prefix in use declared on the root.
+
+    A prefix that feeds are known to use gets the namespace it is known for.
+    """
+    root = re.match(r"<[A-Za-z_][\w.:-]*", text)
+    if root is None:
+        return text
+    head = text[: text.find(">") + 1]
+    declared = set(re.findall(r"xmlns:([A-Za-z_][\w.-]*)\s*=", head)) | {"xml", "xmlns"}
+    used = {first or second for first, second in _PREFIXED.findall(text)} - declared
+    extra = "".join(
+        f' xmlns:{prefix}="{NAMESPACES.get(prefix.lower(), "urn:undeclared:" + prefix)}"'
+        for prefix in sorted(used)
+    )
+    return text[: root.end()] + extra + text[root.end() :]

@@ -1,0 +1,301 @@
+"""RSS 0.9x, 1.0 and 2.0, RDF and Atom 0.3 and 1.0: a parsed tree to a RawFeed.
+
+Raw fields are read from the item's own XML, nothing is sanitized or resolved inside them. Identity and
+dates are decided in `collector.parse`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.atom_text import atom_html
+from rss_pipeline.collector.parse.links import absolute, is_web, web_base
+from rss_pipeline.collector.parse.namespaces import ATOM_03, XML, short_name
+from rss_pipeline.collector.parse.publisher_hints import skipped_days, skipped_hours, wished_pause
+from rss_pipeline.collector.parse.raw_feed import (
+    MAX_ITEMS,
+    RawFeed,
+    RawItem,
+    byte_count,
+    content_and_summary,
+    distinct,
+    trimmed,
+)
+from rss_pipeline.collector.parse.xml_tree import Tree, inner_html, text_of
+
+_BASE, _LANG = f"{{{XML}}}base", f"{{{XML}}}lang"
+_RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
+_ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
+_ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
+
+Fields = Mapping[str, list[Element]]
+"""Child elements by short name, in document order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an element stands: the xml:base in force, and what else links may be relative to."""
+
+    base: str | None
+    further: tuple[str | None, ...] = ()
+
+    def within(self, element: Element) -> "_Place":
+        own = element.get(_BASE)
+        return self if own is None else _Place(absolute(own, self.bases), self.further)
+
+    @property
+    def bases(self) -> tuple[str | None, ...]:
+        return (self.base, *self.further)
+
+    def resolve(self, reference: str | None) -> str | None:
+        return absolute(reference, self.bases)
+
+
+@dataclass(slots=True)
+class _Vocabulary:
+    """Short names, looked up once a document."""
+
+    own: str
+    names: dict[str, str] = field(default_factory=dict)
+
+    def name(self, element: Element) -> str:
+        tag = element.tag
+        if (name := self.names.get(tag)) is None:
+            name = self.names[tag] = short_name(tag, self.own)
+        return name
+
+    def fields(self, element: Element) -> Fields:
+        found: dict[str, list[Element]] = {}
+        for child in element:
+            found.setdefault(self.name(child), []).append(child)
+        return found
+
+
+def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
+    """The feed in a tree whose root is `rss`, `RDF` or `feed`; None where nothing in it is a feed.
+
+    Items without an end tag in a document that was cut off are left out: what is stored once stays.
+    """
+    root = tree.root
+    uri, _, local = root.tag.rpartition("}")
+    uri = uri.lstrip("{")
+    atom = local == "feed"
+    # RDF's root is in RDF's namespace, its items are in RSS 1.0's.
+    vocabulary = _Vocabulary("" if local == "RDF" else uri)
+    top = vocabulary.fields(root)
+    channel = root if atom else top.get("channel", [None])[0]
+    fields = vocabulary.fields(channel) if channel is not None else {}
+    elements = _items(tree, vocabulary, "entry" if atom else "item")
+    if channel is None and not elements:
+        return None
+
+    outer = _Place(None, (web_base(url),)).within(root)
+    place = outer.within(channel) if channel is not None and channel is not root else outer
+    link = place.resolve(_atom_link(fields, "link") if atom else _rss_link(fields))
+    place = _Place(place.base, (link, *place.further))
+    read = _atom_item if atom else _rss_item
+    return RawFeed(
+        format=_format(local, uri, root.get("version"), tree),
+        title=_title(fields),
+        link=link,
+        language=_first(fields, "language", "dc:language")
+        or trimmed(channel.get(_LANG) if channel is not None else None)
+        or trimmed(root.get(_LANG)),
+        items=tuple(read(element, vocabulary, place) for element in elements[:MAX_ITEMS]),
+        dropped_items=max(0, len(elements) - MAX_ITEMS),
+        repairs={
+            None: (),
+            "cut off": ("the document breaks off; the item without an end was left out",),
+            "junk after": ("junk after the feed cut",),
+        }[tree.trouble],
+        ttl=wished_pause(
+            _first(fields, "ttl"), _first(fields, "sy:updatePeriod"), _first(fields, "sy:updateFrequency")
+        ),
+        skip_hours=skipped_hours(_inner(fields, "skipHours", "hour", vocabulary)),
+        skip_days=skipped_days(_inner(fields, "skipDays", "day", vocabulary)),
+    )
+
+
+def _items(tree: Tree, vocabulary: _Vocabulary, name: str) -> list[Element]:
+    # Beside the channel in RSS 1.0 and 0.90, inside it in all others.
+    parents = (tree.root, *(child for child in tree.root if vocabulary.name(child) == "channel"))
+    found = [element for parent in parents for element in parent if vocabulary.name(element) == name]
+    if not found:
+        # Some wrap their items once more, in <items> or a list of their own.
+        found = [element for element in tree.root.iter() if vocabulary.name(element) == name]
+    unended = {id(element) for element in tree.unended}
+    return [element for element in found if id(element) not in unended]
+
+
+def _rss_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawItem:
+    fields = vocabulary.fields(element)
+    place = outer.within(element)
+    about = next((value for name in _RDF_ABOUT if (value := trimmed(element.get(name)))), None)
+    guid_element = next((each for each in fields.get("guid", ()) if text_of(each).strip()), None)
+    guid = text_of(guid_element).strip() if guid_element is not None else _first(fields, "atom:id") or about
+    link = _rss_link(fields)
+    if link is None and guid is not None and is_web(guid):
+        permalink = (
+            guid_element is None or (guid_element.get("isPermaLink") or "true").strip().lower() != "false"
+        )
+        link = guid if permalink else None
+    content, summary = content_and_summary(
+        [_markup(each) for each in fields.get("content:encoded", ())],
+        next((text for each in fields.get("description", ()) if (text := _markup(each)).strip()), None),
+    )
+    source = next(iter((*fields.get("content:encoded", ()), *fields.get("description", ()))), element)
+    return RawItem(
+        guid=guid,
+        link=link,
+        url=place.resolve(link),
+        title=_title(fields),
+        author=_first(fields, "dc:creator", "author", "itunes:author")
+        or _atom_author(fields, "atom:", vocabulary),
+        dates=_texts(
+            fields, "pubDate", "pubdate", "dc:date", "dcterms:issued", "atom:published", "atom:issued"
+        ),
+        updates=_texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
+        categories=distinct(
+            [
+                *(text_of(each) for name in ("category", "dc:subject") for each in fields.get(name, ())),
+                *(each.get("term") for each in fields.get("atom:category", ())),
+            ]
+        ),
+        enclosures=_enclosures(
+            [
+                *((each.get("url"), each) for each in fields.get("enclosure", ())),
+                *((each.get("href"), each) for each in fields.get("atom:link", ()) if _is(each, _ENCLOSURE)),
+            ],
+            fields,
+            vocabulary,
+            place,
+        ),
+        summary=summary,
+        content_html=content,
+        base_url=place.within(source).base,
+    )
+
+
+def _atom_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawItem:
+    fields = vocabulary.fields(element)
+    place = outer.within(element)
+    link = _atom_link(fields, "link")
+    content, summary = content_and_summary(
+        [atom_html(each) for each in fields.get("content", ())],
+        next((text for each in fields.get("summary", ()) if (text := atom_html(each))), None),
+    )
+    source = next(iter((*fields.get("content", ()), *fields.get("summary", ()))), element)
+    return RawItem(
+        guid=_first(fields, "id"),
+        link=link,
+        url=place.resolve(link),
+        title=_title(fields),
+        author=_atom_author(fields, "", vocabulary) or _first(fields, "dc:creator"),
+        dates=_texts(fields, "published", "issued", "created", "dc:date", "updated", "modified"),
+        updates=_texts(fields, "updated", "modified"),
+        categories=distinct(
+            [
+                *(each.get("term") for each in fields.get("category", ())),
+                *(text_of(each) for each in fields.get("dc:subject", ())),
+            ]
+        ),
+        enclosures=_enclosures(
+            [(each.get("href"), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)],
+            fields,
+            vocabulary,
+            place,
+        ),
+        summary=summary,
+        content_html=content,
+        base_url=place.within(source).base,
+    )
+
+
+def _enclosures(
+    named: list[tuple[str | None, Element]], fields: Fields, vocabulary: _Vocabulary, place: _Place
+) -> tuple[Enclosure, ...]:
+    if not named:
+        groups = [vocabulary.fields(group) for group in fields.get("media:group", ())]
+        named = [(each.get("url"), each) for each in _all((fields, *groups), "media:content")]
+    return tuple(
+        Enclosure(
+            url=url,
+            type=trimmed(each.get("type")),
+            length=byte_count(each.get("length") or each.get("fileSize")),
+        )
+        for reference, each in named
+        if (url := place.resolve(reference))
+    )
+
+
+def _all(places: tuple[Fields, ...], name: str) -> Iterator[Element]:
+    for fields in places:
+        yield from fields.get(name, ())
+
+
+def _markup(element: Element) -> str:
+    """What RSS carries as HTML: character data as it is, or markup that was not escaped."""
+    return element.text or "" if len(element) == 0 else inner_html(element)
+
+
+def _texts(fields: Fields, *names: str) -> tuple[str, ...]:
+    return tuple(text for name in names for each in fields.get(name, ()) if (text := text_of(each).strip()))
+
+
+def _first(fields: Fields, *names: str) -> str | None:
+    return next(iter(_texts(fields, *names)), None)
+
+
+def _title(fields: Fields) -> str | None:
+    return _first(fields, "title", "atom:title", "dc:title")
+
+
+def _is(link: Element, relation: re.Pattern[str]) -> bool:
+    return relation.fullmatch((link.get("rel") or "alternate").strip()) is not None
+
+
+def _atom_link(fields: Fields, name: str) -> str | None:
+    return next(
+        (
+            href
+            for each in fields.get(name, ())
+            if _is(each, _ALTERNATE) and (href := trimmed(each.get("href")))
+        ),
+        None,
+    )
+
+
+def _rss_link(fields: Fields) -> str | None:
+    # <link> with href and no text is Atom's, in a document whose default namespace is Atom's.
+    return _first(fields, "link") or _atom_link(fields, "link") or _atom_link(fields, "atom:link")
+
+
+def _atom_author(fields: Fields, prefix: str, vocabulary: _Vocabulary) -> str | None:
+    for each in fields.get(f"{prefix}author", ()):
+        inner = vocabulary.fields(each)
+        own = None if len(each) else trimmed(each.text)
+        if name := own or _first(inner, f"{prefix}name", f"{prefix}email"):
+            return name
+    return None
+
+
+def _inner(fields: Fields, outer: str, inner: str, vocabulary: _Vocabulary) -> tuple[str, ...]:
+    return tuple(text for each in fields.get(outer, ()) for text in _texts(vocabulary.fields(each), inner))
+
+
+def _format(local: str, uri: str, version: str | None, tree: Tree) -> str:
+    """feedparser's names for the formats."""
+    version = (version or "").strip()
+    match local:
+        case "feed":
+            atom03 = uri.startswith(ATOM_03.rstrip("#")) or version == "0.3"
+            return "atom03" if atom03 else "atom10" if uri else "atom"
+        case "RDF":
+            names = {element.tag.rpartition("}")[0].lstrip("{") for element in tree.root}
+            return "rss090" if any("rdf/simple/0.9" in name for name in names) else "rss10"
+        case _:
+            if version.startswith("2"):
+                return "rss20"
+            return "rss" + version.replace(".", "")[:3] if re.fullmatch(r"0\.9[0-9]", version[:4]) else "rss"

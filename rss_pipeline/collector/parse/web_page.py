@@ -1,0 +1,62 @@
+"""A web page where a feed was expected: what to tell the person who registered it.
+
+Only the sentence is made here; whether a document is a feed is decided in `collector.parse`.
+"""
+
+import re
+import warnings
+
+from bs4 import BeautifulSoup, SoupStrainer, Tag
+
+from rss_pipeline.collector.parse.links import absolute, web_base
+
+_LOOKED_AT = 500_000
+_MOST_NAMED = 5
+_LONGEST = 500
+_START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_PARTS = SoupStrainer(["title", "base", "link"])
+_FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
+
+
+def is_web_page(text: str, content_type: str | None) -> bool:
+    """Whether a document that is no feed is HTML, by its beginning or by what the server calls it."""
+    return _START.match(text) is not None or "html" in (content_type or "").split(";")[0].lower()
+
+
+def web_page_sentence(text: str, url: str | None) -> str:
+    """What came instead of a feed, and which feeds the page names."""
+    with warnings.catch_warnings():
+        # It may be XML that its server calls HTML, or a word that resembles a file's name.
+        warnings.simplefilter("ignore", UserWarning)
+        page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=_PARTS)
+    title = page.find("title")
+    named = " ".join(title.get_text().split())[:80] if title else ""
+    start = f'The server sent a web page ("{named}")' if named else "The server sent a web page"
+    feeds = feed_links(page, url)
+    if feeds:
+        return f"{start}, not a feed. The page names these feeds, register one of them: {', '.join(feeds)}"
+    return f"{start}, not a feed, and the page names no feed. Open its address in a browser to see why."
+
+
+def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
+    """The absolute URLs of the feeds a page offers by `<link rel="alternate">`, at most five.
+
+    Without userinfo: a sentence is stored and logged.
+    """
+    base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
+    bases = (absolute(base, (url,)), url)
+    found: dict[str, None] = {}
+    for link in page.find_all("link"):
+        kind = _value(link, "type").split(";")[0].strip().lower()
+        if "alternate" not in _value(link, "rel").lower().split() or kind not in _FEED_TYPES:
+            continue
+        target = web_base(absolute(_value(link, "href"), bases))
+        # What was asked for is no way out of here; a URL of a kilobyte is none a person would copy.
+        if target and target != url and len(target) <= _LONGEST:
+            found.setdefault(target)
+    return list(found)[:_MOST_NAMED]
+
+
+def _value(tag: Tag, name: str) -> str:
+    value = tag.get(name)
+    return (value if isinstance(value, str) else " ".join(value or ())).strip()

@@ -1,0 +1,147 @@
+"""A strict XML parse of a document's text, which keeps what ended before the text breaks off.
+
+No meaning is read from the elements here, and nothing is mended.
+"""
+
+import html
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, cast
+from xml.etree.ElementTree import Element, ParseError, XMLParser, XMLPullParser
+from xml.parsers.expat import errors
+
+from rss_pipeline.collector.parse.namespaces import XHTML
+
+_BROKEN_OFF = frozenset(
+    errors.codes[message]
+    for message in (
+        errors.XML_ERROR_NO_ELEMENTS,
+        errors.XML_ERROR_UNCLOSED_TOKEN,
+        errors.XML_ERROR_UNCLOSED_CDATA_SECTION,
+        errors.XML_ERROR_PARTIAL_CHAR,
+    )
+)
+_NO_MEMORY = errors.codes[errors.XML_ERROR_NO_MEMORY]
+UNBOUND_PREFIX = errors.codes[errors.XML_ERROR_UNBOUND_PREFIX]
+"""`ParseError.code` of a text that uses a prefix it does not declare."""
+_JUNK_AFTER = errors.codes[errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]
+_VOID = frozenset(
+    (
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The root element, and the elements without an end tag where the document was cut off."""
+
+    root: Element
+    unended: tuple[Element, ...] = ()
+    trouble: Literal["cut off", "junk after"] | None = None
+
+
+def read_tree(text: str) -> Tree:
+    """Parse text that begins with its root element.
+
+    With expat, and no document type in the text: so no entity but XML's five, no file, no network.
+    Raises `xml.etree.ElementTree.ParseError` for what is ill-formed; a text that merely ends early, or
+    goes on after its root, is none of that. `MemoryError` where this process may have no more.
+    """
+    parser = XMLParser()
+    try:
+        parser.feed(text)
+        return Tree(root=parser.close())
+    except ParseError as error:
+        if error.code == _NO_MEMORY:
+            raise MemoryError from error
+        if error.code != _JUNK_AFTER and error.code not in _BROKEN_OFF:
+            raise
+        return _partial(text, error)
+
+
+def _partial(text: str, error: ParseError) -> Tree:
+    parser: XMLPullParser[Element] = XMLPullParser(("start", "end"))
+    unended: list[Element] = []
+    root: Element | None = None
+    parser.feed(text)
+    with suppress(ParseError):
+        parser.close()
+    # The error is the last of the events, behind those of what went before it.
+    try:
+        for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
+            if event == "start":
+                root = element if root is None else root
+                unended.append(element)
+            else:
+                unended.pop()
+    except ParseError as last:
+        if last.code == _NO_MEMORY:
+            raise MemoryError from last
+    if root is None:
+        raise error
+    return Tree(
+        root=root,
+        unended=tuple(unended),
+        trouble="junk after" if error.code == _JUNK_AFTER else "cut off",
+    )
+
+
+def text_of(element: Element) -> str:
+    """The character data of an element and all within it."""
+    return element.text or "" if len(element) == 0 else "".join(element.itertext())
+
+
+def inner_html(element: Element) -> str:
+    """What stands inside an element, as HTML: names without prefixes, void elements closed by ` />`.
+
+    Not recursive: a document may nest deeper than Python's stack.
+    """
+    pieces = [html.escape(element.text or "", quote=False)]
+    stack = [(iter(element), "")]
+    while stack:
+        children, closing = stack[-1]
+        child = next(children, None)
+        if child is None:
+            pieces.append(closing)
+            stack.pop()
+            continue
+        name = _local(child.tag)
+        attributes = "".join(f' {_attribute(key)}="{html.escape(value)}"' for key, value in child.items())
+        tail = html.escape(child.tail or "", quote=False)
+        if name in _VOID and len(child) == 0 and not child.text:
+            pieces.append(f"<{name}{attributes} />{tail}")
+        else:
+            pieces.append(f"<{name}{attributes}>{html.escape(child.text or '', quote=False)}")
+            stack.append((iter(child), f"</{name}>{tail}"))
+    return "".join(pieces)
+
+
+def unwrapped(element: Element) -> Element:
+    """The single `<div>` that Atom puts around XHTML (RFC 4287, 3.1.1.3), or the element itself."""
+    if len(element) != 1 or (element.text or "").strip() or (element[0].tail or "").strip():
+        return element
+    return element[0] if element[0].tag in (f"{{{XHTML}}}div", "div") else element
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _attribute(key: str) -> str:
+    uri, _, local = key.rpartition("}")
+    return f"xml:{local}" if uri.endswith("/XML/1998/namespace") else local

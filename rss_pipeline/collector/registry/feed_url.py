@@ -1,0 +1,144 @@
+"""A feed's URL as an operator writes it: checked, its password taken off, its host and id derived.
+
+Nothing is resolved or asked here; whether an address may be reached is the HTTP client's to judge.
+"""
+
+import hashlib
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+import idna
+
+from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
+from rss_pipeline.collector.registry.variables import expand, shown
+
+MAX_SLUG_CHARACTERS = 60
+
+_USERINFO = re.compile(r"([^:/?#]+://)([^/?#]*)@")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\<>\"]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredUrl:
+    url: str
+    """As written, without userinfo and fragment."""
+    host: str
+    """Lower-case ASCII (punycode), without port, brackets or a closing dot."""
+    same_as: str
+    """Equal for two spellings that ask the same server for the same thing: case of the host, default port."""
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+
+
+def read_url(written: str, environ: Mapping[str, str]) -> RegisteredUrl:
+    """What stands behind `url:`. Raises ValueError with a sentence that shows no password and no variable.
+
+    In the part before `@` the value of a `${VAR}` is taken as it is, for passwords contain `@`, `/` and `%`;
+    everything else of a URL is percent-decoded there (RFC 3986 3.2.1).
+    """
+    written = written.strip()
+    username = password = None
+    if match := _USERINFO.match(written):
+        head, userinfo = match.groups()
+        username, password = _credentials(userinfo, environ)
+        text = expand(head + written[match.end() :], environ).strip()
+    else:
+        text = expand(written, environ).strip()
+        if match := _USERINFO.match(text):
+            username, password = _credentials(match[2].replace("${", "$${"), {})
+            text = match[1] + text[match.end() :]
+    url = text.partition("#")[0]
+    host, same_as = _checked(url, written)
+    return RegisteredUrl(url=url, host=host, same_as=same_as, username=username, password=password)
+
+
+def feed_id(url: str, host: str) -> str:
+    """The id of a feed that names none: host and path as a slug, and 10 hex digits of the URL's SHA-256."""
+    path = urlsplit(url).path
+    slug = re.sub(r"[^a-z0-9]+", "-", (host + path).lower()).strip("-")[:MAX_SLUG_CHARACTERS].rstrip("-")
+    digest = hashlib.sha256(url.encode()).hexdigest()[:10]
+    return f"{slug}-{digest}" if slug else digest
+
+
+def _credentials(userinfo: str, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+    if not userinfo:
+        return None, None
+    name, colon, secret = userinfo.partition(":")
+    username = expand(name, environ, unquote)
+    if colon:
+        return username, expand(secret, environ, unquote)
+    # One variable may hold both, as `name:password`.
+    username, colon, password = username.partition(":")
+    return username, password if colon else None
+
+
+def _checked(url: str, written: str) -> tuple[str, str]:
+    """Host and comparison form of `url`; messages speak of it as it was `written`."""
+    if "${" not in written and url.lower().startswith("url:"):
+        raise ValueError(f"{shown(written)} is not a URL; put a space behind the colon of `url:`")
+    if bad := _NOT_IN_A_URL.search(url):
+        code = ord(bad[0])
+        name = "a space" if code == 0x20 else f"the character U+{code:04X}"
+        raise ValueError(f"{name} cannot stand in a URL; write it percent-encoded (a space is %20)")
+    if len(url) > MAX_URL_CHARACTERS:
+        raise ValueError(f"the URL is longer than {MAX_URL_CHARACTERS:,} characters")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        netloc, hostname = parts.netloc, parts.hostname
+    except ValueError:
+        hint = "the part before @ needs / ? # percent-encoded, or write the password as ${VAR}"
+        advice = (
+            hint if "@" in url else "a port is a number from 1 to 65535, an IPv6 address stands in brackets"
+        )
+        raise ValueError(
+            f"{shown(written)} is not a URL: its host or port cannot be read; {advice}"
+        ) from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"{shown(written)} is not an http or https URL{_correction(written)}")
+    if not hostname or port == 0 or netloc.endswith(":"):
+        missing = "names no host" if not hostname else "has no usable port"
+        raise ValueError(
+            f"{shown(written)} {missing}; write a whole URL such as https://example.org/feed.xml"
+        )
+    host = _ascii_host(hostname, written)
+    default = {"http": 80, "https": 443}[parts.scheme]
+    query = f"?{parts.query}" if parts.query else ""
+    return host, f"{parts.scheme}://{host}:{port or default}{parts.path or '/'}{query}"
+
+
+def _correction(written: str) -> str:
+    """What to write instead of a URL with another scheme or none; empty where that would be a guess."""
+    rest = re.sub(r"^feed:(?://)?", "", written, flags=re.IGNORECASE)
+    if "@" in rest or "${" in rest:
+        return "; write it with https://"
+    if rest.lower().startswith(("http://", "https://")):
+        return f"; write {shown(rest)}"
+    if not _SCHEME.match(rest) and "." in rest.partition("/")[0]:
+        return f"; write {shown('https://' + rest)}"
+    return "; only those can be fetched"
+
+
+def _ascii_host(hostname: str, written: str) -> str:
+    if ":" in hostname:
+        try:
+            address = ipaddress.IPv6Address(hostname)
+        except ValueError:
+            address = None
+        if address is None or address.scope_id is not None:
+            raise ValueError(f"{shown(written)} has an IPv6 address that cannot be read")
+        return str(address)
+    host = hostname.removesuffix(".").lower()
+    if not host.isascii():
+        try:
+            host = idna.encode(host, uts46=True, transitional=False).decode("ascii")
+        except idna.IDNAError:
+            raise ValueError(f"{shown(written)} has a host name that no domain can have") from None
+    if len(host) > 253 or not all(_HOST_LABEL.fullmatch(label) for label in host.split(".")):
+        raise ValueError(f"{shown(written)} has a host name that no domain can have")
+    return host

@@ -1,0 +1,211 @@
+"""feeds.yaml as a list of FeedSpec, or every mistake in it with its line and what to write instead.
+
+The syntax is `collector.registry_file`'s, what a key may say `collector.registry_entry`'s; carrying the list
+into the database is orchestration's.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.registry.entry import Defaults, Entry, kind
+from rss_pipeline.collector.registry.feed_url import feed_id
+from rss_pipeline.collector.registry.variables import shown
+from rss_pipeline.collector.registry.yaml_nodes import (
+    Array,
+    Mistake,
+    Node,
+    Scalar,
+    Table,
+    read_nodes,
+    read_text,
+)
+from rss_pipeline.errors import RegistryError
+
+_EXAMPLE = "`- url: https://example.org/feed.xml`"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_MEANT = {
+    "every": "interval",
+    "frequency": "interval",
+    "href": "url",
+    "link": "url",
+    "name": "title",
+    "refresh": "interval",
+    "xmlurl": "url",
+}
+
+_Model = TypeVar("_Model", Defaults, Entry)
+
+
+class _Registered(NamedTuple):
+    place: str
+    node: Table
+    entry: Entry
+    spec: FeedSpec
+
+
+def load_registry(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
+    """The feeds of the file at `path`, in its order; `${VAR}` takes its value from `environ`.
+
+    Raises RegistryError with all mistakes of the file, also where it cannot be read.
+    """
+    return parse_registry(read_text(path), path=path, environ=environ)
+
+
+def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list[FeedSpec]:
+    """The feeds of a registry's YAML or JSON text; `path` is named in the RegistryError only."""
+    root, mistakes = read_nodes(text)
+    specs: list[FeedSpec] = []
+    if root is not None:
+        specs = _specs(root, environ, mistakes)
+    elif not mistakes:
+        mistakes.append(Mistake(0, "", f"the file is empty; write a list of feeds, such as {_EXAMPLE}"))
+    if mistakes:
+        raise RegistryError(str(path), [str(mistake) for mistake in sorted(mistakes, key=lambda m: m.line)])
+    return specs
+
+
+def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> list[FeedSpec]:
+    feeds: Node | None = root
+    defaults: dict[str, Any] = {}
+    if isinstance(root, Table):
+        for name in root.items:
+            if name not in ("feeds", "defaults"):
+                sentence = _unknown(name, ["feeds", "defaults"])
+                mistakes.append(Mistake(root.key_lines[name], _member("", name), sentence))
+        if "defaults" in root.items:
+            read = _validated(Defaults, root.items["defaults"], "defaults", environ, mistakes)
+            defaults = read.model_dump(exclude_unset=True) if read else {}
+        feeds = root.items.get("feeds")
+    match feeds:
+        case Array():
+            found = [
+                _registered(node, index, defaults, environ, mistakes)
+                for index, node in enumerate(feeds.items)
+            ]
+        case None:
+            mistakes.append(
+                Mistake(root.line, "feeds", f"is missing; write `feeds:` and below it {_EXAMPLE}")
+            )
+            return []
+        case Scalar(is_null=True):
+            mistakes.append(
+                Mistake(feeds.line, "feeds", "has no entries; write `feeds: []` if you mean none")
+            )
+            return []
+        case _:
+            sentence = f"is {kind(feeds)}; write a list of feeds, such as {_EXAMPLE}"
+            mistakes.append(Mistake(feeds.line, "feeds", sentence))
+            return []
+    registered = [each for each in found if each]
+    _refuse_doubles(registered, mistakes)
+    return [each.spec for each in registered]
+
+
+def _registered(
+    node: Node, index: int, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
+) -> _Registered | None:
+    place = f"feeds[{index}]"
+    if isinstance(node, Scalar):
+        if node.is_null:
+            mistakes.append(Mistake(node.line, place, f"is empty; write {_EXAMPLE}, or remove the line"))
+            return None
+        node = Table(node.line, {"url": node}, {"url": node.line}, 2)
+    entry = _validated(Entry, node, place, environ, mistakes)
+    if entry is None or not isinstance(node, Table):
+        return None
+    if entry.url.username is not None and any(name.lower() == "authorization" for name in entry.headers):
+        sentence = "a password in the URL and an Authorization header exclude each other; keep one of them"
+        mistakes.append(Mistake(node.key_lines["headers"], f"{place}.headers", sentence))
+    return _Registered(place, node, entry, _spec(entry, defaults))
+
+
+def _spec(entry: Entry, defaults: Mapping[str, Any]) -> FeedSpec:
+    common = {name: getattr(entry, name) for name in Defaults.model_fields}
+    common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
+    keep_days = common.pop("keep")
+    return FeedSpec(
+        keep_days=keep_days,
+        url=entry.url.url,
+        id=entry.id or feed_id(entry.url.url, entry.url.host),
+        host=entry.url.host,
+        title=entry.title,
+        enabled=entry.enabled,
+        allow_private=entry.allow_private,
+        access=Access(headers=entry.headers, username=entry.url.username, password=entry.url.password),
+        **common,
+    )
+
+
+def _refuse_doubles(registered: list[_Registered], mistakes: list[Mistake]) -> None:
+    urls: dict[str, tuple[str, int]] = {}
+    ids: dict[str, tuple[str, int]] = {}
+    for place, node, entry, spec in registered:
+        line = node.key_lines["url"]
+        first, first_line = urls.setdefault(entry.url.same_as, (place, line))
+        if first != place:
+            sentence = f"the same URL as {first} in line {first_line}; remove one of them"
+            mistakes.append(Mistake(line, f"{place}.url", sentence))
+            continue
+        line = node.key_lines.get("id", line)
+        first, first_line = ids.setdefault(spec.id, (place, line))
+        if first != place:
+            sentence = (
+                f'the id "{spec.id}" is that of {first} in line {first_line}; give one of them another `id:`'
+            )
+            mistakes.append(Mistake(line, f"{place}.id", sentence))
+
+
+def _validated(
+    model: type[_Model], node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
+) -> _Model | None:
+    if not isinstance(node, Table):
+        mistakes.append(Mistake(node.line, place, f"is {kind(node)}; write keys and values, `url: ...`"))
+        return None
+    try:
+        return model.model_validate(node.items, context={"environ": environ})
+    except ValidationError as error:
+        # Without input: a value may hold what a variable gave.
+        for details in error.errors(include_url=False, include_input=False):
+            mistakes.append(_mistake(details, node, place, list(model.model_fields)))
+        return None
+
+
+def _mistake(details: ErrorDetails, table: Table, place: str, keys: list[str]) -> Mistake:
+    line = table.line
+    node: Node | None = table
+    for step in details["loc"]:
+        if step == "[key]" or not isinstance(node, Table):
+            break
+        name = str(step)
+        line = node.key_lines.get(name, line)
+        place = _member(place, name)
+        node = node.items.get(name)
+    match details["type"]:
+        case "extra_forbidden":
+            sentence = _unknown(str(details["loc"][-1]), keys)
+        case "missing":
+            sentence = "is missing; write the feed's address, `url: https://example.org/feed.xml`"
+        case _:
+            sentence = details["msg"]
+    return Mistake(line, place, sentence)
+
+
+def _member(place: str, name: str) -> str:
+    name = name if _PLAIN_NAME.fullmatch(name) else shown(name)
+    return f"{place}.{name}" if place else name
+
+
+def _unknown(name: str, keys: list[str]) -> str:
+    lower = name.lower().replace("-", "_")
+    meant = _MEANT.get(lower)
+    close = [meant] if meant in keys else difflib.get_close_matches(lower, keys, n=1, cutoff=0.65)
+    if close:
+        return f'unknown key; did you mean "{close[0]}"?'
+    return f"unknown key; remove it (known here: {', '.join(keys)})"

@@ -1,0 +1,265 @@
+"""The registry's text (YAML, and JSON as its subset) as a tree in which every value knows its line.
+
+Holds reading and syntax; what a feed's keys mean is `collector.registry_entry`'s. Scalars stay the text that
+was written: `title: 1984` and `title: No` are titles, not a number and a boolean.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from rss_pipeline.collector.registry.variables import shown
+from rss_pipeline.errors import RegistryError
+
+MAX_FILE_BYTES = 5_000_000
+MAX_DEPTH = 16
+"""The registry needs four levels. libyaml's own composer overflows the stack at some 50,000."""
+MAX_REPEATED_NODES = 1_000_000
+"""Nodes that aliases may repeat, all in all: ten lines of `&a [*b, *b ...]` can stand for billions."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STANDARD_TAG = re.compile(r"tag:yaml\.org,2002:(?:str|int|float|bool|null|timestamp|map|seq)")
+_UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_JSON_ESCAPE = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\.")
+
+
+class Mistake(NamedTuple):
+    """Something wrong in the file. `line` counts from 1, 0 is the file as a whole; `place` may be empty."""
+
+    line: int
+    place: str
+    sentence: str
+
+    def __str__(self) -> str:
+        where = f"line {self.line}" if self.line else ""
+        return ": ".join(part for part in (where, self.place, self.sentence) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    line: int
+    text: str = field(repr=False)
+    """As written: `${VAR}` is not replaced yet, so this may be shown where the value may not."""
+    is_null: bool = False
+    size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    line: int
+    items: tuple["Node", ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    line: int
+    items: dict[str, "Node"]
+    key_lines: dict[str, int]
+    size: int
+
+
+Node = Scalar | Array | Table
+
+
+def read_text(path: Path) -> str:
+    """The file's text. Raises RegistryError where it cannot be read, is too large or is not UTF-8."""
+    try:
+        with path.open("rb") as file:
+            body = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise _refused(
+            path, "there is no such file; create it, or set RSS_FEEDS_FILE to where it is"
+        ) from None
+    except IsADirectoryError:
+        raise _refused(path, "this is a folder; set RSS_FEEDS_FILE to the file itself") from None
+    except OSError as error:
+        raise _refused(path, f"the file cannot be read: {error.strerror or type(error).__name__}") from None
+    if len(body) > MAX_FILE_BYTES:
+        raise _refused(path, f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB: not a list of feeds")
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _refused(path, "the file is UTF-16; save it as UTF-8")
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        mistake = Mistake(line, "", f"byte 0x{body[error.start]:02x} is not UTF-8; save the file as UTF-8")
+        raise RegistryError(str(path), [str(mistake)]) from None
+
+
+def read_nodes(text: str) -> tuple[Node | None, list[Mistake]]:
+    """The tree of a YAML or JSON text and the mistakes of its syntax.
+
+    The tree is None where nothing is written or the syntax is broken; a key that stands twice is a mistake
+    and leaves a tree.
+    """
+    unreadable = _UNREADABLE.search(text)
+    if unreadable:
+        line = text.count("\n", 0, unreadable.start()) + 1
+        code = ord(unreadable[0])
+        return None, [Mistake(line, "", f"the character U+{code:04X} cannot stand in YAML; remove it")]
+    if text.lstrip()[:1] == "<":
+        return None, [
+            Mistake(1, "", "this is XML (OPML?), not YAML; write a list of feeds: `- url: https://...`")
+        ]
+    builder = _Builder(yaml.parse(_json_as_yaml(text), Loader=_LOADER))
+    try:
+        return builder.document(), builder.mistakes
+    except _Broken as broken:
+        return None, [broken.mistake]
+    except yaml.MarkedYAMLError as error:
+        return None, [_syntax_mistake(error, text)]
+
+
+def _refused(path: Path, sentence: str) -> RegistryError:
+    return RegistryError(str(path), [sentence])
+
+
+def _json_as_yaml(text: str) -> str:
+    """JSON that YAML would not read: a character beyond U+FFFF as two \\u escapes, as Python writes it."""
+    if text.lstrip()[:1] not in ("{", "[") or "\\u" not in text:
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _JSON_ESCAPE.sub(lambda m: json.loads(f'"{m[0]}"') if m[1] else m[0], text)
+
+
+class _Broken(Exception):
+    def __init__(self, line: int, sentence: str) -> None:
+        self.mistake = Mistake(line, "", sentence)
+        super().__init__(sentence)
+
+
+class _Builder:
+    """Events of the parser into nodes, with a bound on depth and on what aliases repeat."""
+
+    def __init__(self, events: Iterator[yaml.Event]) -> None:
+        self.mistakes: list[Mistake] = []
+        self._events = events
+        self._anchors: dict[str, Node] = {}
+        self._repeated = 0
+
+    def document(self) -> Node | None:
+        root: Node | None = None
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if root is not None:
+                    raise _Broken(_line(event), "a second document begins here; one file is one registry")
+                root = self._node(next(self._events), 0)
+        return None if isinstance(root, Scalar) and root.is_null else root
+
+    def _node(self, event: yaml.Event, depth: int) -> Node:
+        line = _line(event)
+        if depth > MAX_DEPTH:
+            raise _Broken(line, "the values are nested too deeply for a list of feeds")
+        if isinstance(event, yaml.AliasEvent):
+            return self._repeat(event.anchor, line)
+        tag = getattr(event, "tag", None)
+        if tag and tag != "!" and not _STANDARD_TAG.fullmatch(tag):
+            raise _Broken(line, f"the tag {shown(tag)} means nothing here; remove it")
+        node: Node
+        match event:
+            case yaml.ScalarEvent():
+                is_null = _is_plain(event) and event.value in ("", "~", "null", "Null", "NULL")
+                node = Scalar(line, event.value, is_null)
+            case yaml.SequenceStartEvent():
+                items = []
+                while not isinstance(following := next(self._events), yaml.SequenceEndEvent):
+                    items.append(self._node(following, depth + 1))
+                node = Array(line, tuple(items), 1 + sum(item.size for item in items))
+            case _:
+                node = self._table(line, depth)
+        anchor = getattr(event, "anchor", None)
+        if anchor:
+            self._anchors[anchor] = node
+        return node
+
+    def _table(self, line: int, depth: int) -> Table:
+        items: dict[str, Node] = {}
+        key_lines: dict[str, int] = {}
+        merged: list[Table] = []
+        while not isinstance(following := next(self._events), yaml.MappingEndEvent):
+            key = self._node(following, depth + 1)
+            value = self._node(next(self._events), depth + 1)
+            if not isinstance(key, Scalar):
+                raise _Broken(key.line, "a list or mapping cannot be a key; write a name and a colon")
+            if key.text == "<<" and _is_plain(following):
+                merged += _merged(value)
+                continue
+            if key.text in items:
+                first = key_lines[key.text]
+                sentence = (
+                    f"the key {shown(key.text)} stands here again (first in line {first}); keep one of them"
+                )
+                self.mistakes.append(Mistake(_line(following), "", sentence))
+                continue
+            items[key.text] = value
+            key_lines[key.text] = _line(following)
+        for table in merged:
+            for name, value in table.items.items():
+                if name not in items:
+                    items[name] = value
+                    key_lines[name] = line
+        return Table(line, items, key_lines, 1 + sum(item.size for item in items.values()))
+
+    def _repeat(self, anchor: str | None, line: int) -> Node:
+        if anchor is None or anchor not in self._anchors:
+            raise _Broken(
+                line, f"*{anchor} refers to nothing above it; a text that begins with * needs quotes"
+            )
+        node = self._anchors[anchor]
+        self._repeated += node.size
+        if self._repeated > MAX_REPEATED_NODES:
+            raise _Broken(
+                line, "the aliases of this file stand for more than a million values; write them out"
+            )
+        return node
+
+
+def _merged(value: Node) -> list[Table]:
+    tables = value.items if isinstance(value, Array) else (value,)
+    merged = [table for table in tables if isinstance(table, Table)]
+    if len(merged) != len(tables):
+        raise _Broken(value.line, "`<<` takes an alias of a mapping, such as `<<: *slow`")
+    return merged
+
+
+def _is_plain(event: yaml.Event) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and not event.style
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _syntax_mistake(error: yaml.MarkedYAMLError, text: str) -> Mistake:
+    mark, context = error.problem_mark, error.context_mark
+    if mark is None:
+        return Mistake(0, "", f"not valid YAML: {error.problem}")
+    lines = text.split("\n")
+    source = lines[mark.line] if mark.line < len(lines) else ""
+    character = source[mark.column : mark.column + 1]
+    problem = str(error.problem)
+    begun = context.line + 1 if context else None
+    if "\t" in source[: len(source) - len(source.lstrip())] or character == "\t":
+        return Mistake(mark.line + 1, "", "a tab stands where YAML wants spaces; indent with spaces")
+    if begun and "quoted scalar" in str(error.context):
+        if "end of stream" in problem or "document indicator" in problem:
+            return Mistake(begun, "", "a quote is opened here and not closed")
+        sentence = 'unknown escape in double quotes; write "\\\\" for a backslash, or use single quotes'
+        return Mistake(mark.line + 1, "", sentence)
+    if "cannot start any token" in problem:
+        return Mistake(mark.line + 1, "", f'a text cannot begin with "{character}"; put it in quotes')
+    if "mapping values are not allowed" in problem:
+        sentence = 'a colon that cannot stand here; put a text with ": " in it in quotes, and align keys'
+        return Mistake(mark.line + 1, "", sentence)
+    since = f" ({error.context}, begun in line {begun})" if begun else ""
+    sentence = f"not valid YAML here: {problem}{since}; check indentation, quotes and brackets"
+    return Mistake(mark.line + 1, "", sentence)

@@ -1,0 +1,225 @@
+"""When a feed is due again, and why, in a sentence with the inputs. Pure functions.
+
+Not here: what is due now (the claim), and the pauses that hosts ask for (holds.py).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import LONGEST, duration, instant, whole_second
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.collector.schedule import auto_interval, gaps
+
+FIRST_BACKOFF = timedelta(minutes=30)
+CHALLENGE_BACKOFF = timedelta(hours=6)
+OUTAGE_PAUSE = timedelta(minutes=5)
+
+SPREAD_PER_CENT = 3
+
+
+OUR_OUTAGE = "our network was down: 5 min"
+
+
+def next_after_success(
+    feed: Feed,
+    *,
+    now: datetime,
+    max_age: int | None,
+    ttl: timedelta | None,
+    rhythm: Sequence[datetime],
+    skip_hours: frozenset[int],
+    skip_days: frozenset[int],
+    retry_after: int | None = None,
+) -> NextVisit:
+    """After a document was stored; the inputs but `feed` are that document's and its answer's.
+
+    `max_age` and `retry_after` in seconds. Never more than 24 h away, and, short of that, never sooner than
+    the server asks; RSS 2.0's skipHours and skipDays (UTC) move it to the first hour that is allowed.
+    """
+    own, reasons = _own_interval(feed, now=now, rhythm=rhythm)
+    asked = timedelta(0)
+    wishes = (("max-age", _seconds(max_age)), ("ttl", ttl), ("Retry-After", _seconds(retry_after)))
+    for name, wish in wishes:
+        if wish is not None and wish > own:
+            reasons.append(f"the server asks {name} {duration(wish)}")
+        asked = max(asked, wish or asked)
+    base = max(own, asked)
+    if base > LONGEST:
+        reasons.append(f"at most {duration(LONGEST)}")
+        base = asked = LONGEST
+    is_auto = feed.interval is None
+    per_cent = _spread_within(
+        feed.id,
+        base,
+        shortest=max(asked, auto_interval.SHORTEST) if is_auto else asked,
+        longest=auto_interval.LONGEST_ALIVE if is_auto and base <= auto_interval.LONGEST_ALIVE else LONGEST,
+    )
+    delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
+    if delay != base:
+        reasons.append(f"spread {per_cent:+.1f} %")
+    at = _allowed(now + delay, feed.id, skip_hours=skip_hours, skip_days=skip_days)
+    if at != now + delay:
+        reasons.append("skipHours/skipDays of the feed")
+        if at > now + LONGEST:
+            reasons.append(f"at most {duration(LONGEST)}")
+            at = now + LONGEST
+    return NextVisit(at=whole_second(at), reason="; ".join(reasons))
+
+
+def next_after_not_modified(
+    feed: Feed, *, now: datetime, max_age: int | None, retry_after: int | None = None
+) -> NextVisit:
+    """After a 304 or the same bytes: the stored document's rhythm and wishes still stand."""
+    return next_after_success(
+        feed,
+        now=now,
+        max_age=max_age,
+        ttl=feed.ttl,
+        rhythm=feed.rhythm,
+        skip_hours=feed.skip_hours,
+        skip_days=feed.skip_days,
+        retry_after=retry_after,
+    )
+
+
+def next_after_failure(
+    feed: Feed, failure: Failure, *, now: datetime, hold: HostHold | None = None
+) -> NextVisit:
+    """Failure n in a row: 30 min * 2^(n-1), at most 24 h, at least Retry-After. Exact, not spread.
+
+    410 waits a day; a challenge at least 6 h. `hold` is the pause of the host that answered.
+    """
+    count = feed.consecutive_failures + 1
+    # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
+    delay = min(FIRST_BACKOFF * 2 ** min(count - 1, 6), LONGEST)
+    reasons = [f"failure {count} in a row ({failure.kind}): {duration(delay)}"]
+    if failure.kind == "gone":
+        delay = LONGEST
+        reasons.append(f"410 Gone waits {duration(LONGEST)}")
+    elif failure.kind == "challenge" and delay < CHALLENGE_BACKOFF:
+        delay = CHALLENGE_BACKOFF
+        reasons.append(f"a challenge waits at least {duration(CHALLENGE_BACKOFF)}")
+    asked = _seconds(failure.retry_after)
+    if asked is not None and asked > delay:
+        delay = min(asked, LONGEST)
+        reasons.append(f"the server asks Retry-After {duration(delay)}")
+    at = whole_second(now + delay)
+    if hold is not None and hold.until > at:
+        at = hold.until
+        reasons.append(_left_alone(hold))
+    if (planned := _planned(feed, now=now)) > at:
+        at = planned
+        reasons.append("not before it was due")
+    return NextVisit(at=at, reason="; ".join(reasons))
+
+
+def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> NextVisit:
+    """Of a feed that was not asked because of this pause: after it, spread, so that not all come at once, and
+    not before it was due."""
+    spread = abs(_spread_per_cent(feed.id)) / 100 * (hold.until - now)
+    at = max(whole_second(hold.until + spread), _planned(feed, now=now))
+    return NextVisit(at=at, reason=_left_alone(hold))
+
+
+def _left_alone(hold: HostHold | FeedHold) -> str:
+    return f"{hold.host} is left alone until {instant(hold.until)}: {hold.reason}"
+
+
+def next_after_our_outage(now: datetime) -> NextVisit:
+    """After a round in which our own network was down. The failure is not the feed's and not counted."""
+    return NextVisit(at=now + OUTAGE_PAUSE, reason=OUR_OUTAGE)
+
+
+def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
+    """Where a due feed asks not to be fetched in this hour (skipHours, skipDays): when it comes instead.
+
+    A visit that is late, or comes of a backoff, may fall into such an hour although it was not planned so.
+    None where it may be visited: also 24 h after its last visit, which is the longest it is left alone.
+    """
+    if feed.last_visited_at is None:
+        return None
+    at = _allowed(now, feed.id, skip_hours=feed.skip_hours, skip_days=feed.skip_days)
+    at = min(at, feed.last_visited_at + LONGEST)
+    if at <= now:
+        return None
+    return NextVisit(at=whole_second(at), reason="skipHours/skipDays of the feed")
+
+
+def _planned(feed: Feed, *, now: datetime) -> datetime:
+    """When a feed was due that a person asked for before its time: what its server wished still stands."""
+    planned = feed.next_fetch_at
+    return now if planned is None or planned > now + LONGEST else planned
+
+
+def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> tuple[timedelta, list[str]]:
+    if feed.interval is not None:
+        return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
+    interval, reasons = _auto_interval(rhythm, now=now)
+    halvings = gaps.halvings(feed, now=now)
+    if halvings and interval > auto_interval.SHORTEST:
+        interval = max(interval / 2**halvings, auto_interval.SHORTEST)
+        often = {1: "once", 2: "twice"}.get(halvings, f"{halvings} times")
+        reasons.append(f"halved {often}, for items were probably missed: {duration(interval)}")
+    return interval, reasons
+
+
+def _auto_interval(rhythm: Sequence[datetime], *, now: datetime) -> tuple[timedelta, list[str]]:
+    own = auto_interval.auto_interval(rhythm, now=now)
+    if own.is_silent:
+        return own.interval, [f"auto: silent for {own.silence.days} d, so {duration(own.interval)}"]
+    if own.items < 2:
+        return own.interval, [f"auto: no rhythm known yet, so {duration(own.interval)}"]
+    wait = timedelta(minutes=max(round(own.wait / timedelta(minutes=1)), 1))
+    reasons = [
+        f"auto: {own.items} items in {duration(own.span)}; by their hours"
+        f" {own.expected:.2f} more are expected in {duration(wait)}"
+    ]
+    if own.interval > own.wait:
+        reasons.append(f"at least {duration(own.interval)}")
+    elif own.wait >= auto_interval.LONGEST_ALIVE:
+        reasons.append(f"at most {duration(own.interval)}")
+    return own.interval, reasons
+
+
+def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:
+    """The feed's per cent, turned round where it would lead beyond a bound; `shortest` before `longest`."""
+    per_cent = _spread_per_cent(feed_id)
+    if base * (1 + per_cent / 100) > longest:
+        per_cent = -abs(per_cent)
+    if base * (1 + per_cent / 100) < shortest:
+        per_cent = abs(per_cent)
+    return per_cent
+
+
+def _spread_per_cent(feed_id: str) -> float:
+    """-3.0 to 3.0 in tenths, always the same for a feed: neighbours drift apart and stay apart."""
+    steps = 10 * SPREAD_PER_CENT
+    number = int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[:4], "big")
+    return (number % (2 * steps + 1) - steps) / 10
+
+
+def _allowed(
+    at: datetime, feed_id: str, *, skip_hours: frozenset[int], skip_days: frozenset[int]
+) -> datetime:
+    """`at`, or a minute in the first hour after it that is not to be skipped."""
+    hour = at.replace(minute=0, second=0, microsecond=0)
+    for ahead in range(24 * 7):
+        candidate = hour + timedelta(hours=ahead)
+        if candidate.hour not in skip_hours and candidate.weekday() not in skip_days:
+            if ahead == 0:
+                return at
+            # Not all of them at the full hour.
+            minute = int.from_bytes(hashlib.sha256(feed_id.encode()).digest()[4:6], "big") % 10
+            return candidate + timedelta(minutes=minute)
+    return at  # every hour of the week is to be skipped: such a wish is a mistake
+
+
+def _seconds(value: int | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)
+
+
+def _whole(value: timedelta) -> timedelta:
+    return timedelta(seconds=round(value.total_seconds()))

@@ -1,0 +1,100 @@
+"""Where a feed is asked from now on: permanent redirects adopted, and given up again. Pure functions.
+
+Following redirects is `fetch_one.py`'s; the registered URL is never changed, and so the id neither.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit, urlunsplit
+
+from rss_pipeline.collector.http.request_url import Hop, hop
+from rss_pipeline.collector.models.failure import Failure, FailureKind
+from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS, Feed, Whereabouts
+from rss_pipeline.collector.models.outcome import Response
+
+SEEN_FOR = timedelta(days=7)
+"""How long each answer must have led to the same URL before it is asked at once."""
+
+GIVEN_UP_AFTER = timedelta(days=3)
+GIVEN_UP_FAILURES = 3
+
+_NO_FEED_THERE: frozenset[FailureKind] = frozenset(
+    {
+        "timeout",
+        "dns",
+        "connect",
+        "tls",
+        "bad_url",
+        "blocked_address",
+        "redirect",
+        "gone",
+        "unexpected_304",
+        "no_content",
+        "empty_body",
+        "html",
+        "not_a_feed",
+    }
+)
+"""Failures which may mean that the feed has left an address. Not those that ask us to wait, for another way
+to the same server would get around it, and not those that come from reading or storing."""
+
+
+def after_success(feed: Feed, response: Response, *, now: datetime) -> Whereabouts:
+    """After a document was stored, or the stored one confirmed, at the end of whatever redirects there were.
+
+    A target is adopted once every such answer for seven days led there and by permanent redirects alone;
+    from http to https on the same host at once. `hindrance` says what is never adopted.
+    """
+    as_it_is = replace(feed.whereabouts, move_url=None, move_since=None)
+    if response.moved_to is None:
+        return as_it_is
+    asked, target = hop(feed.fetch_url or feed.url), hop(response.moved_to)
+    hindered = hindrance(
+        url=feed.url, fetch_url=feed.fetch_url, needs_access=feed.needs_access, target=target.url
+    )
+    shown = target.url
+    if feed.needs_access and hindered:
+        # Who asked with a password may have been sent to an address that holds another.
+        shown = urlunsplit(urlsplit(target.url)._replace(query="", fragment=""))
+    if not shown.isprintable() or len(shown) > MAX_URL_CHARACTERS:
+        return as_it_is
+    since = feed.move_since if feed.move_url == shown and feed.move_since is not None else now
+    if hindered is None and (now - since >= SEEN_FOR or _is_upgrade(asked, target)):
+        back_home = target.url == hop(feed.url).url
+        return Whereabouts(fetch_url=None if back_home else target.url, host=target.host)
+    return replace(as_it_is, move_url=shown, move_since=since)
+
+
+def after_failure(feed: Feed, failure: Failure, *, now: datetime) -> Whereabouts:
+    """After a failed visit. An adopted address at which no feed was for three days and three visits in a row
+    is given up: the registered URL is asked again, and may know where the feed is now."""
+    failures = feed.consecutive_failures + 1
+    last = feed.last_success_at
+    if (
+        feed.fetch_url is None
+        or not _says_no_feed_there(failure)
+        or failures < GIVEN_UP_FAILURES
+        or (last is not None and now - last < GIVEN_UP_AFTER)
+    ):
+        return feed.whereabouts
+    return Whereabouts(fetch_url=None, host=hop(feed.url).host)
+
+
+def hindrance(*, url: str, fetch_url: str | None, needs_access: bool, target: str) -> str | None:
+    """Why `target` is never adopted, as a clause; None where it may be."""
+    registered, there = hop(url), hop(target)
+    if needs_access and there.origin != registered.origin:
+        return "its headers or password go to the server of the registered URL only"
+    if there.scheme == "http" and "https" in (registered.scheme, hop(fetch_url or url).scheme):
+        return "it would give up https"
+    return None
+
+
+def _is_upgrade(asked: Hop, target: Hop) -> bool:
+    return (asked.scheme, target.scheme) == ("http", "https") and asked.host == target.host
+
+
+def _says_no_feed_there(failure: Failure) -> bool:
+    if failure.kind == "http_status":
+        return failure.status is not None and failure.status < 500
+    return failure.kind in _NO_FEED_THERE

@@ -1,0 +1,58 @@
+"""All definitions, assembled from one Settings: once for production, tests and command line.
+
+The definitions themselves are in the modules beside this one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.orchestration.alerts import build_alerts
+from rss_pipeline.orchestration.assets import feed_items, item_images
+from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
+from rss_pipeline.orchestration.clean_job import clean_store, cleaning_resource
+from rss_pipeline.orchestration.external_assets import placed, told_assets
+from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
+from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
+from rss_pipeline.orchestration.purge_job import purge_history
+from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
+from rss_pipeline.orchestration.schedules import build_schedules
+from rss_pipeline.orchestration.sensors import build_sensors
+from rss_pipeline.pipeline.registry.sync import Synced
+from rss_pipeline.pipeline.visits.session import Progress
+from rss_pipeline.settings import Settings
+
+
+def build_definitions(
+    settings: Settings,
+    *,
+    clock: Clock = utc_now,
+    progress: Progress | None = None,
+    synced: Synced | None = None,
+    resource_overrides: Mapping[str, Any] | None = None,
+) -> dg.Definitions:
+    """All definitions for these settings.
+
+    `clock` gives the present, `progress` hears how runs of this process get on, `synced` is the registry
+    where this process read it already, `resource_overrides` replaces resources by key (a database that is
+    open already; a test that makes a store fail).
+    """
+    resources = {
+        "database": database_resource(settings),
+        "objects": object_resource(settings),
+        "visiting": visiting_resource(settings, clock=clock, progress=progress, synced=synced),
+        "cleaning": cleaning_resource(settings, clock=clock),
+        VISITS_IO_MANAGER: dg.mem_io_manager,
+    }
+    return dg.Definitions(
+        assets=[*told_assets(settings), *placed([feed_items, item_images], settings)],
+        asset_checks=build_checks(settings, clock=clock),
+        jobs=[poll_feeds, download_images, clean_store, purge_history, replay_backups, check_health],
+        schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
+        sensors=[*build_sensors(settings, clock=clock), *build_alerts(settings, clock=clock)],
+        resources={**resources, **(resource_overrides or {})},
+        # One process a run: values between ops stay in memory, and a process start costs 3 s and more.
+        executor=dg.in_process_executor,
+    )

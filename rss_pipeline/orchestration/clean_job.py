@@ -1,0 +1,116 @@
+"""The job `clean_store`: removes what is past its time, and reports what that was.
+
+What it does is cleaning.py's; when it starts, schedules.py's and cleaning_times.py's.
+https://docs.dagster.io/guides/build/jobs/op-jobs
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.orchestration.ui_labels import OWNERS, kind
+from rss_pipeline.pipeline.retention.clean import clean
+from rss_pipeline.pipeline.retention.result import Allowance, Cleaned, Removed
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+
+CLEAN_STORE = "clean_store"
+CLEAN_SECONDS = 600.0
+"""What a clean has not done by then the next one takes up, within the hour."""
+UNFINISHED = "rss_pipeline/unfinished"
+"""A tag of runs that left something due."""
+
+_TABLE_ROWS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaning:
+    """What a clean works on. A resource of the run."""
+
+    settings: Settings
+    database: Database
+    objects: ObjectStore
+    clock: Clock
+
+
+def cleaning_resource(settings: Settings, *, clock: Clock) -> dg.ResourceDefinition:
+    """A run's `Cleaning`, on the run's stores."""
+
+    def open_cleaning(context: dg.InitResourceContext) -> Cleaning:
+        return Cleaning(
+            settings=settings,
+            database=context.resources.database,
+            objects=context.resources.objects,
+            clock=clock,
+        )
+
+    return dg.ResourceDefinition(
+        resource_fn=open_cleaning,
+        required_resource_keys={"database", "objects"},
+        description="What a clean needs: the stores, and the ages at which things go.",
+    )
+
+
+class CleanConfig(dg.Config):
+    """How a clean is done."""
+
+    dry_run: bool = Field(
+        default=False, description="Only report what would be removed; nothing is written anywhere."
+    )
+
+
+@dg.op(name="clean", out=dg.Out(dg.Nothing), tags=kind("sql"))
+def clean_(
+    context: dg.OpExecutionContext, config: CleanConfig, cleaning: dg.ResourceParam[Cleaning]
+) -> dg.Output[None]:
+    """Remove items past their time with their images, and old backups; put needed backups again."""
+    cleaned = clean(
+        cleaning.database,
+        cleaning.objects,
+        cleaning.settings,
+        now=cleaning.clock(),
+        dry_run=config.dry_run,
+        allowance=Allowance(CLEAN_SECONDS),
+    )
+    if cleaned.is_unfinished and not config.dry_run:
+        context.instance.add_run_tags(context.run_id, {UNFINISHED: "true"})
+    for key, reason in cleaned.refusals.items():
+        context.log.warning(f"{key} could not be removed: {reason}")
+    return dg.Output(None, metadata=metadata(cleaned))
+
+
+def metadata(cleaned: Cleaned) -> dict[str, Any]:
+    """Numbers, which plot over runs, and a table by feed of what most was removed of."""
+    tables: dict[str, Any] = {}
+    if cleaned.by_feed:
+        tables["by_feed"] = _table(cleaned.by_feed)
+    return {**cleaned.figures(), **tables}
+
+
+def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
+    first = sorted(by_feed.items(), key=lambda each: (-each[1].items, -each[1].backups, each[0]))
+    columns = [dg.TableColumn("feed")]
+    columns += [dg.TableColumn(each.name, type="int") for each in fields(Removed)]
+    records = [dg.TableRecord({"feed": id, **asdict(removed)}) for id, removed in first[:_TABLE_ROWS]]
+    return dg.MetadataValue.table(records=records, schema=dg.TableSchema(columns=columns))
+
+
+@dg.job(
+    name=CLEAN_STORE,
+    description=(
+        "Removes items past their time (RSS_KEEP_DAYS, `keep` in feeds.yaml) with their images, and backups"
+        " older than RSS_BACKUP_DAYS; each feed's newest backup is put again before it ages out. What was"
+        " removed does not come back while its feed still lists it. Started daily by `clean_daily`; what it"
+        " could not finish `clean_again` takes up within the hour. The run fails only where a store does."
+    ),
+    # A run that died with its machine looks alive until then.
+    tags={"dagster/max_runtime": "1800"},
+    owners=OWNERS,
+)
+def clean_store() -> None:
+    clean_()

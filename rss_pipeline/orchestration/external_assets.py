@@ -1,0 +1,78 @@
+"""Where things come from and lie, as the asset graph tells it: registry -> feed_items -> item_images.
+
+The assets that are computed are assets.py's; here stand those that are only told of, and what depends on the
+settings: which database and which object store.
+https://docs.dagster.io/guides/build/assets/external-assets
+"""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
+from rss_pipeline.orchestration.ui_labels import GROUP, OWNERS
+from rss_pipeline.settings import Settings
+
+_TABLES = {"registry": "feeds", "feed_items": "items", "item_images": "image_tasks"}
+_OBJECTS = {
+    "feed_items": "backups/{feed_id}/{time}.xml",
+    "item_images": "images/{feed_id}/{item_guid_hash}/{index}.{ext}",
+}
+
+
+def told_assets(settings: Settings) -> list[dg.AssetSpec]:
+    """The assets no run computes: the registry, and the daemon's polls."""
+    registry = dg.AssetSpec(
+        REGISTRY,
+        group_name=GROUP,
+        kinds={"yaml"},
+        description=(
+            "Which feeds are collected, and how: feeds.yaml. The sensor `sync_registry` and each poll take"
+            " its changes over; each change is told here, with how many feeds there are then."
+        ),
+    )
+    polls = dg.AssetSpec(
+        POLLS,
+        deps=[REGISTRY],
+        group_name=GROUP,
+        kinds={"rss"},
+        description=(
+            "The polls of the job `poll_feeds`, one event each: how many feeds were due, how they ended, how"
+            " long the longest due had waited and how long the poll took. Its plots show whether polling"
+            " keeps up. No table holds them: they are in Dagster's history and go with it (RSS_HISTORY_DAYS)."
+        ),
+    )
+    return [_placed(spec, settings) for spec in (registry, polls)]
+
+
+def placed(
+    assets: Sequence[dg.AssetsDefinition], settings: Settings
+) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """The assets with their owners, and where these settings keep what they collect."""
+    return list(dg.map_asset_specs(lambda spec: _placed(spec, settings), assets))
+
+
+def _placed(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSpec:
+    name = spec.key.to_user_string()
+    metadata: dict[str, str] = {}
+    kinds = set(spec.kinds)
+    if name in _TABLES:
+        database, where = "sqlite", str(settings.database_path)
+        if settings.d1 is not None:
+            database, where = "d1", f"Cloudflare D1, behind {settings.d1.url}"
+        kinds.add("sqlite" if settings.d1 is None else "cloudflare")
+        metadata |= {
+            "dagster/table_name": _TABLES[name],
+            "dagster/storage_kind": database,
+            "database": where,
+        }
+    if name in _OBJECTS:
+        prefix = _OBJECTS[name].partition("{")[0]
+        uri, where = (settings.objects_path / prefix).absolute().as_uri(), str(settings.objects_path)
+        if settings.r2 is not None:
+            uri, where = f"s3://{settings.r2.bucket}/{prefix}", f"Cloudflare R2, bucket {settings.r2.bucket}"
+            kinds.add("r2")
+        metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}
+    if name == "registry":
+        metadata |= {"dagster/uri": settings.feeds_file.absolute().as_uri(), "file": str(settings.feeds_file)}
+    return spec.replace_attributes(owners=OWNERS, kinds=kinds, metadata={**spec.metadata, **metadata})

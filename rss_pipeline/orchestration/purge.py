@@ -1,0 +1,225 @@
+"""Removing run history that is past its time: which runs may go, and what is told again before they do.
+
+What is removed of a run is history.py's, of ticks tick_history.py's. The rule: nothing that is green may turn
+grey. So before the run goes in which a feed was last materialized, the feed is materialized once more, as a
+heartbeat in the purge's own run; and where that cannot be done (somebody's own asset; a key that is red) the
+run stays.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.orchestration.instance.run_history import Freed, History, Newest, size_of
+from rss_pipeline.orchestration.instance.tick_history import TickHistory
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES, POLLS
+from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats
+from rss_pipeline.orchestration.reporting.images import image_metadata
+from rss_pipeline.pipeline.images.download import Downloads
+from rss_pipeline.pipeline.retention.result import Allowance
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.images.closings import image_totals
+
+RUNS_AT_ONCE = 100
+"""A slice holds the event log's write lock for some tenths of a second."""
+REPORTED_AT_ONCE = 100
+SPOOL_AGE = timedelta(days=1)
+
+
+@dataclass(slots=True, kw_only=True)
+class Purged:
+    """What a purge came to. In a dry run what it would have come to; nothing was written."""
+
+    dry_run: bool
+    runs: int = 0
+    events: int = 0
+    """Rows in the log that all runs share; those in a run's own file go with it."""
+    files: int = 0
+    bytes: int = 0
+    backfills: int = 0
+    ticks: int = 0
+    orphans: int = 0
+    """Runs that were deleted before, whose files stayed."""
+    spools: int = 0
+    """Folders in which a killed run kept the documents it was at."""
+    heartbeats: int = 0
+    """Feeds told of again, because their newest materialization was going, or was nowhere."""
+    runs_kept: int = 0
+    """Past their time, but something was last materialized in them."""
+    runs_left: int = 0
+    """Past their time, but not reached."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Something due is still there; the next purge takes it up."""
+        return self.runs_left > 0
+
+    def add(self, freed: Freed) -> None:
+        """Count what went."""
+        self.files += freed.files
+        self.bytes += freed.bytes
+        self.events += freed.events
+
+    def figures(self) -> dict[str, int | bool]:
+        """Its numbers, by name."""
+        gone = ("runs", "events", "files", "bytes", "backfills", "ticks", "orphans", "spools")
+        numbers = asdict(self)
+        return {
+            "dry_run": self.dry_run,
+            "unfinished": self.is_unfinished,
+            **{f"{name}_removed": numbers[name] for name in gone},
+            "heartbeats": self.heartbeats,
+            "runs_kept": self.runs_kept,
+            "runs_left": self.runs_left,
+        }
+
+
+def purge(
+    visiting: Visiting,
+    instance: dg.DagsterInstance,
+    *,
+    keep: timedelta,
+    now: datetime,
+    dry_run: bool = False,
+    allowance: Allowance | None = None,
+) -> Iterator[dg.AssetMaterialization | Purged]:
+    """Remove what ended more than `keep` before `now`; yields events to record, at last what it came to.
+
+    An event must be recorded before the next one is asked for: the run it stands in for goes then. Two
+    purges at once do no harm; ended at any moment, the next one completes it.
+
+    Raises:
+        InfrastructureError: the database cannot work now.
+    """
+    purging = _Purging(
+        visiting=visiting,
+        instance=instance,
+        history=History(instance),
+        known=feeds.ever_changed(visiting.database),
+        before=now - keep,
+        allowance=allowance or Allowance(),
+        purged=Purged(dry_run=dry_run),
+    )
+    yield from purging.missing()
+    yield from purging.runs()
+    purging.backfills()
+    purging.ticks()
+    purging.orphans()
+    purging.spools()
+    yield purging.purged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Purging:
+    visiting: Visiting
+    instance: dg.DagsterInstance
+    history: History
+    known: Sequence[str]
+    """Feeds that have a materialization, or had one."""
+    before: datetime
+    allowance: Allowance
+    purged: Purged
+
+    def missing(self) -> Events:
+        """What was materialized once and is nowhere in this instance: its home was lost, or wiped."""
+        there = self.instance.event_log_storage.get_materialized_partitions(FEED_ITEMS)
+        lost = [id for id in self.known if id not in there]
+        yield from self._tell_again(lost)
+        if self.instance.get_latest_materialization_event(ITEM_IMAGES) is None:
+            totals = image_totals(self.visiting.database)
+            if totals.success or totals.failed:
+                yield from self._tell_images_again()
+
+    def runs(self) -> Events:
+        due = self.history.ended_before(self.before)
+        for start in range(0, len(due), RUNS_AT_ONCE):
+            if self.allowance.is_spent():
+                self.purged.runs_left = len(due) - start
+                return
+            some = due[start : start + RUNS_AT_ONCE]
+            held = yield from self._relieve(self.history.newest_in(some))
+            free = [id for id in some if id not in held]
+            self.purged.runs_kept += len(held)
+            self.purged.runs += len(free)
+            self._remove(free)
+
+    def _relieve(self, newest: Sequence[Newest]) -> Any:
+        """Tell again of what these runs alone tell; ids of those that are to stay."""
+        known = set(self.known)
+        held: set[str] = set()
+        again: list[str] = []
+        for each in newest:
+            if each.is_challenged:
+                held.add(each.run_id)
+            elif each.asset_key == FEED_ITEMS and each.partition is not None:
+                # A feed that was forgotten has no key any more, and needs no event.
+                again += [each.partition] if each.partition in known else []
+            elif each.asset_key == ITEM_IMAGES:
+                yield from self._tell_images_again()
+            elif each.asset_key == POLLS:
+                yield from self._tell_poll_again()
+            else:
+                held.add(each.run_id)
+        yield from self._tell_again(again)
+        return held
+
+    def _tell_again(self, ids: Sequence[str]) -> Events:
+        self.purged.heartbeats += len(ids)
+        if not self.purged.dry_run:
+            for start in range(0, len(ids), REPORTED_AT_ONCE):
+                yield from heartbeats(self.visiting, ids[start : start + REPORTED_AT_ONCE])
+
+    def _tell_images_again(self) -> Events:
+        if not self.purged.dry_run:
+            nothing = image_metadata(self.visiting, self.instance, Downloads())
+            yield dg.AssetMaterialization(asset_key=ITEM_IMAGES, metadata=nothing)
+
+    def _tell_poll_again(self) -> Events:
+        event = self.instance.get_latest_materialization_event(POLLS)
+        last = None if event is None else event.asset_materialization
+        if last is not None and not self.purged.dry_run:
+            yield dg.AssetMaterialization(asset_key=POLLS, metadata=last.metadata)
+
+    def backfills(self) -> None:
+        ids = self.history.backfills_before(self.before)
+        self.purged.backfills = len(ids)
+        if not self.purged.dry_run:
+            self.history.remove_backfills(ids)
+
+    def ticks(self) -> None:
+        history = TickHistory(self.instance)
+        dry = self.purged.dry_run
+        self.purged.ticks = history.count(self.before) if dry else history.remove(self.before)
+        logs = history.logs(self.before)
+        self.purged.add(Freed(files=len(logs), bytes=sum(map(size_of, logs))))
+        if not dry:
+            for path in logs:
+                path.unlink(missing_ok=True)
+
+    def orphans(self) -> None:
+        ids = self.history.orphans(self.before)
+        for start in range(0, len(ids), RUNS_AT_ONCE):
+            if self.allowance.is_spent():
+                return
+            some = ids[start : start + RUNS_AT_ONCE]
+            self.purged.orphans += len(some)
+            self._remove(some)
+
+    def spools(self) -> None:
+        """Of runs that could not clear up behind them: no run takes a day."""
+        root = self.visiting.settings.spool_path
+        before = (self.visiting.clock() - SPOOL_AGE).timestamp()
+        for folder in root.iterdir() if root.is_dir() else ():
+            if folder.is_dir() and folder.stat().st_mtime < before:
+                self.purged.spools += 1
+                if not self.purged.dry_run:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def _remove(self, ids: Sequence[str]) -> None:
+        if ids:
+            self.purged.add(self.history.sizes(ids) if self.purged.dry_run else self.history.remove(ids))

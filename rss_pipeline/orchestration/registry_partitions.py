@@ -1,0 +1,42 @@
+"""The registry's feeds as partition keys, and its changes as events of the asset `registry`.
+
+The rows are pipeline.registry.sync's. Keys of feeds that are gone stay, and so does their history.
+"""
+
+import dagster as dg
+
+from rss_pipeline.orchestration.partitions import add_keys, missing_keys
+from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
+from rss_pipeline.pipeline.registry.sync import Synced
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import feeds
+
+
+def register(database: Database, instance: dg.DagsterInstance, synced: Synced) -> int:
+    """Add the keys that a synced registry needs and report its changes; the number of keys added."""
+    added = register_keys(database, instance, [spec.id for spec in synced.specs])
+    changes = synced.changes
+    if not changes.is_empty:
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                asset_key=REGISTRY,
+                metadata={
+                    "feeds": len(synced.specs),
+                    "added": len(changes.added),
+                    "updated": len(changes.updated),
+                    "unregistered": len(changes.unregistered),
+                },
+            )
+        )
+    return added
+
+
+def register_keys(database: Database, instance: dg.DagsterInstance, ids: list[str]) -> int:
+    """Add the keys of these feeds that the instance does not have; their number."""
+    missing = missing_keys(instance, ids)
+    if missing:
+        # A key that is new to this instance has no event in it, whatever was reported once: Dagster's home
+        # was lost, or this is another machine's. First of all, so that a crash leaves the keys missing.
+        feeds.report_again(database, missing)
+        add_keys(instance, missing)
+    return len(missing)

@@ -1,0 +1,285 @@
+"""What Dagster is told of visits: materializations, the summary of a run, the failures of a backfill.
+
+An event stands for a change that a closing batch recorded; none goes unreported, for a run that died before
+its report leaves the change counted, and the next report yields it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import dagster as dg
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import GivenBack, NotModified
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.orchestration.reporting.failure_table import Failed, failure_table
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import CutOff, HeldElsewhere, Refused, Stored, Visit
+from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds.feeds import Change
+
+FAILED_OURS = "failed_ours"
+"""Metadata of a run's failure: of how many feeds that were not collected the trouble was ours, not theirs."""
+_OURS = frozenset({"our_network", "lost"})
+_MARK_EVERY = 100
+_FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
+"""What a reader of an event looks for, before everything else."""
+
+Events = Iterator[dg.AssetMaterialization]
+Told = dg.AssetMaterialization | dg.AssetObservation
+
+
+def settle(visiting: Visiting, instance: dg.DagsterInstance) -> None:
+    """Mark the changes whose event is recorded: a run died between the two.
+
+    Before any feed is visited: closing a visit adds to a change that seems unreported, and its items would
+    be told of twice.
+    """
+    changes = feeds.unreported(visiting.database)
+    marks = [(change.feed_id, change.count) for change in changes if _is_recorded(instance, change)]
+    feeds.mark_reported(visiting.database, marks, now=visiting.clock())
+
+
+def report_changes(visiting: Visiting, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
+    """An event for every feed with a change not reported yet, from this run or an earlier one."""
+    visited = {visit.feed.id for visit in visits}
+    changes = feeds.unreported(visiting.database)
+    for start in range(0, len(changes), _MARK_EVERY):
+        some = changes[start : start + _MARK_EVERY]
+        for change in some:
+            # A run that died between event and mark left this one; the event log knows.
+            if change.feed_id in visited or not _is_recorded(instance, change):
+                yield materialization(visiting, change)
+        marks = [(change.feed_id, change.count) for change in some]
+        feeds.mark_reported(visiting.database, marks, now=visiting.clock())
+
+
+def heartbeats(visiting: Visiting, ids: Sequence[str]) -> Events:
+    """An event for each of these feeds as it stands: a change that is unreported, or no news."""
+    changes = feeds.last_changes(visiting.database, ids)
+    for change in changes.values():
+        yield materialization(
+            visiting, change, now={**change.facts, "items_new": 0} if change.is_reported else None
+        )
+    marks = [(change.feed_id, change.count) for change in changes.values()]
+    feeds.mark_reported(visiting.database, marks, now=visiting.clock())
+
+
+def report_named(visiting: Visiting, visits: Sequence[Visit]) -> Generator[Told, None, list[Failed]]:
+    """An event for every feed whose visit went well, whether or not it changed; returns the others.
+
+    Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
+    shows it, where a failed run alone would leave it a mystery.
+    """
+    changes = feeds.last_changes(visiting.database, [visit.feed.id for visit in visits])
+    failed: list[Failed] = []
+    for visit in visits:
+        change = changes.get(visit.feed.id)
+        trouble = _trouble(visit, change)
+        if trouble is not None:
+            failed.append(_failed(visit, *trouble))
+            if isinstance(visit.outcome, OnHold):
+                yield _observation(visit.feed.id, visit.outcome)
+            continue
+        assert change is not None
+        yield materialization(visiting, change, now=_facts_of(visit, change))
+        if not change.is_reported:
+            feeds.mark_reported(visiting.database, [(change.feed_id, change.count)], now=visiting.clock())
+    return failed
+
+
+def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:
+    return dg.AssetObservation(
+        asset_key=FEED_ITEMS,
+        partition=feed_id,
+        description=f"Not visited: {held}.",
+        metadata={
+            "host_on_hold": held.hold.host,
+            "held_until": dg.MetadataValue.timestamp(held.hold.until),
+            "held_because": held.hold.reason,
+        },
+    )
+
+
+def raise_for(failed: Sequence[Failed], *, visits: int) -> None:
+    """End a backfill in which feeds failed.
+
+    Raises:
+        dagster.Failure: some feeds were not collected; a table names them.
+    """
+    if failed:
+        # Our own trouble first: it explains more than one feed's.
+        failed = sorted(failed, key=lambda each: each.kind != "our_network")
+        names = ", ".join(each.feed_id for each in failed[:3])
+        raise dg.Failure(
+            description=f"{len(failed)} of {visits} feeds were not collected: {names}"
+            f"{' ...' if len(failed) > 3 else ''}. {failed[0].message}",
+            metadata={
+                "failed": failure_table(failed),
+                FAILED_OURS: sum(each.kind in _OURS for each in failed),
+            },
+            allow_retries=False,
+        )
+
+
+def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
+    """Failure kind and sentence, or None where the visit went well."""
+    match visit.outcome:
+        case Failure() as failure:
+            return failure.kind, failure.message
+        case Refused(message=message):
+            return "refused", message
+        case OnHold() as held:
+            return "host_on_hold", str(held)
+        case CutOff(message=message):
+            return "our_network", f"our own network went down; it is due again in 5 minutes. {message}"
+        case HeldElsewhere() if change is not None and change.last_error_kind is None:
+            return None
+        case HeldElsewhere() if change is not None:
+            return str(change.last_error_kind), str(change.last_error)
+        case NotModified() | Stored() if change is not None:
+            if visit.lost:
+                return "lost", "its lease lapsed and another run took it over; that run's result counts"
+            return None
+        case GivenBack(reason=reason):
+            return "given_back", f"its turn did not come: {reason or 'the run ended first'}"
+        case _:
+            return "not_visited", "it was not visited; materialize it again"
+
+
+def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
+    """Of a visit that changed nothing, what it saw; None where the change's own facts serve."""
+    match visit.outcome:
+        case NotModified(response=response, body_bytes=body_bytes) if change.is_reported:
+            return {
+                **change.facts,
+                "items_new": 0,
+                "http_status": response.status,
+                "fetch_ms": response.fetch_ms,
+                "body_bytes": body_bytes,
+                "gap": None,
+            }
+        case Stored() as stored if change.is_reported:
+            document = stored.parsed.document
+            return {
+                "items_seen": stored.parsed.items_seen,
+                "items_new": 0,
+                "http_status": document.response.status,
+                "fetch_ms": document.response.fetch_ms,
+                "body_bytes": document.body_bytes,
+                "charset": f"{stored.parsed.charset} ({stored.parsed.charset_rule})",
+                "backup_key": document.backup_key,
+            }
+        case _:
+            return None
+
+
+def materialization(
+    visiting: Visiting, change: Change, *, now: dict[str, Any] | None = None
+) -> dg.AssetMaterialization:
+    """The event of a change, or, with `now`, of a visit that brought none.
+
+    Its data version changes with new items only: downstream automation tells a heartbeat from news.
+    """
+    facts = dict(change.facts if now is None else now)
+    backup_key = facts.pop("backup_key", None)
+    metadata: dict[str, Any] = {
+        **{name: facts.pop(name, None) for name in _FIRST},
+        **facts,
+        "feed": dg.MetadataValue.url(change.url),
+        "site": change.link and dg.MetadataValue.url(change.link),
+        "next_visit": dg.MetadataValue.timestamp(_utc(change.next_fetch_at)),
+        "next_visit_reason": change.schedule_reason,
+        "asked_at": change.fetch_url and dg.MetadataValue.url(change.fetch_url),
+        "redirects_for_good_to": change.move_url and dg.MetadataValue.url(change.move_url),
+        "gaps": change.gaps or None,
+        "change": change.count,
+    }
+    if backup_key:
+        metadata["backup_key"] = backup_key
+        if url := visiting.objects.url(backup_key):
+            metadata["backup"] = _place(url)
+    return dg.AssetMaterialization(
+        asset_key=FEED_ITEMS,
+        partition=change.feed_id,
+        metadata={name: value for name, value in metadata.items() if value is not None},
+        tags={"dagster/data_version": _version(change.items_version)},
+    )
+
+
+def _place(url: str) -> dg.MetadataValue[Any]:
+    """A link, or for a file a path: no browser follows a link from the UI to a file."""
+    if url.startswith("file:"):
+        return dg.MetadataValue.path(url2pathname(urlsplit(url).path))
+    return dg.MetadataValue.url(url)
+
+
+def _version(items_version: str | None) -> str:
+    """Tag values take letters, digits and `-_.` only."""
+    return re.sub(r"[^A-Za-z0-9_.-]", ".", items_version or "0")
+
+
+def _utc(instant: str) -> datetime:
+    return datetime.fromisoformat(instant).astimezone(UTC)
+
+
+def _is_recorded(instance: dg.DagsterInstance, change: Change) -> bool:
+    records = instance.fetch_materializations(
+        dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[change.feed_id]), limit=1
+    ).records
+    event = records[0].asset_materialization if records else None
+    return event is not None and event.metadata.get("change") == dg.MetadataValue.int(change.count)
+
+
+def summary(visits: Iterable[Visit]) -> dict[str, Any]:
+    """Counts of a run's visits by how they ended, of its new items, and of the documents that had no item in
+    common with the one before."""
+    ends: Counter[str] = Counter()
+    items_new = gaps = 0
+    for visit in visits:
+        match visit.outcome:
+            case Failure():
+                ends["failed"] += 1
+            case NotModified():
+                ends["unchanged"] += 1
+            case Stored() as stored:
+                ends["stored"] += 1
+                items_new += stored.items_new
+                gaps += stored.is_gap
+            case GivenBack():
+                ends["given_back"] += 1
+            case OnHold():
+                ends["on_hold"] += 1
+            case _:
+                ends["not_visited"] += 1
+    return {
+        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back", "on_hold")},
+        "items_new": items_new,
+        "gaps": gaps,
+    }
+
+
+def failures(visits: Iterable[Visit]) -> list[Failed]:
+    """The visits that ended as failures, and those of feeds that were named and could not be visited."""
+    found: list[Failed] = []
+    for visit in visits:
+        match visit.outcome:
+            case Failure() as failure:
+                found.append(_failed(visit, failure.kind, failure.message))
+            case Refused(message=message):
+                found.append(_failed(visit, "refused", message))
+            case OnHold() as held if not visit.token:
+                found.append(_failed(visit, "host_on_hold", str(held)))
+    return found
+
+
+def _failed(visit: Visit, kind: str, message: str) -> Failed:
+    feed = visit.feed
+    in_a_row = feed.consecutive_failures + 1 if isinstance(visit.outcome, Failure) else None
+    return Failed(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)

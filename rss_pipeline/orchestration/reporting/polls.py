@@ -1,0 +1,54 @@
+"""What Dagster is told of a poll as a whole: one event of the asset `polls`, whose numbers plot.
+
+What it is told of each feed is reporting.py's.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.orchestration.reporting.asset_keys import POLLS
+from rss_pipeline.orchestration.reporting.failure_table import failure_table
+from rss_pipeline.orchestration.reporting.feeds import failures, summary
+from rss_pipeline.pipeline.visits.visit import Visit
+
+_ROWS = 50
+"""An outage of many feeds is told at each poll."""
+
+
+def poll_event(
+    visits: Sequence[Visit], *, started_at: datetime, now: datetime, pauses: Mapping[str, datetime]
+) -> dg.AssetMaterialization:
+    """The event of a poll of these visits.
+
+    `due` feeds were claimed; `fetched` of them answered with a document or a 304 (`changed`, `not_modified`),
+    `failed` did not, `given_back` and `on_hold` were not asked; `gaps` are documents before which items were
+    probably missed; `lag_seconds` is how long the longest due had waited, from the end of its host's pause on
+    where `pauses` has one.
+    """
+    counts = summary(visits)
+    waited = [
+        now - max(visit.feed.next_fetch_at, pauses.get(visit.feed.host, visit.feed.next_fetch_at))
+        for visit in visits
+        if visit.feed.next_fetch_at is not None and visit.feed.last_visited_at is not None
+    ]
+    lag = max([each.total_seconds() for each in waited], default=0.0)
+    metadata: dict[str, Any] = {
+        "due": len(visits),
+        "fetched": counts["stored"] + counts["unchanged"],
+        "not_modified": counts["unchanged"],
+        "changed": counts["stored"],
+        "failed": counts["failed"],
+        "given_back": counts["given_back"],
+        "on_hold": counts["on_hold"],
+        "gaps": counts["gaps"],
+        "items_new": counts["items_new"],
+        "seconds": round((now - started_at).total_seconds(), 1),
+        "lag_seconds": max(0, round(lag)),
+    }
+    if failed := failures(visits):
+        rest = "more are in the table of the op `report`."
+        metadata["failures"] = failure_table(failed, rows=_ROWS, rest=rest)
+    return dg.AssetMaterialization(asset_key=POLLS, metadata=metadata)

@@ -1,0 +1,336 @@
+"""What a deployment needs, checked: each check's state, what was found, and how to mend it.
+
+Facts come from storage/condition.py and the rooms, what they mean is findings.py's, how it is printed
+console.py's. No Dagster: on the embedded default all of it takes a moment. One check's failure stops no
+other.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, FeedSpec
+from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.pipeline.health.findings import (
+    Check,
+    check_backups,
+    check_clock,
+    check_d1_size,
+    check_lifecycle,
+    check_orphans,
+    check_schema,
+    judge_disk,
+    listing,
+)
+from rss_pipeline.settings import R2Settings, Settings
+from rss_pipeline.storage.backends import probes
+from rss_pipeline.storage.backends.connect import connect, open_objects
+from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backups.orphans import find_orphans
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.reports import diagnostics
+from rss_pipeline.storage.schema import schema_version
+
+UNREPORTED_AFTER = timedelta(hours=1)
+BACKUPS_LOOKED_AT = 50
+ORPHANS_SECONDS = 5.0
+_MEND_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
+
+
+def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Check]:
+    """Every check of the deployment that `environ` describes. No secret stands in what is returned."""
+    settings, checks, unusable = _settings(environ, cwd)
+    registry, specs = check_registry(settings, environ)
+    checks.append(registry)
+    database: Database | None = None
+    store: ObjectStore | None = None
+    with ExitStack() as stack:
+        if "D1" not in unusable:
+            with _noting(checks, "database"):
+                database = _database(settings, clock, checks, stack)
+        if "R2" not in unusable:
+            with _noting(checks, "objects"):
+                store = _objects(settings, clock, checks)
+        if database is not None:
+            with _noting(checks, "feeds"):
+                checks += _feeds(database, specs, clock())
+            if store is not None:
+                with _noting(checks, "restore"):
+                    loss = diagnostics.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
+                    checks.append(check_backups(loss))
+                with _noting(checks, "orphans"):
+                    until = time.monotonic() + ORPHANS_SECONDS
+                    found = find_orphans(
+                        database, store, now=clock(), is_over=lambda: time.monotonic() > until
+                    )
+                    checks += check_orphans(found)
+    with _noting(checks, "dagster"):
+        checks.append(check_dagster_home(settings))
+    checks.append(check_alerts(settings))
+    return [_without_secrets(check, environ) for check in checks]
+
+
+def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Check:
+    """Send an alert to the webhook that `environ` names; whether it was taken."""
+    settings, *_ = _settings(environ, cwd)
+    if settings.alert_webhook is None:
+        return Check(
+            "test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _MEND_WEBHOOK
+        )
+    from rss_pipeline.pipeline.health.webhook import AlertFailed, send
+
+    try:
+        send(settings, "rss_pipeline: a test alert from `rss-pipeline doctor --alert`; nothing is wrong")
+        check = Check("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} took it")
+    except AlertFailed as failed:
+        check = Check("test alert", "failure", str(failed), _MEND_WEBHOOK)
+    return _without_secrets(check, environ)
+
+
+@contextmanager
+def _noting(checks: list[Check], name: str) -> Iterator[None]:
+    """What ends one check is its finding; those after it go on."""
+    try:
+        yield
+    except (RssPipelineError, OSError) as error:
+        checks.append(Check(name, "failure", str(error), "See the message; what else could be checked, was."))
+
+
+def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Check], set[str]]:
+    """Settings, with what is wrong in them left out, and which stores are therefore not known."""
+    try:
+        settings = Settings.from_environ(environ, cwd=cwd)
+    except SettingsError as error:
+        mistakes = str(error).splitlines()
+        wrong = {name for mistake in mistakes for name in mistake.split(":")[0].split(", ")}
+        unusable = {kind for kind in ("D1", "R2") for name in wrong if name.startswith(f"{kind}_")}
+        usable = {
+            name: text
+            for name, text in environ.items()
+            if name not in wrong and not name.startswith(tuple(f"{kind}_" for kind in unusable))
+        }
+        checks = [
+            Check("settings", "failure", mistake, "Set it in the environment or in .env (see .env.example).")
+            for mistake in mistakes
+        ]
+        return Settings.from_environ(usable, cwd=cwd), checks, unusable
+    where = f"{'D1' if settings.d1 else 'SQLite'} and {'R2' if settings.r2 else 'a folder'}"
+    checks = [Check("settings", "ok", f"complete; state is kept in {where}")]
+    checks += [
+        Check("settings", "warning", sentence, "Correct the name or take it out.")
+        for sentence in settings.unknown
+    ]
+    return settings, checks, set()
+
+
+def check_registry(settings: Settings, environ: Mapping[str, str]) -> tuple[Check, list[FeedSpec] | None]:
+    """feeds.yaml with all its mistakes, and its feeds where there are none."""
+    from rss_pipeline.collector.registry.load import load_registry
+
+    try:
+        specs = load_registry(settings.feeds_file, environ=environ)
+    except RegistryError as error:
+        found = f"{error.path}: {len(error.mistakes)} mistake(s); the feeds stay as they were"
+        return Check("feeds.yaml", "failure", found, "\n".join(error.mistakes)), None
+    secret = sum(not spec.access.is_open for spec in specs)
+    found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
+    return Check("feeds.yaml", "ok", found), specs
+
+
+def _database(settings: Settings, clock: Clock, checks: list[Check], stack: ExitStack) -> Database | None:
+    """The database where it can be asked and its schema is this code's."""
+    if settings.d1 is not None:
+        d1 = settings.d1
+        before = clock()
+        try:
+            answer = probes.ask_proxy(d1, ca_file=settings.ca_file)
+        except RssPipelineError as error:
+            checks.append(
+                Check(
+                    "database",
+                    "failure",
+                    str(error),
+                    "Check D1_PROXY_URL and the network; D1_PROXY_TOKEN must be what `npx wrangler secret put"
+                    " D1_PROXY_TOKEN` was given in proxy-worker/.",
+                )
+            )
+            return None
+        checks.append(Check("database", "ok", f"{d1.url}: the proxy answers and accepts the token"))
+        checks.append(check_clock("database clock", answer.clock, before=before, after=clock()))
+        checks.append(check_d1_size(answer.size_bytes))
+    elif not settings.database_path.exists():
+        checks.append(
+            Check("database", "ok", f"{settings.database_path}: not there yet; the first poll makes it")
+        )
+        checks.append(check_disk(settings.home))
+        return None
+    try:
+        database = connect(settings)
+        stack.callback(database.close)
+        current = schema_version(database)
+    except RssPipelineError as error:
+        checks.append(Check("database", "failure", str(error), "See the message."))
+        return None
+    if settings.d1 is None:
+        checks.append(Check("database", "ok", f"{settings.database_path} can be read"))
+        checks.append(check_disk(settings.home))
+    checks.append(check_schema(current, embedded=settings.d1 is None))
+    return database if checks[-1].state == "ok" else None
+
+
+def check_disk(home: Path) -> Check:
+    """Room where the embedded stores grow."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    return judge_disk(there, shutil.disk_usage(there).free)
+
+
+def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectStore | None:
+    """The object store where it can be written."""
+    r2 = settings.r2
+    if r2 is None and not settings.home.exists():
+        there = next(path for path in settings.home.parents if path.exists())
+        checks.append(_check_writable("objects", there))
+        return None
+    try:
+        store = open_objects(settings)
+    except RssPipelineError as error:
+        checks.append(Check("objects", "failure", str(error), _mend_objects(r2)))
+        return None
+    if r2 is not None and isinstance(store, R2Store):
+        before = clock()
+        theirs = probes.objects_clock(store, r2.bucket)
+        checks.append(check_clock("objects clock", theirs, before=before, after=clock()))
+    where = settings.objects_path if r2 is None else f"{r2.endpoint_url}/{r2.bucket}"
+    try:
+        store.probe()
+        key = probes.read_one(store)
+    except RssPipelineError as error:
+        checks.append(Check("objects", "failure", str(error), _mend_objects(r2)))
+        return None
+    read = "nothing in it yet" if key is None else f"read {key}"
+    checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
+    if r2 is not None and isinstance(store, R2Store):
+        checks.append(check_lifecycle(probes.lifecycle(store, r2.bucket), r2.bucket))
+    return store
+
+
+def _mend_objects(r2: R2Settings | None) -> str:
+    if r2 is None:
+        return "Make RSS_PIPELINE_HOME a folder that this user may write, on a disk with room."
+    return (
+        "Check the four R2_ variables; the token needs `Object Read & Write` on this bucket"
+        " (Cloudflare dashboard, R2, Manage API tokens)."
+    )
+
+
+def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
+    found = diagnostics.trouble(database, unreported_before=now - UNREPORTED_AFTER)
+    if specs is not None:
+        with_access = {spec.id for spec in specs if not spec.access.is_open}
+        listed = {spec.id for spec in specs}
+        yield listing(
+            "secrets",
+            [id for id in found.need_access if id in listed and id not in with_access],
+            "{} were polled with headers or a password that feeds.yaml no longer names",
+            "every feed that needs headers or a password has them",
+            "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync takes them as open.",
+        )
+    yield listing(
+        "failing feeds",
+        found.failing,
+        f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
+        f"none failed {PROMINENT_FAILURES} times in a row",
+        "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
+    )
+    yield listing(
+        "gone feeds",
+        found.gone,
+        "{} are gone for good, their publishers say (410)",
+        "none",
+        "They are asked once a day in case that was a mistake; take them out of feeds.yaml. What was"
+        " collected stays.",
+    )
+    yield listing(
+        "moved feeds",
+        found.moved,
+        "{} moved for good and are asked at their new addresses",
+        "none",
+        "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into feeds.yaml,"
+        " with the feed's `id`.",
+    )
+    yield listing(
+        "feed warnings",
+        found.warned,
+        "{} have a warning",
+        "none",
+        "`rss-pipeline status FEED` shows it.",
+    )
+    yield listing(
+        "unreported",
+        found.unreported,
+        "{} have a change older than an hour that Dagster was not told of",
+        "every change was reported",
+        "Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
+    )
+    yield listing(
+        "dead leases",
+        found.held_by_the_dead,
+        "{} are claimed by a run that ended without giving them back",
+        "none",
+        "The next poll takes them when they are due; if this comes again, look for killed runs in the UI.",
+    )
+
+
+def check_dagster_home(settings: Settings) -> Check:
+    """The folder of Dagster's history and configuration."""
+    home = settings.dagster_home
+    if not home.exists():
+        there = next(path for path in home.parents if path.exists())
+        check = _check_writable("dagster", there)
+        return check if check.state != "ok" else replace(check, found=f"{home}: not there yet; `up` makes it")
+    check = _check_writable("dagster", home)
+    if check.state == "ok" and not (home / "dagster.yaml").is_file():
+        mend = (
+            "Run `rss-pipeline up` or `poll`: they write ours. Without it Dagster keeps its history for ever."
+        )
+        return Check("dagster", "warning", f"{home} has no dagster.yaml", mend)
+    return check
+
+
+def check_alerts(settings: Settings) -> Check:
+    """Where alerts go. Nothing is sent."""
+    url = settings.alert_webhook
+    if url is None:
+        return Check("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
+    from rss_pipeline.pipeline.health.webhook import mistake
+
+    wrong = mistake(url)
+    if wrong is not None:
+        return Check("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _MEND_WEBHOOK)
+    return Check("alerts", "ok", f"go to {urlsplit(url).hostname}; `rss-pipeline doctor --alert` sends one")
+
+
+def _check_writable(name: str, folder: Path) -> Check:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Check(name, "ok", f"{folder} can be written")
+    except OSError as error:
+        mend = "Give this user the right to write there, or set RSS_PIPELINE_HOME to another folder."
+        return Check(name, "failure", f"{folder}: {error.strerror or error}", mend)
+
+
+def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
+    """A last guard: no message of ours or of a library shows a secret, whatever it quotes."""
+    names = ("D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID", "RSS_PROXY", "RSS_ALERT_WEBHOOK")
+    found, mend = check.found, check.mend
+    for secret in filter(None, (environ.get(name, "").strip() for name in names)):
+        found, mend = found.replace(secret, "***"), mend.replace(secret, "***")
+    return replace(check, found=found, mend=mend)

@@ -1,0 +1,46 @@
+"""What a person should know of a feed although its visits go well: it moved, is another one's twin, has gaps.
+
+Sentences without their full stop, of a row of storage.overview.feed_health. Reads nothing.
+"""
+
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.schedule.permanent_redirects import SEEN_FOR, hindrance
+from rss_pipeline.storage.database import Row
+
+GAPS_SHOWN_FOR = timedelta(days=30)
+
+
+def feed_notes(row: Row, *, now: datetime) -> list[str]:
+    """The notes on one feed, those that ask for a change of feeds.yaml first."""
+    notes = []
+    if row["fetch_url"]:
+        notes.append(
+            f"moved for good, asked at {row['fetch_url']}: write that into feeds.yaml with `id: {row['id']}`"
+        )
+    if row["move_url"]:
+        notes.append(_leads_to(row))
+    if row["same_as"]:
+        notes.append(f"the same feed as {row['same_as']}: both lead to one address")
+    last_gap = from_instant(row["last_gap_at"])
+    if last_gap is not None and now - last_gap <= GAPS_SHOWN_FOR:
+        many = "once" if row["gaps"] == 1 else f"{int(row['gaps'])} times"
+        notes.append(
+            f"items were probably missed {many}, the last time before {row['last_gap_at']}: a document had"
+            " none in common with the one before"
+        )
+    return notes
+
+
+def _leads_to(row: Row) -> str:
+    why_not = hindrance(
+        url=row["url"],
+        fetch_url=row["fetch_url"],
+        needs_access=bool(row["needs_access"]),
+        target=row["move_url"],
+    )
+    leads = f"redirects for good to {row['move_url']}, since {row['move_since']}"
+    if why_not is None:
+        return f"{leads}; asked there directly after {SEEN_FOR.days} days of that"
+    return f"{leads}; not asked there directly, for {why_not}: if it is right, write it into feeds.yaml"

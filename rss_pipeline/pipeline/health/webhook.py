@@ -1,0 +1,112 @@
+"""The user's webhook: one message to it, in the JSON that Slack's incoming webhooks take.
+
+Mattermost, Rocket.Chat and Discord (with /slack at the end of its URL) take it as well. What is told, and
+when, is orchestration/alerts.py's and the doctor's. Nobody's URL or secret stands in a message or an error.
+https://docs.slack.dev/messaging/formatting-message-text#escaping
+https://discord.com/developers/docs/resources/message#embed-object-embed-limits
+"""
+
+import logging
+from collections.abc import Sequence
+from html import escape
+from itertools import accumulate
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from rss_pipeline.settings import Settings
+from rss_pipeline.tls import trusted
+
+SECONDS = 10.0
+
+# Characters as sent. Discord refuses a message with more than 256, 1,024 and 25 of these, or 6,000 in all.
+_TITLE = 250
+_VALUE = 1_000
+_FACTS = 20
+_TEXT = 500
+_ALL_FACTS = 4_500
+
+Fact = tuple[str, str]
+"""A title and a value, shown as a field of the message."""
+
+
+class AlertFailed(Exception):
+    """The webhook did not take it. The text says why, without the URL."""
+
+
+def send(settings: Settings, text: str, facts: Sequence[Fact] = ()) -> None:
+    """POST one alert to the webhook that is set: `text` and at most `room_for(facts)` of the facts.
+
+    What is too long is cut. No character of it is markup: what a publisher wrote cannot call a whole channel.
+
+    Raises:
+        AlertFailed: nobody answers, or not with 2xx.
+    """
+    for name in ("httpx", "httpcore"):
+        # Below, they log the URL of each request.
+        logging.getLogger(name).setLevel(logging.WARNING)
+    url = settings.alert_webhook or ""
+    message: dict[str, Any] = {"text": _sent(text, _TEXT)}
+    if facts:
+        fields = [_field(fact) for fact in facts[: room_for(facts)]]
+        message["attachments"] = [{"color": "danger", "fallback": message["text"], "fields": fields}]
+    try:
+        with httpx.Client(
+            timeout=SECONDS, trust_env=False, proxy=settings.proxy, verify=trusted(settings.ca_file)
+        ) as client:
+            answer = client.post(url, json=message)
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:
+        raise AlertFailed(f"the alert could not be sent: {_cause(error)}") from None
+    if not answer.is_success:
+        said = " ".join(_without_url(answer.text, url).split())[:300]
+        raise AlertFailed(f"the alert was refused with {answer.status_code}: {said}")
+
+
+def mistake(url: str) -> str | None:
+    """What will keep this URL from taking an alert, as far as one sees without asking; None for nothing."""
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        return "it is no URL that can be asked"
+    discord = address.host.removeprefix("www.") in ("discord.com", "discordapp.com")
+    if discord and not address.path.rstrip("/").endswith("/slack"):
+        return "Discord takes what is sent only at a URL with /slack at its end"
+    return None
+
+
+def room_for(facts: Sequence[Fact]) -> int:
+    """How many of these facts, the first ones, a message has room for; at least three."""
+    lengths = accumulate(len(field["title"]) + len(field["value"]) for field in map(_field, facts[:_FACTS]))
+    return sum(length <= _ALL_FACTS for length in lengths)
+
+
+def _field(fact: Fact) -> dict[str, Any]:
+    title, value = fact
+    return {"title": _sent(title, _TITLE), "value": _sent(value, _VALUE), "short": len(value) < 40}
+
+
+def _sent(text: str, longest: int) -> str:
+    """As one line, escaped, of at most that many characters; Discord refuses what is empty."""
+    line = " ".join(text.encode("utf-8", "replace").decode().split()) or "-"
+    whole = escape(line, quote=False)
+    if len(whole) <= longest:
+        return whole
+    pieces = [escape(character, quote=False) for character in line[:longest]]
+    kept = sum(length < longest for length in accumulate(map(len, pieces)))
+    return "".join(pieces[:kept]) + "…"
+
+
+def _cause(error: Exception) -> str:
+    name = type(error).__name__
+    # Others quote parts of the URL.
+    harmless = httpx.NetworkError | httpx.TimeoutException | httpx.ProxyError | httpx.RemoteProtocolError
+    return f"{name}: {error}" if isinstance(error, harmless) and str(error) else name
+
+
+def _without_url(text: str, url: str) -> str:
+    """What answers may repeat where it was asked, and whoever has that can post there."""
+    parts = urlsplit(url)
+    for part in (url, parts.path, parts.query):
+        text = text.replace(part, "…") if len(part) > 1 else text
+    return text

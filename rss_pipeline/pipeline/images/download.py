@@ -1,0 +1,264 @@
+"""Downloading the images of stored items into the object store: rounds of claim, ask, put, record.
+
+How one image is asked for is collector.image_fetch's, what a claim takes storage.image_claims'. Items are
+never touched by any of it.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, Kept
+from rss_pipeline.collector.fetch.image_body import Image
+from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNASKED_KINDS, Failure
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
+from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
+from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.storage.images import closings
+from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
+from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted
+from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, put_image, stored_image
+
+logger = logging.getLogger("rss_pipeline")
+
+CLAIMED_AT_ONCE = 2000
+ROUND_SECONDS = 60.0
+"""What of a claim has not begun by then is given back: a slow host holds the others up no longer."""
+RUN_SECONDS = 900.0
+"""No round starts later than this; the sensor starts the next run where images wait."""
+IMAGE_SECONDS = 20.0
+"""For all requests of one attempt."""
+_RECORDED_AT_ONCE = 200
+_FAILURES_KEPT = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Downloads:
+    """What a run came to."""
+
+    archived: int = 0
+    adopted: int = 0
+    """Of the archived, those that an interrupted run had put there already."""
+    bytes: int = 0
+    failed_attempts: int = 0
+    failed: int = 0
+    """Of these, third attempts: not asked for again."""
+    failures: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
+
+
+def download_images(visiting: Visiting, *, seconds: float = RUN_SECONDS) -> Downloads:
+    """Download what is due, in rounds, until nothing is or the time is over.
+
+    Raises:
+        ObjectStoreUnavailable, DatabaseUnavailable: what was not recorded by then is due again; no attempt of
+            it is counted.
+        NetworkUnavailable: our own network is down; likewise, and due again in five minutes.
+    """
+    done = Downloads()
+    until = time.monotonic() + seconds
+    visiting.objects.probe()
+    while time.monotonic() < until:
+        claim = visiting.claim_images(limit=CLAIMED_AT_ONCE)
+        if not claim.tasks:
+            break
+        visiting.progress.begin("download_images", len(claim.tasks))
+        _Round(visiting, claim, done).run()
+        visiting.end_leases({claim.token})
+    return done
+
+
+class _Round:
+    """One claim on its way to being recorded. Outcomes come one at a time, in the run's own thread."""
+
+    def __init__(self, visiting: Visiting, claim: ImageClaim, done: Downloads) -> None:
+        self._visiting = visiting
+        self._token = claim.token
+        self._tasks = {task.id: task for task in claim.tasks}
+        self._done = done
+        self._started_at = visiting.clock()
+        self._archived: list[Archived] = []
+        self._failed: list[tuple[ImageTask, Failure]] = []
+        self._given_back: list[str] = []
+        self._put_off: dict[str, datetime] = {}
+        self._network_is_up = False
+
+    def run(self) -> None:
+        try:
+            self._adopt()
+            settings = self._visiting.settings
+            requests = [
+                ImageRequest(
+                    id=task.id, url=task.url, item_link=task.item_link, allow_private=task.allow_private
+                )
+                for task in self._tasks.values()
+            ]
+            fetch_images(
+                requests,
+                policy=image_policy(
+                    user_agent=settings.user_agent,
+                    concurrency=settings.image_concurrency,
+                    connections_per_host=settings.images_per_host,
+                    host_delay=settings.image_host_delay_seconds,
+                    deadline=IMAGE_SECONDS,
+                    round_seconds=ROUND_SECONDS,
+                    proxy=settings.proxy,
+                    ca_file=settings.ca_file,
+                    allow_networks=settings.allow_networks,
+                    allow_ports=settings.allow_ports,
+                ),
+                spool=self._visiting.spool,
+                keep=self._keep,
+                clock=self._visiting.clock,
+                on_done=self._take,
+                pace=self._visiting.image_pace,
+                holds=self._visiting.image_holds,
+            )
+        except BaseException:
+            self._save_what_is_there()
+            raise
+        self._record_archived()
+        self._end_if_our_network_is_down()
+        self._record_failed()
+        self._release()
+
+    def _adopt(self) -> None:
+        """Images that a run put into the store and did not live to record."""
+        interrupted = [task for task in self._tasks.values() if task.was_interrupted]
+        with ThreadPoolExecutor(self._visiting.settings.image_concurrency, "adopt") as threads:
+            found = threads.map(lambda task: stored_image(self._visiting.objects, _place(task)), interrupted)
+            for task, there in zip(interrupted, found, strict=True):
+                if there is not None:
+                    del self._tasks[task.id]
+                    self._done.adopted += 1
+                    self._add(task.id, there)
+                    self._visiting.progress.advance("download_images")
+
+    def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
+        """Runs in a thread of the round, while the image's slot is held."""
+        return put_image(
+            self._visiting.objects,
+            _place(self._tasks[request.id]),
+            image.body,
+            size=image.size,
+            content_type=image.type.content_type,
+            extension=image.type.extension,
+        )
+
+    def _take(self, request: ImageRequest, outcome: ImageOutcome[StoredImage]) -> None:
+        self._visiting.progress.advance("download_images")
+        self._visiting.keep_holds()
+        match outcome:
+            case Kept(value=stored):
+                self._network_is_up = True
+                self._add(request.id, stored)
+            case Failure() as failure:
+                self._network_is_up |= failure.kind not in NETWORK_KINDS | UNASKED_KINDS
+                self._failed.append((self._tasks[request.id], failure))
+                # Whose fault a failure in the network is, only the round's end shows: none counts before.
+                if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
+                    self._record_failed()
+            case OnHold(hold=hold):
+                self._put_off[request.id] = hold.until
+            case GivenBack():
+                self._given_back.append(request.id)
+
+    def _add(self, task_id: str, stored: StoredImage) -> None:
+        self._archived.append(Archived(task_id=task_id, key=stored.key, bytes=stored.size))
+        if len(self._archived) >= _RECORDED_AT_ONCE:
+            self._record_archived()
+
+    def _record_archived(self) -> None:
+        archived, self._archived = self._archived, []
+        if not archived:
+            return
+        now = self._visiting.clock()
+        ours = closings.record_archived(self._visiting.database, self._token, archived, now=now)
+        lost = [each for each in archived if each.task_id not in ours]
+        if lost:
+            self._remove_of_deleted(lost)
+        self._done.archived += len(ours)
+        self._done.bytes += sum(each.bytes for each in archived if each.task_id in ours)
+
+    def _remove_of_deleted(self, lost: Sequence[Archived]) -> None:
+        """The feed was forgotten while its images came: they would belong to nobody."""
+        there = closings.still_there(self._visiting.database, [each.task_id for each in lost])
+        keys = [each.key for each in lost if each.task_id not in there]
+        for key, reason in self._visiting.objects.delete_many(keys).items():
+            logger.warning("%s, an image of a deleted item, could not be removed: %s", key, reason)
+
+    def _record_failed(self) -> None:
+        failed, self._failed = self._failed, []
+        if not failed:
+            return
+        now = self._visiting.clock()
+        attempted = [
+            Attempted(
+                task_id=task.id,
+                message=failure.message,
+                next_attempt_at=next_image_attempt(task.attempts + 1, failure, now=now),
+            )
+            for task, failure in failed
+        ]
+        ours = closings.record_attempted(self._visiting.database, self._token, attempted, now=now)
+        for task, failure in failed:
+            if task.id in ours:
+                self._done.failed_attempts += 1
+                self._done.failed += task.attempts + 1 >= MAX_ATTEMPTS
+                if len(self._done.failures) < _FAILURES_KEPT:
+                    self._done.failures.append((task.feed_id, task.url, failure.kind, failure.message))
+
+    def _end_if_our_network_is_down(self) -> None:
+        if self._network_is_up or not self._failed:
+            return
+        tried = [task for task, _ in self._failed]
+        postponed = [task.postponed_at for task in tried if task.postponed_at is not None]
+        if not images_network_is_down(
+            [(failure.host or task.host, failure.kind) for task, failure in self._failed],
+            last_feed_answer=last_answer(self._visiting.database),
+            since=min(postponed, default=self._started_at),
+        ):
+            return
+        now = self._visiting.clock()
+        said = next(failure.message for _, failure in self._failed if failure.kind in NETWORK_KINDS)
+        ids = [task.id for task in tried]
+        closings.postpone(
+            self._visiting.database,
+            self._token,
+            ids,
+            until=now + OUTAGE_PAUSE,
+            reason=f"no attempt is counted. {said}",
+            # Of an outage its beginning is kept: a feed that answers after it shows that it is over.
+            now=min(postponed, default=now),
+        )
+        self._release()
+        raise NetworkUnavailable(
+            f"all {len(ids)} images failed in the network, and no feed has answered since; it is ours."
+            f" They are due again in 5 minutes, no attempt is counted. The first one said: {said}"
+        )
+
+    def _release(self) -> None:
+        """What was not begun: due still, or when the pause of a host it leads to is over."""
+        database = self._visiting.database
+        closings.put_off(database, self._token, self._put_off, now=self._visiting.clock())
+        closings.release(database, self._token, self._given_back)
+
+    def _save_what_is_there(self) -> None:
+        """The round was cut short: what it has is recorded where the database still works."""
+        try:
+            self._record_archived()
+            if self._network_is_up:
+                self._record_failed()
+        except InfrastructureError as trouble:
+            logger.warning("images that were stored could not be recorded, and will be adopted: %s", trouble)
+
+
+def _place(task: ImageTask) -> ImagePlace:
+    return ImagePlace(task_id=task.id, feed_id=task.feed_id, guid=task.guid, position=task.position)

@@ -1,0 +1,94 @@
+"""Reading the collected items, in an asset, a script or a notebook of one's own: `FeedReader`.
+
+It needs no Dagster; the resource that gives one to assets is reader_resource.py's. The statements are
+storage.reading's.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from dotenv import load_dotenv
+
+from rss_pipeline.pipeline.read.render import items_html
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items import cursor, read
+from rss_pipeline.storage.items.cursor import Position
+from rss_pipeline.storage.items.read import FeedInfo, StoredItem, stored_item
+from rss_pipeline.storage.objects import ObjectStore
+
+Since = str | datetime | None
+"""The `cursor` of an item; or an aware datetime, for what came in then or later; or None, for everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReader:
+    """The collected feeds and items, to be read.
+
+    Items are given in the order in which they came in, which no clock and no replay disturbs. Each carries
+    its `cursor`: pass the last one's as `since` the next time, and you get what came in meanwhile: all of it,
+    each once. A cursor is a text to be kept as it is. It holds however many of the items around it
+    retention has removed, and after `rss-pipeline copy`. After `restore`, after `forget` and a new beginning,
+    and where the database was put back from an older copy, items come again that had been read, under the
+    ids they had; none is left out. An item that a repair rewrote does not come again.
+    """
+
+    database: Database
+    objects: ObjectStore
+
+    def feeds(self) -> list[FeedInfo]:
+        """All feeds that something is known of, by id; also those that have left feeds.yaml."""
+        return read.feeds(self.database)
+
+    def items(
+        self, feed_id: str | None = None, *, since: Since = None, html: bool = False
+    ) -> Iterator[StoredItem]:
+        """The items of a feed, or of all feeds, that came in behind `since`, oldest arrival first.
+
+        They are read page by page (about 1 MB) while you go on, so that memory does not grow with their
+        number. With `html` each has its content with the archived images in place. A feed that is not known
+        has no items.
+
+        Raises:
+            ValueError: `since` is no cursor of ours, or a datetime without a time zone.
+            InfrastructureError: a store cannot be read now.
+        """
+        for page in read.pages(self.database, feed_id, since=position(since)):
+            contents = items_html(self.database, self.objects, page) if html else [None] * len(page)
+            for row, content in zip(page, contents, strict=True):
+                yield stored_item(row, html=content)
+
+    def end(self) -> str:
+        """The cursor behind all that is stored now: to begin with what comes from here on."""
+        return str(cursor.end(self.database))
+
+
+@contextmanager
+def open_feed_reader(settings: Settings | None = None) -> Iterator[FeedReader]:
+    """A reader outside of Dagster, for a script or a notebook.
+
+    Raises:
+        SettingsError: the environment says something that cannot be.
+        DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
+    """
+    settings = settings or settings_here()
+    with open_database(settings) as database:
+        yield FeedReader(database, open_objects(settings))
+
+
+def settings_here() -> Settings:
+    """What the environment says, with a file `.env` in the current folder."""
+    load_dotenv(Path.cwd() / ".env")
+    return Settings.from_environ(os.environ, cwd=Path.cwd())
+
+
+def position(since: Since) -> Position:
+    """The place in the order of arrival that `since` means."""
+    if since is None:
+        return Position()
+    return Position.of(since) if isinstance(since, str) else Position.at(since)

@@ -1,0 +1,56 @@
+"""Stored items' HTML with their archived images in place, for the command line and downstream assets.
+
+How HTML is rendered is collector.rendering's, the statement storage.image_tasks'. Nothing is written:
+`content_html` stays as published.
+
+An asset of your own, of which each partition is a page of one feed's items:
+
+    @dg.asset(
+        deps=["feed_items"],
+        partitions_def=feeds_partitions,
+        required_resource_keys={"database", "objects"},
+    )
+    def page(context: dg.AssetExecutionContext) -> None:
+        database, objects = context.resources.database, context.resources.objects
+        rows = database.query(
+            "SELECT items.*, feeds.url AS feed_url, feeds.link AS feed_link"
+            " FROM items JOIN feeds ON feeds.id = items.feed_id"
+            " WHERE feed_id = ? ORDER BY pub_date DESC LIMIT 50",
+            [context.partition_key],
+        ).rows
+        write_page(context.partition_key, items_html(database, objects, rows))
+"""
+
+from collections.abc import Mapping, Sequence
+
+from rss_pipeline.collector.images.find import image_bases
+from rss_pipeline.collector.images.render import render
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.images import tasks
+from rss_pipeline.storage.items.items import image_source
+from rss_pipeline.storage.objects import ObjectStore
+
+
+def item_html(database: Database, objects: ObjectStore, item: Row) -> str | None:
+    """One item's content with its archived images in place; None where it has no content.
+
+    `item` is a row of `storage.items.item`: all columns of the item, and its feed's `feed_url`, `feed_link`.
+    Images that are pending or failed, or that no URL leads to, are the publisher's still.
+    """
+    [html] = items_html(database, objects, [item])
+    return html
+
+
+def items_html(database: Database, objects: ObjectStore, items: Sequence[Row]) -> list[str | None]:
+    """`item_html` of each, with one query for all of them."""
+    archived = tasks.archived(database, [item["id"] for item in items if item["content_html"]])
+    return [_html(objects, item, archived.get(item["id"], {})) for item in items]
+
+
+def _html(objects: ObjectStore, item: Row, keys: Mapping[str, str]) -> str | None:
+    html: str | None = item["content_html"]
+    if not html or not keys:
+        return html
+    urls = {original: url for original, key in keys.items() if (url := objects.url(key)) is not None}
+    bases = image_bases(image_source(item), item["feed_link"], item["feed_url"])
+    return render(html, archived=urls, bases=bases)

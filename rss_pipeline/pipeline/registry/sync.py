@@ -1,0 +1,75 @@
+"""The registry into the feeds table.
+
+Reading feeds.yaml is collector.registry's, comparing it storage.feeds'. Partition keys of the feeds are
+orchestration.registry_partitions'.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.registry.load import load_registry
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import feeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What a registry held and what it changed."""
+
+    specs: tuple[FeedSpec, ...]
+    changes: feeds.RegistryChanges
+    has_suspects: bool
+    """Some feed's last claim never ended in a close."""
+
+    @property
+    def accesses(self) -> dict[str, Access]:
+        """Feed id to what only the registry knows of it."""
+        return {spec.id: spec.access for spec in self.specs if not spec.access.is_open}
+
+    def __str__(self) -> str:
+        changes = self.changes
+        return (
+            f"{len(self.specs)} feeds in the registry: {len(changes.added)} new,"
+            f" {len(changes.updated)} changed, {len(changes.unregistered)} no longer scheduled"
+        )
+
+
+def sync_registry(
+    database: Database,
+    settings: Settings,
+    *,
+    now: datetime,
+    yes: bool = False,
+    environ: Mapping[str, str] | None = None,
+) -> Synced:
+    """Read the registry and write what it changes. Idempotent.
+
+    Raises:
+        RegistryError: the file cannot be used, or would unschedule more than half of over ten feeds and
+            `yes` was not said; nothing was changed.
+    """
+    path = settings.feeds_file
+    specs = load_registry(path, environ=os.environ if environ is None else environ)
+    rows = feeds.registry_rows(database)
+    changes = feeds.registry_changes(specs, rows, path=str(path))
+    if changes.is_suspicious and not yes:
+        raise RegistryError(
+            str(path),
+            [
+                f"{len(changes.unregistered)} of {changes.registered_before} feeds would no longer be"
+                " scheduled: is this the right file, and the right database? If it is meant, say so with"
+                " `rss-pipeline poll --yes`"
+            ],
+        )
+    if not changes.is_empty:
+        feeds.apply(database, changes, now=now)
+    return Synced(
+        specs=tuple(specs),
+        changes=changes,
+        has_suspects=any(row["suspect"] for row in rows),
+    )

@@ -1,0 +1,218 @@
+"""Replays: a feed's backups as visits, in time order, and what came of them.
+
+The visits go through the steps of every visit (steps.py); what a replay does with a document is
+replay_storing.py's. Which feeds there are after a loss is restoring.py's.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.pipeline.visits.extract_images import extract_images
+from rss_pipeline.pipeline.visits.from_backup import FINDINGS_KEPT, slices
+from rss_pipeline.pipeline.visits.parse import parse
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.store import store
+from rss_pipeline.pipeline.visits.visit import (
+    Finding,
+    NoLongerRead,
+    Parsed,
+    Replay,
+    Replayed,
+    Unreadable,
+    Visit,
+)
+from rss_pipeline.storage.backups.backups import list_backups
+from rss_pipeline.storage.feeds.feeds import feeds_by_id
+
+NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
+"""Documents that brought nothing when they came either: told, and no trouble of a replay's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A backup that gave no items, and why."""
+
+    backup_key: str
+    kind: str
+    message: str
+
+    @property
+    def is_expected(self) -> bool:
+        return self.kind in NO_FEED_IN_IT
+
+
+@dataclass(slots=True, kw_only=True)
+class FeedReplay:
+    """What a replay of one feed came to; grows while its backups are read, in time order."""
+
+    feed: Feed
+    backups: int = 0
+    replayed: int = 0
+    items_new: int = 0
+    items_gone: int = 0
+    items_differ: int = 0
+    items_repaired: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    """The first 200."""
+    troubles: list[Trouble] = field(default_factory=list)
+    earliest: datetime | None = None
+    """When the oldest backup that can be read was taken."""
+    newest: Parsed | None = None
+    """The newest document whose items are stored."""
+    failed_since: Failure | None = None
+    """Of the newest document, where that one cannot be read."""
+
+    def add(self, visit: Visit) -> None:
+        """Take in the feed's next backup."""
+        self.backups += 1
+        match visit.outcome:
+            case Replayed() as replayed:
+                self.replayed += 1
+                self.items_new += replayed.items_new
+                self.items_gone += replayed.items_gone
+                self.items_differ += replayed.items_differ
+                self.items_repaired += replayed.items_repaired
+                self.findings += replayed.findings[: FINDINGS_KEPT - len(self.findings)]
+                self.newest, self.failed_since = replayed.parsed, None
+                self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
+            case Failure() as failure:
+                self.troubles.append(
+                    Trouble(backup_key=visit.key, kind=failure.kind, message=failure.message)
+                )
+                self.failed_since = failure
+                self.earliest = self.earliest or failure.fetched_at
+            case NoLongerRead(failure=failure) as unread:
+                # Of a kind of its own: that it holds no feed is not expected of it.
+                message = f"{unread.items_gone} items were stored of it once. {failure.message}"
+                self.troubles.append(Trouble(backup_key=visit.key, kind="no_longer_read", message=message))
+                self.items_gone += unread.items_gone
+                self.findings += unread.findings[: FINDINGS_KEPT - len(self.findings)]
+                self.failed_since = failure
+                self.earliest = self.earliest or failure.fetched_at
+            case Unreadable(message=message):
+                self.troubles.append(Trouble(backup_key=visit.key, kind="unreadable", message=message))
+            case outcome:
+                raise AssertionError(f"{visit.key} ended as {type(outcome).__name__}")
+
+    @property
+    def unread(self) -> list[Trouble]:
+        """Those a person should know of: they ought to have given items."""
+        return [trouble for trouble in self.troubles if not trouble.is_expected]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {
+            "backups": self.backups,
+            "backups_replayed": self.replayed,
+            "backups_without_feed": len(self.troubles) - len(self.unread),
+            "backups_unread": len(self.unread),
+            "items_new": self.items_new,
+            "items_gone": self.items_gone,
+            "items_differ": self.items_differ,
+            "items_repaired": self.items_repaired,
+        }
+
+    @property
+    def findings_in_all(self) -> int:
+        return self.items_new + self.items_gone + self.items_differ
+
+
+def replay_visits(
+    visiting: Visiting, feed: Feed, *, dry_run: bool = False, repair: bool = False
+) -> list[Visit]:
+    """A visit of each backup of a feed, oldest first."""
+    handled: set[str] = set()
+    return [
+        Visit(
+            feed=feed,
+            token="",
+            replay=Replay(
+                backup_key=info.key,
+                backup_bytes=info.size,
+                dry_run=dry_run,
+                repair=repair,
+                handled=handled,
+            ),
+        )
+        for info in list_backups(visiting.objects, feed.id)
+    ]
+
+
+def one_feed(visiting: Visiting, feed_id: str) -> Feed:
+    """The feed as it stands.
+
+    Raises:
+        RssPipelineError: there is no such feed.
+    """
+    feed = feeds_by_id(visiting.database, [feed_id]).get(feed_id)
+    if feed is None:
+        raise RssPipelineError(
+            f"no feed {feed_id} is stored: it was forgotten, or the database was lost; `rss-pipeline restore`"
+            " brings back every feed that has backups"
+        )
+    return feed
+
+
+def replay_feeds(
+    visiting: Visiting, ids: Sequence[str], *, dry_run: bool = False, repair: bool = False
+) -> Iterator[FeedReplay]:
+    """Replay these feeds, one after the other, and give what came of each as it is done.
+
+    Several small feeds share a passage through the steps, a large one takes several: the spool holds some
+    32 MB of documents at a time, however many there are.
+    """
+    visiting.progress.begin("feeds", len(ids))
+    under_way: dict[str, FeedReplay] = {}
+    for passage in slices(_visits_of(visiting, ids, under_way, dry_run=dry_run, repair=repair)):
+        visits = passage
+        for step in (parse, store, extract_images):
+            visits = step(visiting, visits)
+        for visit in visits:
+            under_way[visit.feed.id].add(visit)
+            if isinstance(visit.outcome, Replayed):
+                visit.outcome.parsed.path.unlink(missing_ok=True)
+        yield from _done(visiting, under_way, but=visits[-1].feed.id)
+    yield from _done(visiting, under_way)
+
+
+def _visits_of(
+    visiting: Visiting,
+    ids: Sequence[str],
+    under_way: dict[str, FeedReplay],
+    *,
+    dry_run: bool,
+    repair: bool,
+) -> Iterator[Visit]:
+    """Listed when their turn comes; a feed without backups is under way too."""
+    remaining = iter(ids)
+    while some := list(islice(remaining, 100)):
+        feeds = feeds_by_id(visiting.database, some)
+        for id in some:
+            feed = feeds.get(id) or one_feed(visiting, id)
+            visits = replay_visits(visiting, feed, dry_run=dry_run, repair=repair)
+            under_way[id] = FeedReplay(feed=feed)
+            yield from visits
+
+
+def _done(
+    visiting: Visiting, under_way: dict[str, FeedReplay], *, but: str | None = None
+) -> Iterator[FeedReplay]:
+    """Those all of whose backups were read: a passage may end inside a feed, and the next one be listed."""
+    ids = list(under_way)
+    for id in ids if but is None else ids[: ids.index(but)]:
+        visiting.progress.advance("feeds")
+        yield under_way.pop(id)
+
+
+def summed(replays: Iterable[FeedReplay]) -> dict[str, int]:
+    """The counts of several feeds together."""
+    total: dict[str, int] = {}
+    for replay in replays:
+        for name, count in replay.counts.items():
+            total[name] = total.get(name, 0) + count
+    return total

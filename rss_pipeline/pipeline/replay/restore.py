@@ -1,0 +1,221 @@
+"""A lost database, from feeds.yaml and the objects: feeds, items, image tasks, and where each feed stood.
+
+Each step may be repeated, so a restore that was killed is simply started again. Reading the backups is
+replaying.py's, the statements are storage.restores'.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+
+from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
+from rss_pipeline.pipeline.registry.sync import Synced, sync_registry
+from rss_pipeline.pipeline.replay.replay import FeedReplay, Trouble, replay_feeds
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.storage.backups import restore as restores
+from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
+from rss_pipeline.storage.backups.restore import Standing
+from rss_pipeline.storage.images.objects import TASK_METADATA
+from rss_pipeline.storage.objects import ObjectInfo
+
+_FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
+_THREADS = 16
+_HEADS_AT_ONCE = 500
+
+
+@dataclass(slots=True, kw_only=True)
+class Restored:
+    """What a restore came to; grows while it goes on."""
+
+    registered: int = 0
+    registry_error: str | None = None
+    """Why feeds.yaml could not be used: all feeds then come from the objects, not scheduled."""
+    unregistered: list[str] = field(default_factory=list)
+    """Ids of feeds that only their backups knew."""
+    renamed: list[str] = field(default_factory=list)
+    """A sentence for each of those whose URL is another feed's by now."""
+    stood: int = 0
+    """Feeds whose validators are those of their newest document again."""
+    backups: int = 0
+    backups_replayed: int = 0
+    backups_without_feed: int = 0
+    items_new: int = 0
+    images_adopted: int = 0
+    images_known: int = 0
+    """Objects that were their task's already."""
+    images_orphaned: int = 0
+    """Objects whose task is not there; they stay."""
+    lost_feeds: list[tuple[str, str]] = field(default_factory=list)
+    """Feed id and reason of what could not be made a feed again."""
+    troubles: list[Trouble] = field(default_factory=list)
+    """Backups that could not be read."""
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.lost_feeds or self.troubles or self.registry_error)
+
+    def add(self, replay: FeedReplay) -> None:
+        self.backups += replay.backups
+        self.backups_replayed += replay.replayed
+        self.backups_without_feed += len(replay.troubles) - len(replay.unread)
+        self.items_new += replay.items_new
+        self.troubles += replay.unread
+
+
+def restore(
+    visiting: Visiting,
+    *,
+    on_registry: Callable[[Synced], object],
+    on_feeds: Callable[[list[str]], object],
+    environ: Mapping[str, str] | None = None,
+) -> Restored:
+    """Rebuild what the database held, as far as registry and objects reach.
+
+    A database that is not empty is no error: what is there stays, what is missing comes in, and where a feed
+    stood is written only where nobody stored a document of it since.
+    `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups.
+    """
+    restored = Restored()
+    _register(visiting, restored, on_registry, environ)
+    ids = _feeds_with_backups(visiting, restored)
+    on_feeds(ids)
+    for replay in replay_feeds(visiting, ids):
+        restored.add(replay)
+        _stand(visiting, replay, restored)
+    _adopt_images(visiting, restored)
+    return restored
+
+
+def _register(
+    visiting: Visiting,
+    restored: Restored,
+    on_registry: Callable[[Synced], object],
+    environ: Mapping[str, str] | None,
+) -> None:
+    try:
+        synced = sync_registry(visiting.database, visiting.settings, now=visiting.clock(), environ=environ)
+    except RegistryError as error:
+        restored.registry_error = str(error)
+    else:
+        on_registry(synced)
+        restored.registered = len(synced.specs)
+
+
+def _feeds_with_backups(visiting: Visiting, restored: Restored) -> list[str]:
+    """Every feed that has backups; those that the registry does not know get a row."""
+    known = restores.feed_ids(visiting.database)
+    found: list[str] = []
+    visiting.progress.begin("find backups", 0)
+    for id, objects in groupby(visiting.objects.list("backups/"), key=lambda info: _folder(info.key)):
+        keys = [info.key for info in objects] if id is None else []
+        restored.lost_feeds += [(key, "no feed's backup: it lies in no feed's folder") for key in keys]
+        if id is None:
+            continue
+        if id not in known and not _add(visiting, id, restored):
+            continue
+        found.append(id)
+    return found
+
+
+def _folder(key: str) -> str | None:
+    """The feed whose backup or image has this key; None where it is nobody's."""
+    _, id, *rest = key.split("/")
+    return id if rest and _FEED_ID.fullmatch(id) else None
+
+
+def _add(visiting: Visiting, id: str, restored: Restored) -> bool:
+    backup, reason = _newest_readable(visiting, id)
+    if backup is None:
+        restored.lost_feeds.append((id, f"none of its backups says where it came from: {reason}"))
+        return False
+    try:
+        url = restores.add_unregistered(visiting.database, id, backup, now=visiting.clock())
+    except (ValueError, StorageRejected) as error:
+        restored.lost_feeds.append((id, f"its URL {backup.requested_url} cannot be used: {error}"))
+        return False
+    restored.unregistered.append(id)
+    if url.endswith(f"#{id}"):
+        restored.renamed.append(
+            f"{id}: another feed has its URL now, so it is kept as {url}; to be rid of it,"
+            f" `rss-pipeline forget {id}`"
+        )
+    return True
+
+
+def _newest_readable(visiting: Visiting, id: str) -> tuple[Backup | None, str]:
+    reason = "they vanished"
+    keys = [info.key for info in list_backups(visiting.objects, id)]
+    for key in reversed(keys):
+        info = visiting.objects.head(key)
+        if info is None:
+            continue
+        try:
+            return describe_backup(info), ""
+        except BackupUnreadable as error:
+            reason = str(error)
+    return None, reason
+
+
+def _stand(visiting: Visiting, replay: FeedReplay, restored: Restored) -> None:
+    standing = _standing(replay)
+    try:
+        if standing is not None and restores.stand(visiting.database, standing, now=visiting.clock()):
+            restored.stood += 1
+    except StorageRejected as error:
+        restored.lost_feeds.append((replay.feed.id, f"its items are there, its validators are not: {error}"))
+
+
+def _standing(replay: FeedReplay) -> Standing | None:
+    """Where its backups left the feed; None where none of them can be read."""
+    newest = replay.newest
+    if replay.earliest is None:
+        return None
+    if newest is None:
+        return Standing(feed=replay.feed, earliest=replay.earliest, failure=replay.failed_since)
+    return Standing(
+        feed=replay.feed,
+        earliest=replay.earliest,
+        response=newest.document.response,
+        content_hash=newest.document.content_hash,
+        title=newest.title,
+        link=newest.link,
+        language=newest.language,
+        charset=newest.charset,
+        rhythm=newest.rhythm,
+        ttl=newest.ttl,
+        skip_hours=newest.skip_hours,
+        skip_days=newest.skip_days,
+        failure=replay.failed_since,
+    )
+
+
+def _adopt_images(visiting: Visiting, restored: Restored) -> None:
+    """Give each image object to the task it was downloaded for, so that nobody is asked for it again."""
+    visiting.progress.begin("images", 0)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        for id, objects in groupby(visiting.objects.list("images/"), key=lambda info: _folder(info.key)):
+            tasks = restores.task_keys(visiting.database, id) if id is not None else {}
+            taken = {key for key in tasks.values() if key is not None}
+            for some in _batched(objects):
+                visiting.progress.begin("images", len(some))
+                unknown = [info for info in some if info.key not in taken]
+                restored.images_known += len(some) - len(unknown)
+                heads = threads.map(visiting.objects.head, [info.key for info in unknown])
+                images: dict[str, ObjectInfo] = {}
+                for head in filter(None, heads):
+                    task = head.metadata.get(TASK_METADATA)
+                    if task is None or tasks.get(task, "") is not None or task in images:
+                        restored.images_orphaned += 1
+                    else:
+                        images[task] = head
+                restored.images_adopted += restores.adopt(visiting.database, images)
+                tasks.update((task, head.key) for task, head in images.items())
+                for _ in some:
+                    visiting.progress.advance("images")
+
+
+def _batched(objects: Iterator[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
+    while some := list(islice(objects, _HEADS_AT_ONCE)):
+        yield some

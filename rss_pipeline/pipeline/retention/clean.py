@@ -1,0 +1,210 @@
+"""One clean: items past their time with their images, old backups, what killed processes left.
+
+Order and faults are decided here; the statements are storage.retention's and storage.backup_ages'. No
+Dagster: the command runs it too (the job is clean_store.py).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TypeVar
+
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.retention.result import Allowance, Cleaned, CleanProgress, Silence
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.probes import Lifecycle
+from rss_pipeline.storage.backups import expiry
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items import retention
+from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+
+LEFTOVER_AGE = timedelta(days=1)
+BACKUPS_SHARE = 0.5
+"""Of a clean's time that the backups may take; items have what is left."""
+COPIED_AT_ONCE = 8
+
+_AT_ONCE = 1_000
+_Element = TypeVar("_Element")
+
+
+def clean(
+    database: Database,
+    objects: ObjectStore,
+    settings: Settings,
+    *,
+    now: datetime,
+    dry_run: bool = False,
+    allowance: Allowance | None = None,
+    progress: CleanProgress | None = None,
+) -> Cleaned:
+    """Remove what is past its time at `now`; see storage.retention. Two cleans at once do no harm.
+
+    Ended at any moment, the next one completes it. Memory does not grow with what there is to remove.
+
+    Raises:
+        InfrastructureError: a store cannot work now.
+    """
+    cleaning = _Cleaning(
+        database=database,
+        objects=objects,
+        settings=settings,
+        now=now,
+        allowance=allowance or Allowance(),
+        progress=progress or Silence(),
+        cleaned=Cleaned(dry_run=dry_run),
+    )
+    # What may not be missed comes first: a backup that is not put again in time is lost.
+    cleaning.backups()
+    cleaning.items()
+    cleaning.leftovers()
+    return cleaning.cleaned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cleaning:
+    database: Database
+    objects: ObjectStore
+    settings: Settings
+    now: datetime
+    allowance: Allowance
+    progress: CleanProgress
+    cleaned: Cleaned
+
+    def backups(self) -> None:
+        needed = expiry.needed_backups(self.database)
+        self.progress.begin("backups", len(needed))
+        ages = expiry.BackupAges.of(
+            backup_days=self.settings.backup_days, rule=_lifecycle(self.objects, self.settings)
+        )
+        listed = self._in_time(self.objects.list(expiry.BACKUPS), needed)
+        due = expiry.due_backups(listed, needed, now=self.now, ages=ages)
+        with ThreadPoolExecutor(COPIED_AT_ONCE, "clean") as pool:
+            for some in _batched(due, _AT_ONCE):
+                self._renew([one.info for one in some if isinstance(one, expiry.Renew)], pool)
+                self._expire([one.info for one in some if isinstance(one, expiry.Expire)])
+
+    def _in_time(self, listed: Iterable[ObjectInfo], needed: Mapping[str, object]) -> Iterator[ObjectInfo]:
+        """Whole feeds only: the last of a feed that was broken off would pass for its newest."""
+        feed_id = None
+        for info in listed:
+            if expiry.feed_of(info.key) != feed_id:
+                feed_id = expiry.feed_of(info.key)
+                if self.allowance.is_spent(BACKUPS_SHARE):
+                    self.cleaned.out_of_time = True
+                    return
+                self.progress.advance("backups", int(feed_id in needed))
+            yield info
+
+    def _renew(self, infos: Sequence[ObjectInfo], pool: ThreadPoolExecutor) -> None:
+        keys = [info.key for info in infos]
+        refused: dict[str, str] = {}
+        if not self.cleaned.dry_run:
+            for key, reason in zip(keys, pool.map(self._put_again, keys), strict=True):
+                if reason is not None:
+                    refused[key] = reason
+        self.cleaned.refuse(refused)
+        self.cleaned.backups_renewed += len(keys) - len(refused)
+
+    def _put_again(self, key: str) -> str | None:
+        """Why it could not be, or None."""
+        try:
+            self.objects.copy(key, key)
+        except KeyError:
+            return None  # Another clean, or a person, took it meanwhile.
+        except StorageRejected as error:
+            return str(error)
+        return None
+
+    def _expire(self, infos: Sequence[ObjectInfo]) -> None:
+        refused = self._delete([info.key for info in infos])
+        for info in infos:
+            if info.key not in refused:
+                removed = self.cleaned.of(expiry.feed_of(info.key))
+                removed.backups += 1
+                removed.backup_bytes += info.size
+
+    def items(self) -> None:
+        keep_days = self.settings.keep_days
+        left = retention.count_due(self.database, self.now, keep_days=keep_days)
+        self.progress.begin("items", left)
+        if left == 0:
+            return
+        for part in retention.due_slices(self.database, self.now, keep_days=keep_days):
+            if self.allowance.is_spent():
+                self.cleaned.out_of_time = True
+                self.cleaned.items_left = max(left, 0)
+                return
+            self._retire(part)
+            through = 0 if part.is_part else len(part.items)
+            left -= through
+            self.progress.advance("items", through)
+
+    def _retire(self, part: retention.Slice) -> None:
+        waiting = {task.item_id for task in part.tasks if task.is_live}
+        tasks = [task for task in part.tasks if task.item_id not in waiting]
+        stored = self._stored(tasks)
+        refused = self._delete([key for keys in stored.values() for key in keys])
+        intact = [task for task in tasks if refused.keys().isdisjoint(stored[task.id])]
+        held = {task.item_id for task in tasks if not refused.keys().isdisjoint(stored[task.id])}
+        whole = set() if part.is_part else part.items.keys() - waiting - held
+        # Of an item that stays for now: nothing may point at an object that is gone.
+        loose = [t for t in intact if t.item_id not in whole and (part.is_part or stored[t.id])]
+        gone = whole
+        if not self.cleaned.dry_run:
+            of_whole = [task for task in tasks if task.item_id in whole]
+            gone = set(retention.retire(self.database, sorted(whole), of_whole, now=self.now))
+            retention.drop_tasks(self.database, loose)
+        self.cleaned.items_waiting += len(waiting | (whole - gone)) if not part.is_part else 0
+        self._count(part, gone, [*loose, *(task for task in tasks if task.item_id in gone)])
+        for task in tasks:
+            removed = self.cleaned.of(part.items[task.item_id])
+            for key, size in stored[task.id].items():
+                if key not in refused:
+                    removed.images += 1
+                    removed.image_bytes += size
+
+    def _stored(self, tasks: Sequence[retention.Task]) -> dict[str, dict[str, int]]:
+        """Task id to the keys of what it stored, with their sizes."""
+        stored = {task.id: {task.r2_key: task.size} if task.r2_key else {} for task in tasks}
+        for id, images in retention.unrecorded_images(self.database, self.objects, tasks).items():
+            stored[id] |= {image.key: image.size for image in images}
+        return stored
+
+    def _count(self, part: retention.Slice, gone: Iterable[str], tasks: Iterable[retention.Task]) -> None:
+        for id in gone:
+            removed = self.cleaned.of(part.items[id])
+            removed.items += 1
+            removed.item_versions += part.versions.get(id, 0)
+        for task in tasks:
+            self.cleaned.of(part.items[task.item_id]).image_tasks += 1
+
+    def _delete(self, keys: Sequence[str]) -> dict[str, str]:
+        if self.cleaned.dry_run or not keys:
+            return {}
+        refused = self.objects.delete_many(keys)
+        self.cleaned.refuse(refused)
+        return refused
+
+    def leftovers(self) -> None:
+        if isinstance(self.objects, FolderStore):
+            before = self.now - LEFTOVER_AGE
+            self.cleaned.leftovers = self.objects.sweep(before=before, dry_run=self.cleaned.dry_run)
+
+
+def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:
+    """The bucket's own rule for backups; None where there is no bucket."""
+    if settings.r2 is None:
+        return None
+    from rss_pipeline.storage.backends.probes import lifecycle
+    from rss_pipeline.storage.backends.r2 import R2Store
+
+    return lifecycle(objects, settings.r2.bucket) if isinstance(objects, R2Store) else None
+
+
+def _batched(elements: Iterable[_Element], most: int) -> Iterator[list[_Element]]:
+    elements = iter(elements)
+    while some := list(islice(elements, most)):
+        yield some

@@ -1,0 +1,230 @@
+"""Which feeds a run visits: what is due, or what a person asked for.
+
+The claim itself is one statement (storage.leases); here stands what surrounds it: both stores are probed
+before any publisher is asked, and a feed whose document may have killed a run goes alone.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
+from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline.collector.models.hold import FeedHold, OnHold
+from rss_pipeline.collector.models.outcome import Pending
+from rss_pipeline.collector.schedule.next_visit import after_skipped_hours
+from rss_pipeline.pipeline.visits.all_steps import run_through
+from rss_pipeline.pipeline.visits.close import close
+from rss_pipeline.pipeline.visits.fetch import ask
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.feeds import feeds_by_id
+
+logger = logging.getLogger("rss_pipeline")
+
+ALONE_SECONDS = 120.0
+"""How long a run may spend on feeds that go alone before it turns to the others."""
+
+UNREADABLE_PAUSE = timedelta(minutes=5)
+
+Accesses = Mapping[str, Access] | None
+"""Feed id to headers and password; None where the registry could not be read."""
+
+_NO_ACCESS = Refused(
+    message="it needs the headers or the password that feeds.yaml has for it, and feeds.yaml cannot be used:"
+    " mend that first"
+)
+
+
+def claim_wanted(
+    visiting: Visiting, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
+) -> list[Visit]:
+    """Probe both stores, take what may be dangerous through all steps alone, then claim the rest at once.
+
+    `suspects` is False where it is known that there are none.
+
+    Raises:
+        ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
+    """
+    visiting.objects.probe()
+    limit = len(wanted.ids) if isinstance(wanted, leases.Named) else visiting.settings.batch_size
+    alone = _visit_suspects(visiting, wanted, accesses) if suspects else []
+    claim = visiting.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
+    if isinstance(wanted, leases.Due):
+        claim = _in_their_hours(visiting, claim)
+    return [*alone, *_visits(visiting, claim, accesses)]
+
+
+def claim_named(
+    visiting: Visiting, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
+) -> list[Visit]:
+    """Claim each of these feeds; those that cannot be had now are `Refused`, `OnHold` or `HeldElsewhere`."""
+    wanted = leases.Named(ids=ids, now=visiting.clock())
+    visits = claim_wanted(visiting, wanted, accesses, suspects=suspects)
+    claimed = {visit.feed.id for visit in visits}
+    missing = [id for id in ids if id not in claimed]
+    if not missing:
+        return visits
+    rows = leases.standing(visiting.database, missing, now=visiting.clock())
+    known = feeds_by_id(visiting.database, missing)
+    for id in missing:
+        feed = known.get(id) or Feed(id=id, url="", host="")
+        access = (accesses or {}).get(id, Access())
+        why = _NO_ACCESS if _is_unknown(feed, accesses) else why_not(id, rows.get(id))
+        visits.append(Visit(feed=feed, token="", access=access, outcome=why))
+    return visits
+
+
+def go_first(visiting: Visiting, visits: Sequence[Visit]) -> None:
+    """Have other runs make way, where they are at a host of these for what is merely due."""
+    held = [visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+    if held:
+        visiting.await_hosts(held)
+
+
+def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
+    """Why a claim did not take a feed, of its row of `leases.standing`."""
+    if row is None:
+        return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
+    if not row["registered"]:
+        return Refused(message="no longer in feeds.yaml, so it is not fetched; add it there again to do so")
+    if not row["enabled"]:
+        return Refused(message="`enabled: false` in feeds.yaml; take that away to fetch it")
+    if row["hold_until"] is not None:
+        until = datetime.fromisoformat(row["hold_until"])
+        hold = FeedHold(feed_id=id, host=row["hold_host"], until=until, reason=row["hold_reason"])
+        return OnHold(hold=hold)
+    return HeldElsewhere()
+
+
+def _is_unknown(feed: Feed, accesses: Accesses) -> bool:
+    """Without its password a feed would only collect failures that are not its own."""
+    return feed.needs_access and accesses is None
+
+
+def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list[Visit]:
+    visits = []
+    unknown = []
+    for feed in claim.feeds:
+        if _is_unknown(feed, accesses):
+            unknown.append(feed)
+        else:
+            access = (accesses or {}).get(feed.id, Access())
+            visits.append(Visit(feed=feed, token=claim.token, access=access))
+    if unknown:
+        # Not just given back: still due, they would make the sensor start a run every minute.
+        leases.postpone(
+            visiting.database,
+            claim.token,
+            [feed.id for feed in unknown],
+            until=visiting.clock() + UNREADABLE_PAUSE,
+            reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
+        )
+        logger.warning(
+            "%d feeds with headers or a password wait until feeds.yaml can be read again", len(unknown)
+        )
+    return visits
+
+
+def _in_their_hours(visiting: Visiting, claim: leases.Claim) -> leases.Claim:
+    """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
+    now = visiting.clock()
+    later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
+    for id, at in later.items():
+        leases.postpone(visiting.database, claim.token, [id], until=at.at, reason=at.reason)
+    left = tuple(feed for feed in claim.feeds if feed.id not in later)
+    if later and not left:
+        visiting.end_leases({claim.token})
+    return replace(claim, feeds=left)
+
+
+def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
+    """Feeds whose last claim was never closed, one by one: if one kills this process, it is known which.
+
+    All feeds of a run that died are suspects; each is cleared by its own visit in here.
+    """
+    visited: list[Visit] = []
+    waiting: list[leases.Claim] = []
+    until = time.monotonic() + ALONE_SECONDS
+    while time.monotonic() < until:
+        claim = visiting.claim(wanted, limit=1, suspects=True)
+        if not claim.feeds:
+            break
+        [feed] = claim.feeds
+        if _is_unknown(feed, accesses):
+            # Kept until the loop is over: given back at once, it would be the next one again.
+            waiting.append(claim)
+            continue
+        access = (accesses or {}).get(feed.id, Access())
+        visited += _condemn_or_visit(visiting, Visit(feed=feed, token=claim.token, access=access))
+        if visited[-1].lost:
+            break
+        wanted = _without(wanted, {feed.id})
+    for claim in waiting:
+        _visits(visiting, claim, accesses)
+        visiting.end_leases({claim.token})
+    return visited
+
+
+def _condemn_or_visit(visiting: Visiting, visit: Visit) -> list[Visit]:
+    feed = visit.feed
+    crashed_before = feed.last_error_kind == "crashed"
+    if feed.unclosed_claims > (1 if crashed_before else 2):
+        message = (
+            f"{feed.unclosed_claims - 1} runs died while they visited this feed, the last one with it alone;"
+            " its document was not asked for again"
+        )
+        logger.warning("%s: %s", feed.url, message)
+        condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
+        closed = close(visiting, [condemned])
+        visiting.end_leases({visit.token})
+        return closed
+    [asked] = ask(visiting, [visit])
+    if isinstance(asked.outcome, Failure) and asked.outcome.kind in NETWORK_KINDS:
+        # No document of it can harm anybody now, and whose network is down shows only beside the others:
+        # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
+        return [asked]
+    return run_through(visiting, [asked])
+
+
+def _without(wanted: leases.Wanted, visited: set[str]) -> leases.Wanted:
+    """Named feeds are claimed due or not: those already visited are not to be claimed again."""
+    if isinstance(wanted, leases.Named):
+        return replace(wanted, ids=[id for id in wanted.ids if id not in visited])
+    return wanted
+
+
+def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
+    """Visits of feeds that another run held: its result where it closed them, else our own visit.
+
+    Called when this run holds no feed any more, so two runs never wait for each other.
+    """
+    waiting = {visit.feed.id: visit for visit in visits}
+    accesses = {visit.feed.id: visit.access for visit in visits}
+    done: list[Visit] = []
+    while waiting:
+        ours: list[Visit] = []
+        not_needed: set[str] = set()
+        for visit in claim_named(visiting, list(waiting), accesses):
+            id = visit.feed.id
+            if isinstance(visit.outcome, HeldElsewhere):
+                continue
+            before = waiting.pop(id).feed.last_visited_at
+            if not isinstance(visit.outcome, Pending):
+                # Refused by now, or a suspect that was taken through all steps alone.
+                done.append(visit)
+            elif visit.feed.last_visited_at == before:
+                ours.append(visit)
+            else:
+                leases.give_back(visiting.database, visit.token, [id])
+                not_needed.add(visit.token)
+                done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
+        done += run_through(visiting, ours)
+        visiting.end_leases(not_needed)
+        if waiting:
+            time.sleep(pause)
+    return done

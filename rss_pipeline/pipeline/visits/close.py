@@ -1,0 +1,180 @@
+"""Closing the visits that end without a stored document: not modified, or failed.
+
+When to come back is collector.schedule's, the statements are storage.closings'.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TypeVar, cast
+
+from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, Whereabouts
+from rss_pipeline.collector.models.outcome import Document, NotModified
+from rss_pipeline.collector.schedule import permanent_redirects
+from rss_pipeline.collector.schedule.next_visit import (
+    next_after_failure,
+    next_after_not_modified,
+)
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.visits.parser_pool import Trouble
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import Visit
+from rss_pipeline.storage.feeds.closings import Failed, Unchanged, close_failed, close_unchanged
+from rss_pipeline.storage.feeds.leases import release_hosts
+
+logger = logging.getLogger("rss_pipeline")
+
+Closing = TypeVar("Closing", Unchanged, Failed)
+
+
+def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = ()) -> list[Visit]:
+    """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
+
+    A visit whose values the database refuses ends as `storage_rejected`, alone. A replay closes nothing.
+    `release` are tokens of claims whose requests are over: their hosts are free with the first statement
+    written.
+    """
+    now = visiting.clock()
+    open_ = [visit for visit in visits if visit.next is None and not visit.lost and visit.replay is None]
+    unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
+    hosts = [release_hosts(release)] if release else []
+    if hosts and not unchanged:
+        visiting.database.batch(hosts)
+    closed, refused = _write(
+        lambda some: close_unchanged(visiting.database, some, now=now, others=hosts), unchanged
+    )
+    open_ = [
+        replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
+        for visit in open_
+    ]
+    failed = [_failed(visiting, visit, now) for visit in open_ if isinstance(visit.outcome, Failure)]
+    for visit in failed:
+        _log(visit)
+    also_closed, refused = _write(lambda some: close_failed(visiting.database, some, now=now), failed)
+    if refused:
+        raise StorageRejected(f"a failure could not be recorded: {refused}")
+    endings: dict[str, Unchanged | Failed] = {closing.feed.id: closing for closing in unchanged}
+    endings |= {closing.feed.id: closing for closing in failed}
+    ours = closed | also_closed
+    for ending in endings.values():
+        if ending.feed.id in ours and ending.whereabouts is not None:
+            log_move(ending.feed, ending.whereabouts)
+    return [
+        replace(
+            visit,
+            outcome=endings[visit.feed.id].outcome,
+            next=endings[visit.feed.id].next,
+            lost=visit.feed.id not in ours,
+        )
+        if visit.feed.id in endings and visit.next is None and not visit.lost and visit.replay is None
+        else visit
+        for visit in visits
+    ]
+
+
+def failure_kind(kind: str) -> FailureKind:
+    """A kind that an exception carried as text."""
+    return cast("FailureKind", kind) if kind in FAILURE_KINDS else "not_a_feed"
+
+
+def _unchanged(visit: Visit, now: datetime) -> Unchanged:
+    assert isinstance(visit.outcome, NotModified)
+    response = visit.outcome.response
+    later = next_after_not_modified(
+        visit.feed, now=now, max_age=response.max_age, retry_after=response.retry_after
+    )
+    found = permanent_redirects.after_success(visit.feed, response, now=now)
+    return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
+
+
+def _failed(visiting: Visiting, visit: Visit, now: datetime) -> Failed:
+    assert isinstance(visit.outcome, Failure)
+    hold = visiting.holds.of(visit.outcome.host or visit.feed.host)
+    later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
+    found = permanent_redirects.after_failure(visit.feed, visit.outcome, now=now)
+    return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
+
+
+def _refused(message: str) -> Failure:
+    return Failure(kind="storage_rejected", message=message, answered=True)
+
+
+def _write(
+    write: Callable[[Sequence[Closing]], set[str]], closings: Sequence[Closing]
+) -> tuple[set[str], dict[str, str]]:
+    """Write all at once; where the database refuses, by halves, until the refused one stands alone."""
+    if not closings:
+        return set(), {}
+    try:
+        return write(closings), {}
+    except StorageRejected as error:
+        if len(closings) == 1:
+            return set(), {closings[0].feed.id: str(error)}
+    middle = len(closings) // 2
+    closed, refused = _write(write, closings[:middle])
+    also_closed, also_refused = _write(write, closings[middle:])
+    return closed | also_closed, refused | also_refused
+
+
+def log_move(feed: Feed, found: Whereabouts) -> None:
+    """Say what a visit changed about where the feed is asked."""
+    if found.fetch_url is not None and found.fetch_url != feed.fetch_url:
+        logger.warning(
+            "%s has moved for good and is asked at %s from now on. Its id stays; write the new address into"
+            " the registry with `id: %s`, and it goes on as the same feed.",
+            feed.url,
+            found.fetch_url,
+            feed.id,
+        )
+    elif found.fetch_url is None and feed.fetch_url is not None:
+        logger.warning("%s is asked at that address again, and no longer at %s.", feed.url, feed.fetch_url)
+    elif found.move_url is not None and found.move_url != feed.move_url:
+        hindrance = permanent_redirects.hindrance(
+            url=feed.url, fetch_url=feed.fetch_url, needs_access=feed.needs_access, target=found.move_url
+        )
+        logger.info(
+            "%s redirects for good to %s: %s.",
+            feed.url,
+            found.move_url,
+            f"asked there directly after {permanent_redirects.SEEN_FOR.days} days of that"
+            if hindrance is None
+            else f"not asked there directly, for {hindrance}",
+        )
+
+
+def _log(visit: Failed) -> None:
+    count = visit.feed.consecutive_failures + 1
+    if visit.outcome.kind == "gone" and visit.feed.last_error_kind != "gone":
+        logger.warning("%s: %s It is asked once a day.", visit.feed.url, visit.outcome.message)
+    else:
+        logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)
+    if count == PROMINENT_FAILURES:
+        logger.warning(
+            "%s has failed %d times in a row, the last time with %s: %s It is still asked, once a day;"
+            " mend or remove it in the registry.",
+            visit.feed.url,
+            count,
+            visit.outcome.kind,
+            visit.outcome.message,
+        )
+
+
+def unreadable(document: Document, trouble: Trouble) -> Failure:
+    response = document.response
+    return Failure(
+        kind=failure_kind(trouble.kind),
+        message=trouble.message,
+        status=response.status,
+        fetched_at=response.fetched_at,
+        fetch_ms=response.fetch_ms,
+        answered=True,
+        document_hash=document.content_hash,
+        body_bytes=document.body_bytes,
+        backup_key=document.backup_key,
+    )
+
+
+def rejected(document: Document, message: str) -> Failure:
+    return unreadable(document, Trouble("storage_rejected", message))

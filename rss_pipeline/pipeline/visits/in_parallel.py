@@ -1,0 +1,66 @@
+"""Applying one step to many visits in threads: the stores answer several requests at once."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TypeVar
+
+from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import Outcome, Parsed, Visit, Visits
+
+STORE_THREADS = 16
+
+
+LARGE_BYTES = 1_000_000
+"""Documents above it are backed up and stored one after the other: as a string one takes up to four times its
+length, and copies of it."""
+
+
+Ended = TypeVar("Ended")
+
+
+def in_parallel(
+    visiting: Visiting, name: str, visits: Visits, kind: type[Ended], one: Callable[[Visit, Ended], Visit]
+) -> Visits:
+    """Apply `one` to the visits with such an outcome, in threads: stores answer side by side.
+
+    Visits of one feed, as a replay has them, go one after the other in their order, and so do those of all
+    feeds with a large document. The first infrastructure failure ends it; what has not begun by then is not
+    begun.
+    """
+    large = {visit.feed.id for visit in visits if _size(visit.outcome) > LARGE_BYTES}
+    chosen: dict[str, list[tuple[Visit, Ended]]] = {}
+    for visit in visits:
+        if isinstance(visit.outcome, kind):
+            lane = "" if visit.feed.id in large else visit.feed.id
+            chosen.setdefault(lane, []).append((visit, visit.outcome))
+    visiting.progress.begin(name, sum(map(len, chosen.values())))
+    done: dict[str, Visit] = {}
+    over = threading.Event()
+
+    def in_turn(feed: list[tuple[Visit, Ended]]) -> Visits:
+        return [one(visit, outcome) for visit, outcome in feed if not over.is_set()]
+
+    with ThreadPoolExecutor(STORE_THREADS) as threads:
+        futures = [threads.submit(in_turn, feed) for feed in chosen.values()]
+        try:
+            for future in as_completed(futures):
+                for visit in future.result():
+                    done[visit.key] = visit
+                    visiting.progress.advance(name)
+        except BaseException:
+            over.set()
+            threads.shutdown(wait=True, cancel_futures=True)
+            raise
+    return [done.get(visit.key, visit) for visit in visits]
+
+
+def _size(outcome: Outcome) -> int:
+    match outcome:
+        case Document(body_bytes=size):
+            return size
+        case Parsed(path=path):
+            return path.stat().st_size
+        case _:
+            return 0

@@ -1,0 +1,69 @@
+"""Our own network's outage among a run's visits: what failed through it is postponed, and the run fails.
+
+Whether there was one is collector.outage's to say.
+"""
+
+from dataclasses import replace
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
+from rss_pipeline.collector.schedule.next_visit import OUR_OUTAGE, next_after_our_outage
+from rss_pipeline.collector.schedule.our_outage import outage
+from rss_pipeline.errors import NetworkUnavailable
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import CutOff, Visit
+from rss_pipeline.storage.feeds import feeds, leases
+
+Visits = list[Visit]
+
+
+def set_our_outage_apart(visiting: Visiting, visits: Visits) -> Visits:
+    """Postpone the feeds whose failure is our own network's. Raises NetworkUnavailable where nobody answered;
+    else what others answered is worth keeping, and the run fails at its end."""
+    asked = [
+        (visit.feed, visit.outcome)
+        for visit in visits
+        if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack | OnHold)
+        and visit.next is None
+        and not visit.lost
+    ]
+    if outage(asked) is None:
+        return visits
+    answered = any(isinstance(outcome, NotModified | Document) for _, outcome in asked)
+    ids = [feed.id for feed, _ in asked]
+    blamed = feeds.not_our_outage(visiting.database, ids, reason=OUR_OUTAGE, answered=answered)
+    ours = outage(asked, blamed=blamed)
+    if ours is None:
+        return visits
+    later = next_after_our_outage(visiting.clock())
+    given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, GivenBack)}
+    for token in {visit.token for visit in visits}:
+        # What was given back was not begun: where nobody answers, there is no sense in trying it at once.
+        late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
+        ids = [visit.feed.id for visit in visits if visit.token == token and visit.feed.id in late]
+        leases.postpone(visiting.database, token, ids, until=later.at, reason=later.reason)
+    cut_off = [
+        replace(visit, outcome=CutOff(message=visit.outcome.message), next=later)
+        if visit.feed.id in ours.feed_ids and isinstance(visit.outcome, Failure)
+        else visit
+        for visit in visits
+    ]
+    if not ours.in_the_middle:
+        raise_for_our_outage(cut_off)
+    return cut_off
+
+
+def raise_for_our_outage(visits: Visits) -> None:
+    """End a run during which our own network went down.
+
+    Raises:
+        NetworkUnavailable: some feeds were asked in vain; no failure of theirs was counted.
+    """
+    messages = [visit.outcome.message for visit in visits if isinstance(visit.outcome, CutOff)]
+    if messages:
+        many = f"all {len(messages)}" if len(messages) == len(visits) else f"{len(messages)} of {len(visits)}"
+        raise NetworkUnavailable(
+            f"{many} feeds failed in the network, hosts among them that answered before; it is ours."
+            f" They are due again in 5 minutes. The first one said: {messages[0]}"
+        )

@@ -1,0 +1,231 @@
+"""One parsed document into the database: items in batches, the closing statement in the last.
+
+The statements are storage's; what is new and what is odd about it is decided here.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.schedule import gaps, permanent_redirects
+from rss_pipeline.collector.schedule.next_visit import next_after_success
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.visits.close import close, log_move, rejected
+from rss_pipeline.pipeline.visits.from_backup import store_replayed, told_of_its_items
+from rss_pipeline.pipeline.visits.in_parallel import in_parallel
+from rss_pipeline.pipeline.visits.parser_pool import read_chunks
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import Parsed, Stored, Visit, Visits
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Row, Statement
+from rss_pipeline.storage.feeds.closing_parts import SENTENCE, IfGap
+from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement
+from rss_pipeline.storage.items import items, retention
+from rss_pipeline.storage.sql import compact
+
+logger = logging.getLogger("rss_pipeline")
+
+_UNSTABLE_FROM = 5
+_UNSTABLE_SHARE = 0.8
+
+
+def store_document(visiting: Visiting, visit: Visit, parsed: Parsed) -> Visit:
+    """Store a document's items and close its visit.
+
+    Raises:
+        StorageRejected: the database refuses something of it; the visit is not closed.
+    """
+    feed, document = visit.feed, parsed.document
+    response = document.response
+    assert document.backup_key is not None
+    backup_key = document.backup_key
+    now = visiting.clock()
+    later = _next(feed, parsed, now)
+    if_gap = _if_gap(feed, parsed, now)
+    found = permanent_redirects.after_success(feed, response, now=now)
+    ids: list[str] = []
+    imageless: set[str] = set()
+
+    def groups() -> Iterator[list[Statement]]:
+        """Made as they are sent: of a document of 20 MB no more than a megabyte is in memory at a time."""
+        for chunk in read_chunks(parsed.path):
+            ids.extend(chunk.ids)
+            imageless.update(chunk.imageless)
+            yield items.insert_statements(
+                chunk,
+                feed_id=feed.id,
+                token=visit.token,
+                fetched_at=response.fetched_at,
+                backup_key=backup_key,
+            )
+        closing = closing_statement(
+            StoredDocument(
+                feed=feed,
+                token=visit.token,
+                response=response,
+                content_hash=document.content_hash,
+                backup_key=backup_key,
+                item_ids=ids,
+                title=parsed.title,
+                link=parsed.link,
+                language=parsed.language,
+                charset=parsed.charset,
+                rhythm=parsed.rhythm,
+                ttl=parsed.ttl,
+                skip_hours=parsed.skip_hours,
+                skip_days=parsed.skip_days,
+                facts=_facts(parsed),
+                next=later,
+                if_gap=if_gap,
+                whereabouts=found,
+            ),
+            now=now,
+        )
+        yield [closing]
+
+    tombstones = _tombstones(visiting, visit, parsed, now)
+    results: list[Result] = []
+    for batch in _batches(groups()):
+        if tombstones is not None and sum(map(_length, (*batch, tombstones))) <= MAX_PARAMETER_BYTES:
+            batch.insert(0, tombstones)
+            tombstones = None
+        results += visiting.database.batch(batch)
+    closed = results[-1].rows
+    fresh = items.new_ids(results[:-1])
+    if closed:
+        log_move(feed, found)
+    if closed and fresh:
+        _warn_of_unstable_guids(visiting, visit, parsed, fresh)
+    is_gap = bool(closed and closed[0]["gap"])
+    if is_gap:
+        logger.warning("%s: %s.", feed.url, SENTENCE)
+        later = later if if_gap is None else if_gap.next
+    unseen = tuple(id for id in fresh if id not in imageless)
+    stored = Stored(
+        parsed=parsed,
+        new_ids=unseen,
+        items_new=int(closed[0]["items_new"] or 0) if closed else 0,
+        is_gap=is_gap,
+    )
+    return replace(visit, outcome=stored, next=later, lost=not closed)
+
+
+def _next(feed: Feed, parsed: Parsed, now: datetime) -> NextVisit:
+    return next_after_success(
+        feed,
+        now=now,
+        max_age=parsed.document.response.max_age,
+        ttl=parsed.ttl,
+        rhythm=parsed.rhythm,
+        skip_hours=parsed.skip_hours,
+        skip_days=parsed.skip_days,
+        retry_after=parsed.document.response.retry_after,
+    )
+
+
+def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
+    """Whether all items are new, only the insert tells: so the closing statement is given both endings."""
+    if not gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
+        return None
+    halvings, halved_at = gaps.after_gap(feed, now=now)
+    hurried = replace(feed, gap_halvings=halvings, halved_at=halved_at)
+    return IfGap(next=_next(hurried, parsed, now), halvings=halvings, halved_at=halved_at)
+
+
+def _tombstones(visiting: Visiting, visit: Visit, parsed: Parsed, now: datetime) -> Statement | None:
+    """Once a day, let this document say which tombstones of its feed are no longer needed.
+
+    It goes where a batch has room for it: a request more is not worth it, another day will do. None where
+    the list of the guids fits into no batch.
+    """
+    feed = visit.feed
+    if feed.last_body_at is None or feed.last_body_at.date() == now.date():
+        return None
+    if feed.created_at is None or now - feed.created_at < retention.TOMBSTONE_AGE:
+        return None
+    guids: list[str] = []
+    size = 0
+    for chunk in read_chunks(parsed.path):
+        guids += chunk.guids()
+        size += sum(map(len, guids[-len(chunk.ids) :]))
+        if size > MAX_PARAMETER_BYTES:
+            return None
+    return retention.forget_tombstones(
+        feed.id, visit.token, compact(guids), now=now, backup_days=visiting.settings.backup_days
+    )
+
+
+def _batches(groups: Iterable[list[Statement]]) -> Iterator[list[Statement]]:
+    """Consecutive groups of statements together, each batch of at most about 1 MB of text."""
+    batch: list[Statement] = []
+    size = 0
+    for group in groups:
+        length = sum(map(_length, group))
+        if batch and size + length > MAX_PARAMETER_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch += group
+        size += length
+    if batch:
+        yield batch
+
+
+def _length(statement: Statement) -> int:
+    return sum(len(value.encode()) for value in statement.params if isinstance(value, str))
+
+
+def _facts(parsed: Parsed) -> Row:
+    document = parsed.document
+    return {
+        "items_seen": parsed.items_seen,
+        "duplicate_guids": parsed.duplicate_guids,
+        "body_bytes": document.body_bytes,
+        "fetch_ms": document.response.fetch_ms,
+        "http_status": document.response.status,
+        "charset": f"{parsed.charset} ({parsed.charset_rule})",
+        "format": parsed.format,
+        "backup_key": document.backup_key,
+        **({"repairs": "; ".join(parsed.repairs)} if parsed.repairs else {}),
+    }
+
+
+def _warn_of_unstable_guids(visiting: Visiting, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
+    """Nearly everything is new to a feed that was stored before, yet under titles that are known."""
+    if visit.feed.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
+        return
+    if len(fresh) < _UNSTABLE_SHARE * parsed.items_seen:
+        return
+    known = items.known_titles(visiting.database, visit.feed.id, fresh)
+    if known < _UNSTABLE_SHARE * len(fresh):
+        return
+    warning = (
+        f"unstable guids: {known} of {len(fresh)} new items have titles that are known; if the server puts"
+        " tokens into guids or links, set `key: link` or `key: title+date` for this feed"
+    )
+    logger.warning("%s: %s", visit.feed.url, warning)
+    items.warn(visiting.database, visit.feed.id, warning)
+
+
+def store(visiting: Visiting, visits: Visits) -> Visits:
+    """Items first, then, in the last batch, validators, schedule and the release of the claim.
+
+    Of a replay the items only, or what they would be.
+    """
+
+    def one(visit: Visit, parsed: Parsed) -> Visit:
+        try:
+            if visit.replay is not None:
+                return store_replayed(visiting, visit, visit.replay, parsed)
+            return store_document(visiting, visit, parsed)
+        except StorageRejected as error:
+            return replace(visit, outcome=rejected(parsed.document, str(error)))
+
+    def unread(visit: Visit, failure: Failure) -> Visit:
+        return visit if visit.replay is None else told_of_its_items(visiting, visit, visit.replay, failure)
+
+    visits = close(visiting, in_parallel(visiting, "store", visits, Parsed, one))
+    if any(visit.replay is not None for visit in visits):
+        return in_parallel(visiting, "store", visits, Failure, unread)
+    return visits

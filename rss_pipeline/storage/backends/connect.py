@@ -1,0 +1,76 @@
+"""The stores that settings name: embedded or Cloudflare, each of the two on its own.
+
+Outside of runs too: sensors and the command line open them here. Dagster's resources stand in
+orchestration/resources.py.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.schema import (
+    check_not_ahead,
+    check_not_behind,
+    migrate,
+    migrations,
+    recorded_version,
+    schema_version,
+)
+
+
+@contextmanager
+def open_database(settings: Settings) -> Iterator[Database]:
+    """The database, its schema checked: the embedded one is brought up to date, D1 must be.
+
+    Raises:
+        DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
+    """
+    database = connect(settings)
+    try:
+        if settings.d1 is None:
+            migrate(database)
+        else:
+            check_schema(database)
+        yield database
+    finally:
+        database.close()
+
+
+def connect(settings: Settings) -> Database:
+    """The database as it is, whatever its schema."""
+    if settings.d1 is not None:
+        from rss_pipeline.storage.backends.d1 import D1Database
+
+        return D1Database(settings.d1.url, settings.d1.token, ca_file=settings.ca_file)
+    from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+
+    return SqliteDatabase(settings.database_path)
+
+
+def check_schema(database: Database) -> None:
+    """Raise DatabaseUnavailable unless the database has exactly this code's schema."""
+    known = migrations()
+    current = recorded_version(database)
+    if current is None:
+        current = schema_version(database)
+    check_not_ahead(current, known)
+    check_not_behind(current, known)
+
+
+def open_objects(settings: Settings) -> ObjectStore:
+    """The object store."""
+    if settings.r2 is not None:
+        from rss_pipeline.storage.backends.r2 import R2Store
+
+        return R2Store(
+            endpoint_url=settings.r2.endpoint_url,
+            bucket=settings.r2.bucket,
+            access_key_id=settings.r2.access_key_id,
+            secret_access_key=settings.r2.secret_access_key,
+            public_url=settings.r2.public_url,
+        )
+    from rss_pipeline.storage.backends.folder import FolderStore
+
+    return FolderStore(settings.objects_path)

@@ -1,0 +1,192 @@
+"""Cloudflare D1 as a Database, through the proxy Worker (proxy-worker/).
+
+Only the requests and the mapping of errors; limits are in database.py, SQL elsewhere. No write is ever
+retried here: a request that got no answer may have been applied.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.storage.database import Result, Statement, Value, as_json, as_request, check_batch
+from rss_pipeline.tls import trusted
+
+logger = logging.getLogger("rss_pipeline")
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 35.0
+"""For all of an answer. D1 gives a whole batch 30 s."""
+CONNECTIONS = 16
+
+DATA_KINDS = frozenset({"constraint", "limit", "too_large"})
+"""The Worker's error kinds that concern one statement's data and not the database."""
+
+_PARAMETER_CHARACTERS = 200
+_RESPONSE_CHARACTERS = 2_048
+_MESSAGE_CHARACTERS = 500
+_SQL_CHARACTERS = 1_000
+_STATEMENTS_LOGGED = 5
+
+
+class D1Database:
+    """A `Database` in D1. One pooled client, safe to share between threads.
+
+    Raises:
+        DatabaseUnavailable: URL or token are of no use to anybody.
+    """
+
+    def __init__(
+        self, url: str, token: str, *, ca_file: Path | None = None, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
+        # httpx would quote a header it cannot send, token and all.
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise DatabaseUnavailable("D1_PROXY_TOKEN: a token is of printable ASCII without blanks")
+        self._url = url.rstrip("/")
+        self._token = token
+        self._answer_seconds = answer_seconds
+        try:
+            self._client = httpx.Client(
+                base_url=self._url,
+                headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+                timeout=httpx.Timeout(answer_seconds, connect=CONNECT_SECONDS),
+                verify=trusted(ca_file, trust_env=True),
+                limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
+            )
+        except httpx.InvalidURL as error:
+            raise DatabaseUnavailable(f"D1_PROXY_URL: not a URL: {error}") from error
+
+    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
+        statement = Statement(sql, params)
+        check_batch([statement])
+        return self._post("/query", as_request(statement), [statement])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        check_batch(statements)
+        return self._post("/batch", [as_request(statement) for statement in statements], statements)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _post(self, path: str, payload: object, statements: Sequence[Statement]) -> list[Result]:
+        try:
+            status, body = self._exchange(path, as_json(payload))
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, RuntimeError) as error:
+            # RuntimeError: httpx's for a client that was closed.
+            what = f"{type(error).__name__}: {error}"
+            raise self._unavailable(path, statements, what, "check D1_PROXY_URL and the network") from error
+        if status != httpx.codes.OK:
+            raise self._refusal(path, statements, status, body)
+        try:
+            return _results(json.loads(body), len(statements))
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            what = f"200 with what the proxy Worker does not say: {_text(body)}"
+            raise self._unavailable(path, statements, what, "check D1_PROXY_URL") from error
+
+    def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Status and body. httpx's time-out is one a read, and an answer may come in by the byte."""
+        deadline = time.monotonic() + self._answer_seconds
+        with self._client.stream("POST", path, content=body) as response:
+            answer = bytearray()
+            for piece in response.iter_bytes():
+                answer += piece
+                if time.monotonic() > deadline:
+                    raise httpx.ReadTimeout(f"no whole answer within {self._answer_seconds:g} s")
+            return response.status_code, bytes(answer)
+
+    def _refusal(
+        self, path: str, statements: Sequence[Statement], status: int, body: bytes
+    ) -> DatabaseUnavailable | StorageRejected:
+        kind, message = _error(body)
+        what = f"{status} {kind}: {message}" if kind else f"{status}: {_text(body)}"
+        if kind in DATA_KINDS:
+            self._log(logging.WARNING, path, statements, what)
+            return StorageRejected(
+                self._without_token(f"the database refused a value: {message[:_MESSAGE_CHARACTERS]}")
+            )
+        return self._unavailable(path, statements, what, _advice(status, kind))
+
+    def _unavailable(
+        self, path: str, statements: Sequence[Statement], what: str, advice: str
+    ) -> DatabaseUnavailable:
+        self._log(logging.ERROR, path, statements, what)
+        more = f" and {len(statements) - 1} more" if len(statements) > 1 else ""
+        return DatabaseUnavailable(
+            self._without_token(
+                f"POST {self._url}{path} -> {what[:_MESSAGE_CHARACTERS]} ({advice})."
+                f" Statement: {_line(statements[0].sql)[:200]}{more}"
+            )
+        )
+
+    def _log(self, level: int, path: str, statements: Sequence[Statement], what: str) -> None:
+        described = [
+            f"{_line(statement.sql)[:_SQL_CHARACTERS]}"
+            f" <- {[str(value)[:_PARAMETER_CHARACTERS] for value in statement.params]}"
+            for statement in statements[:_STATEMENTS_LOGGED]
+        ]
+        if len(statements) > len(described):
+            described.append(f"and {len(statements) - len(described)} more")
+        text = "\n".join([f"POST {self._url}{path} -> {what[:_RESPONSE_CHARACTERS]}", *described])
+        logger.log(level, "%s", self._without_token(text))
+
+    def _without_token(self, text: str) -> str:
+        """What answers in the Worker's place may quote our headers."""
+        return text.replace(self._token, "[D1_PROXY_TOKEN]")
+
+
+def _results(answer: Any, count: int) -> list[Result]:
+    answers = answer if isinstance(answer, list) else [answer]
+    if len(answers) != count:
+        raise ValueError(f"{len(answers)} results of {count}")
+    results = [Result(one["results"], int(one["meta"]["changes"])) for one in answers]
+    if not all(isinstance(one.rows, list) for one in results):
+        raise TypeError("results is no list")
+    if not all(isinstance(row, dict) for one in results for row in one.rows):
+        raise TypeError("a row is no object")
+    return results
+
+
+def _error(body: bytes) -> tuple[str, str]:
+    """Kind and message of the Worker's refusal; nothing, where something else answered."""
+    try:
+        error = json.loads(body)["error"]
+        return str(error["kind"]), str(error["message"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return "", ""
+
+
+_ADVICE = {
+    "unauthorized": "D1_PROXY_TOKEN is not the Worker's secret; set both to the same",
+    "syntax": "schema and code may differ; run `rss-pipeline migrate`",
+    "request": "Worker and code do not fit together; deploy proxy-worker/ again",
+    "not_found": "check D1_PROXY_URL: the Worker's address, without a path",
+    "method": "check D1_PROXY_URL: the Worker's address, without a path",
+    "quota": "the day's free rows are used up; wait until 00:00 UTC or take the paid plan",
+    "full": "the database or the account has no room left; delete what is not needed",
+    "overloaded": "the database is overloaded; it is asked again later",
+    "timeout": "D1 took too long; whether it was applied is not known, the next poll finds out",
+    "internal": "the Worker's log says more (wrangler tail); the poll is tried again later",
+}
+
+
+def _advice(status: int, kind: str) -> str:
+    if kind in _ADVICE:
+        return _ADVICE[kind]
+    if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        return "check D1_PROXY_TOKEN, and what stands before the Worker"
+    if not kind and (status < 400 or status == httpx.codes.NOT_FOUND):
+        return "check D1_PROXY_URL: is this the proxy Worker?"
+    return "the poll is tried again later"
+
+
+def _text(body: bytes) -> str:
+    return body[:_RESPONSE_CHARACTERS].decode("utf-8", "replace")
+
+
+def _line(sql: str) -> str:
+    return " ".join(sql.split())

@@ -1,0 +1,142 @@
+"""Backups of documents as served: their keys and the metadata a replay needs.
+
+The bytes are an ObjectStore's business (objects.py).
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, cast, get_args
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Feed, ItemKey
+from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.errors import BackupUnreadable, StorageRejected
+from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+
+METADATA_NAME = "rss-pipeline"
+"""One value of JSON: names of S3 metadata are folded to lower case on the way, a value is not."""
+
+_SECONDS_TRIED = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A backup's key and what was known when it was taken."""
+
+    key: str
+    content_type: str | None
+    status: int
+    etag: str | None
+    last_modified: str | None
+    requested_url: str
+    url: str
+    fetched_at: datetime
+    hint: str | None
+    """The codec that parsing was offered as a hint."""
+    content_hash: str
+    item_key: ItemKey | None = None
+    """What identified the feed's items then; None in backups that do not say it."""
+
+
+def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
+    """Store a document as served; returns its key, `backups/{feed_id}/{instant}.xml`.
+
+    Where that second is taken the next one serves. Bytes are those of the spool file: after
+    content-decoding, before charset decoding.
+
+    Raises:
+        StorageRejected: what travels with it does not fit into object metadata.
+        ObjectStoreUnavailable: the store is not there.
+    """
+    response = document.response
+    known: dict[str, Any] = {
+        "content_type": response.content_type,
+        "status": response.status,
+        "etag": response.etag,
+        "last_modified": response.last_modified,
+        "requested_url": response.requested_url,
+        "url": response.url,
+        "fetched_at": instant(response.fetched_at),
+        "hint": feed.charset,
+        "content_hash": document.content_hash,
+        "key": feed.key,
+    }
+    metadata = {METADATA_NAME: json.dumps(known, separators=(",", ":"))}
+    for seconds in range(_SECONDS_TRIED):
+        key = backup_key(feed.id, response.fetched_at + timedelta(seconds=seconds))
+        if store.put(
+            key, document.path, content_type="application/xml", metadata=metadata, only_if_absent=True
+        ):
+            return key
+    raise StorageRejected(f"{feed.id}: {_SECONDS_TRIED} backups in as many seconds; is a clock standing?")
+
+
+def backup_key(feed_id: str, fetched_at: datetime) -> str:
+    """The key of a document fetched at that second."""
+    return f"backups/{feed_id}/{instant(fetched_at)}.xml"
+
+
+def describe_backup(info: ObjectInfo) -> Backup:
+    """What travels with a backup, read back. `info` as `head` or `get` gives it.
+
+    Raises:
+        BackupUnreadable: it does not carry what a replay needs; the text says what is missing.
+    """
+    text = info.metadata.get(METADATA_NAME)
+    if text is None:
+        raise BackupUnreadable(
+            f"{info.key} has no metadata `{METADATA_NAME}`: no backup of ours, or copied without its metadata"
+        )
+    try:
+        known = json.loads(text)
+        return Backup(
+            key=info.key,
+            content_type=_text(known, "content_type", optional=True),
+            status=int(known["status"]),
+            etag=_text(known, "etag", optional=True),
+            last_modified=_text(known, "last_modified", optional=True),
+            requested_url=_text(known, "requested_url") or "",
+            url=_text(known, "url") or "",
+            fetched_at=_instant(known["fetched_at"]),
+            hint=_text(known, "hint", optional=True),
+            content_hash=_text(known, "content_hash") or "",
+            item_key=cast("ItemKey", known["key"]) if known.get("key") in get_args(ItemKey) else None,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BackupUnreadable(
+            f"{info.key}: its metadata cannot be read ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _text(known: dict[str, Any], name: str, *, optional: bool = False) -> str | None:
+    value = known.get(name) if optional else known[name]
+    if not (isinstance(value, str) or (optional and value is None)):
+        raise TypeError(f"`{name}` is {value!r}")
+    return value
+
+
+def _instant(text: str) -> datetime:
+    value = datetime.fromisoformat(text)
+    if value.tzinfo is None:
+        raise ValueError(f"`fetched_at` {text} has no zone")
+    return value
+
+
+def list_backups(store: ObjectStore, feed_id: str) -> Iterator[ObjectInfo]:
+    """A feed's backups, oldest first."""
+    return store.list(f"backups/{feed_id}/")
+
+
+def newest_same_backup(store: ObjectStore, feed_id: str, content_hash: str) -> Backup | None:
+    """The feed's newest backup where it is of the same bytes, else None: asked after a crash only."""
+    newest = max((info.key for info in list_backups(store, feed_id)), default=None)
+    info = None if newest is None else store.head(newest)
+    if info is None:
+        return None
+    try:
+        known = describe_backup(info)
+    except BackupUnreadable:
+        return None
+    return known if known.content_hash == content_hash else None

@@ -1,0 +1,196 @@
+"""What restoring a lost database writes beside items: feeds that nobody registers any more, where a feed
+stood, and images that are in the object store already.
+
+Every statement may be repeated: what is known already stays as it is. Items are replays.py's.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit, urlunsplit
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.outcome import Response
+from rss_pipeline.storage.backups.backups import Backup
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.feeds.closings import validators
+from rss_pipeline.storage.objects import ObjectInfo
+from rss_pipeline.storage.sql import chunked, compact, seconds, storable
+
+REASON = "restored from its backups: due at once"
+_PAGE = 5_000
+
+
+def feed_ids(database: Database) -> set[str]:
+    """Every feed there is a row of."""
+    return {row["id"] for row in database.query("SELECT id FROM feeds").rows}
+
+
+def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: datetime) -> str:
+    """A row for a feed that only its backups know, not scheduled; the URL it has now.
+
+    Its URL is the one its newest backup was asked at. Where another feed has that URL, `#` and the feed's own
+    id make it another: nobody asks it while it is not registered.
+    """
+    parts = urlsplit(backup.requested_url)
+    url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+    database.query(
+        """INSERT INTO feeds (id, url, host, registered, item_key, title, next_fetch_at, created_at)
+        SELECT ?, CASE WHEN EXISTS (SELECT 1 FROM feeds WHERE url = j.url AND id <> j.id)
+          THEN j.url || '#' || j.id ELSE j.url END, ?, 0, ?, NULL, ?, ?
+        FROM (SELECT ? AS id, ? AS url) AS j WHERE true ON CONFLICT (id) DO NOTHING""",
+        [
+            feed_id,
+            parts.hostname or "",
+            backup.item_key or "guid",
+            instant(now),
+            instant(backup.fetched_at),
+            feed_id,
+            url,
+        ],
+    )
+    return str(database.query("SELECT url FROM feeds WHERE id = ?", [feed_id]).rows[0]["url"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a feed stood when its newest backups were taken."""
+
+    feed: Feed
+    earliest: datetime
+    """When the oldest backup was taken."""
+    response: Response | None = None
+    """Of the newest document whose items are stored; None where there is none, and the next six with it."""
+    content_hash: str | None = None
+    title: str | None = None
+    link: str | None = None
+    language: str | None = None
+    charset: str | None = None
+    rhythm: Sequence[datetime] = ()
+    ttl: timedelta | None = None
+    skip_hours: frozenset[int] = frozenset()
+    skip_days: frozenset[int] = frozenset()
+    failure: Failure | None = None
+    """Of a newer document, which could not be read."""
+
+
+_V = "json_extract(v.value, '$.{}')"
+_STOOD = ", ".join(
+    f"{column} = {_V.format(column)}"
+    for column in (
+        "last_etag",
+        "last_modified",
+        "validators_url",
+        "content_hash",
+        "last_body_at",
+        "last_success_at",
+        "last_fetched_at",
+        "last_visited_at",
+        "link",
+        "language",
+        "charset",
+        "rhythm",
+        "ttl",
+        "skip_hours",
+        "skip_days",
+        "failed_hash",
+        "last_error_kind",
+        "last_error",
+        "consecutive_failures",
+        "schedule_reason",
+    )
+)
+_STAND = f"""UPDATE feeds SET {_STOOD}, host_answered = 1,
+  title = coalesce(registered_title, {_V.format("title")}, title),
+  created_at = min(created_at, {_V.format("created_at")}), next_fetch_at = {_V.format("next_fetch_at")}
+  FROM (SELECT ? AS value) AS v
+  WHERE feeds.id = {_V.format("id")} AND feeds.content_hash IS NULL
+    AND (feeds.last_visited_at IS NULL OR {_V.format("content_hash")} IS NOT NULL)
+  RETURNING id"""
+
+
+def stand(database: Database, standing: Standing, *, now: datetime) -> bool:
+    """Put a feed where it stood, due at `now`; False where a visit since then knows better.
+
+    Only after all its items are stored: its validators would hide what is not.
+    """
+    feed, answer, failure = standing.feed, standing.response, standing.failure
+    known = None if answer is None else validators(feed, answer, overwrite=True)
+    stored_at = None if answer is None else instant(answer.fetched_at)
+    failed_at = None if failure is None or failure.fetched_at is None else instant(failure.fetched_at)
+    wanted: Row = {
+        "id": feed.id,
+        "last_etag": known and known["etag"],
+        "last_modified": known and known["modified"],
+        "validators_url": known and known["validators_url"],
+        "content_hash": standing.content_hash,
+        "last_body_at": stored_at,
+        "last_success_at": stored_at,
+        "last_fetched_at": failed_at or stored_at,
+        "last_visited_at": failed_at or stored_at,
+        "title": standing.title,
+        "link": standing.link,
+        "language": standing.language,
+        "charset": standing.charset,
+        "rhythm": None if answer is None else compact([instant(at) for at in standing.rhythm]),
+        "ttl": seconds(standing.ttl),
+        "skip_hours": None if answer is None else compact(sorted(standing.skip_hours)),
+        "skip_days": None if answer is None else compact(sorted(standing.skip_days)),
+        "failed_hash": failure and failure.document_hash,
+        "last_error_kind": failure and failure.kind,
+        "last_error": failure and storable(failure.message[:2000]),
+        "consecutive_failures": 0 if failure is None else 1,
+        "schedule_reason": REASON,
+        "created_at": instant(standing.earliest),
+        "next_fetch_at": instant(now),
+    }
+    return bool(database.query(_STAND, [compact(wanted)]).rows)
+
+
+def task_keys(database: Database, feed_id: str) -> dict[str, str | None]:
+    """A feed's image tasks by id, each with the object it has already."""
+    keys: dict[str, str | None] = {}
+    for page in _task_pages(database, feed_id):
+        keys.update((row["id"], row["r2_key"] if row["status"] == "success" else None) for row in page)
+    return keys
+
+
+def _task_pages(database: Database, feed_id: str) -> Iterator[list[Row]]:
+    item, task = "", ""
+    while True:
+        page = database.query(
+            """SELECT t.id, t.item_id, t.r2_key, t.status FROM items JOIN image_tasks AS t
+            ON t.item_id = items.id
+            WHERE items.feed_id = ? AND (t.item_id, t.id) > (?, ?) ORDER BY t.item_id, t.id LIMIT ?""",
+            [feed_id, item, task, _PAGE],
+        ).rows
+        if not page:
+            return
+        yield page
+        item, task = page[-1]["item_id"], page[-1]["id"]
+
+
+def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
+    """Make these objects, by task id, the images of their tasks; how many became it now.
+
+    A task that a run is downloading at this moment is left to that run, which finds the object.
+    """
+    adopted = 0
+    rows: Iterable[str] = (
+        compact([task, info.key, info.size, instant(info.modified)]) for task, info in images.items()
+    )
+    for chunk in chunked(rows):
+        adopted += len(
+            database.query(
+                """UPDATE image_tasks SET status = 'success', r2_key = json_extract(j.value, '$[1]'),
+                bytes = json_extract(j.value, '$[2]'), updated_at = json_extract(j.value, '$[3]'),
+                last_error = NULL, next_attempt_at = NULL
+                FROM json_each(?) AS j
+                WHERE image_tasks.id = json_extract(j.value, '$[0]') AND status <> 'success'
+                  AND lease_token IS NULL RETURNING image_tasks.id""",
+                [chunk],
+            ).rows
+        )
+    return adopted

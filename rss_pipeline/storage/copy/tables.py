@@ -1,0 +1,137 @@
+"""Tables from one database into another, page by page, and what tells that they are alike.
+
+Whether a copy may be made, and in which order, is copying.py's.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
+from rss_pipeline.storage.sql import chunked, compact
+
+TABLES = {
+    "feeds": ("id",),
+    "items": ("id",),
+    "image_tasks": ("id",),
+    "item_versions": ("item_id", "replaced_at"),
+    "expired_items": ("feed_id", "guid"),
+    "hosts": ("host",),
+    "feed_holds": ("feed_id",),
+    "image_holds": ("host",),
+    "sequences": ("name",),
+}
+"""Table to the columns of its primary key, all text; a table comes after those it refers to."""
+PAGE_ROWS = 500
+PAGE_BYTES = 500_000
+"""Of a page's texts as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
+
+
+class CopyProgress(Protocol):
+    """Told of rows and objects as they are through. `step` is a table or `objects`."""
+
+    def begin(self, step: str, total: int) -> None: ...
+
+    def advance(self, step: str, by: int = 1) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """A table's rows, or a store's objects, in key order: how many, and a SHA-256 over all of them."""
+
+    count: int
+    sha256: str
+
+
+def fingerprint(database: Database, table: str, *, progress: CopyProgress | None = None) -> Fingerprint:
+    """A table's fingerprint, read page by page."""
+    digest, count = hashlib.sha256(), 0
+    columns = _columns(database, table)
+    for page in _pages(database, table, columns):
+        for row in page:
+            digest.update(_canonical(row, columns).encode() + b"\n")
+        count += len(page)
+        if progress is not None:
+            progress.advance("check", len(page))
+    return Fingerprint(count, digest.hexdigest())
+
+
+def copy_table(source: Database, target: Database, table: str, progress: CopyProgress) -> int:
+    """Make the target's table hold these rows; how many were written."""
+    columns = _columns(source, table)
+    progress.begin(table, count_rows(source, table))
+    written = 0
+    for page in _pages(source, table, columns):
+        written += sum(target.query(*upsert).changes for upsert in _upserts(table, columns, page))
+        progress.advance(table, len(page))
+    return written
+
+
+def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
+    """Statements that make these rows the target's. A row that is there already is not written."""
+    key = TABLES[table]
+    updates = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
+    ours, theirs = (", ".join(f"{who}.{column}" for column in columns) for who in (table, "excluded"))
+    into = f"INSERT INTO {table} ({', '.join(columns)})"
+    upsert = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE ({ours}) IS NOT ({theirs})"
+    extracted = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(columns)))
+    small: list[str] = []
+    for row in page:
+        text = _canonical(row, columns)
+        if len(text.encode()) + 2 <= MAX_PARAMETER_BYTES:
+            small.append(text)
+            continue
+        # As JSON it may be too long for a value although no column of it is.
+        values = [row[column] for column in columns]
+        yield f"{into} SELECT {', '.join('?' * len(columns))} WHERE true {upsert}", values
+    for chunk in chunked(small):
+        yield f"{into} SELECT {extracted} FROM json_each(?) WHERE true {upsert}", [chunk]
+
+
+def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
+    """All rows in key order, in pages that fit into memory, here and in the Worker."""
+    key = TABLES[table]
+    keys, named = ", ".join(key), ", ".join(f"{column} AS k_{column}" for column in key)
+    order = ", ".join(f"k_{column}" for column in key)
+    same = " AND ".join(f"{table}.{column} = page.k_{column}" for column in key)
+    size = " + ".join(f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns)
+    last: list[str] | None = None
+    while True:
+        rows = database.query(
+            f"""WITH page AS (
+              SELECT {order}, sum(size) OVER (ORDER BY {order}) AS total,
+                row_number() OVER (ORDER BY {order}) AS n
+              FROM (SELECT {named}, {size} AS size FROM {table}
+                WHERE ({keys}) {">=" if last is None else ">"} ({", ".join("?" * len(key))})
+                ORDER BY {keys} LIMIT ?))
+            SELECT {", ".join(f"{table}.{column}" for column in columns)} FROM page
+            JOIN {table} ON {same} WHERE n = 1 OR total <= ? ORDER BY {order}""",
+            [*(last or [""] * len(key)), PAGE_ROWS, PAGE_BYTES],
+        ).rows
+        if not rows:
+            return
+        yield rows
+        last = [rows[-1][column] for column in key]
+
+
+def _canonical(row: Row, columns: Sequence[str]) -> str:
+    return compact([_value(row[column]) for column in columns])
+
+
+def _value(value: object) -> object:
+    """One form for one value: a whole number may come as an integer or as a double."""
+    if isinstance(value, bytes | list):
+        raise StorageRejected("a column holds bytes; all of ours hold text or numbers")
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _columns(database: Database, table: str) -> list[str]:
+    rows = database.query("SELECT name FROM pragma_table_info(?) ORDER BY cid", [table]).rows
+    return [row["name"] for row in rows]
+
+
+def count_rows(database: Database, table: str) -> int:
+    """How many rows a table has."""
+    return int(database.query(f"SELECT count(*) AS n FROM {table}").rows[0]["n"])

@@ -1,0 +1,309 @@
+"""What a visit writes into its feed when it ends, and the release of its claim.
+
+Every statement is guarded by the lease's token, so a visit whose lease another run took over changes
+nothing. Which instant comes next and what a failure means is decided elsewhere (collector.schedule).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, NextVisit, Whereabouts
+from rss_pipeline.collector.models.outcome import NotModified, Response
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.feeds.closing_parts import (
+    GAP_FACT,
+    GAP_FOUND,
+    SET_GAP,
+    SET_WHEREABOUTS,
+    IfGap,
+    gap_row,
+    whereabouts_row,
+)
+from rss_pipeline.storage.sql import chunked, compact, seconds, storable
+
+HEARTBEAT = timedelta(days=7)
+"""Every living feed is reported at least this often, so that older run history may be purged."""
+
+_V = "json_extract(v.value, '$.{}')"
+_IS_NEWS = f"""(consecutive_failures > 0 OR last_success_at IS NULL OR reported_at IS NULL
+  OR reported_at <= {{heartbeat}} OR fetch_url IS NOT {_V.format("fetch_url")})"""
+"""A change worth an event although no item is new: the first success, one after failures, an address adopted,
+a heartbeat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged:
+    """A feed whose stored document is still current."""
+
+    feed: Feed
+    token: str
+    outcome: NotModified
+    next: NextVisit
+    whereabouts: Whereabouts | None = None
+    """As they are from now on; None: as they were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """A feed whose visit failed."""
+
+    feed: Feed
+    token: str
+    outcome: Failure
+    next: NextVisit
+    whereabouts: Whereabouts | None = None
+    """As they are from now on; None: as they were."""
+
+
+def close_unchanged(
+    database: Database, visits: Sequence[Unchanged], *, now: datetime, others: Sequence[Statement] = ()
+) -> set[str]:
+    """Close visits that brought nothing new; ids of those that were still ours to close.
+
+    `others` go into the same batch, and not at all where there are no visits.
+    """
+    return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now, others)
+
+
+def close_failed(database: Database, visits: Sequence[Failed], *, now: datetime) -> set[str]:
+    """Close visits that failed, one more failure each; ids of those that were still ours to close."""
+    return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now)
+
+
+def _close(
+    database: Database, sql: str, rows: list[Row], now: datetime, others: Sequence[Statement] = ()
+) -> set[str]:
+    params = [instant(now), instant(now - HEARTBEAT)]
+    statements = [Statement(sql, [*params, chunk]) for chunk in chunked(map(compact, rows))]
+    if not statements:
+        return set()
+    results = database.batch([*statements, *others])
+    return {row["id"] for result in results[: len(statements)] for row in result.rows}
+
+
+def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
+    """ETag, Last-Modified and the URL they belong to after this answer (RFC 9110 15.4.5).
+
+    A document overwrites both, also with nothing. A 304 updates those it carries.
+    """
+    etag, modified, url = response.etag, response.last_modified, response.url
+    if not overwrite:
+        etag, modified = etag or feed.last_etag, modified or feed.last_modified
+    if not (etag or modified):
+        url = ""
+    return {"etag": etag, "modified": modified, "validators_url": url or None}
+
+
+def _unchanged_row(visit: Unchanged) -> Row:
+    response = visit.outcome.response
+    same_bytes = visit.outcome.body_bytes > 0
+    return {
+        "id": visit.feed.id,
+        "token": visit.token,
+        **validators(visit.feed, response, overwrite=same_bytes),
+        **whereabouts_row(visit.feed, visit.whereabouts),
+        "max_age": response.max_age,
+        "body_at": instant(response.fetched_at) if same_bytes else None,
+        "next": instant(visit.next.at),
+        "reason": visit.next.reason,
+        "facts": {
+            "items_new": 0,
+            "http_status": response.status,
+            "fetch_ms": response.fetch_ms,
+            "body_bytes": visit.outcome.body_bytes,
+            "gap": None,
+        },
+    }
+
+
+def _from_json(**columns: str) -> str:
+    return ", ".join(f"{column} = {_V.format(name)}" for column, name in columns.items())
+
+
+# After a 304 the unreadable document may come again, from another cache: it is not backed up a second time.
+_UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
+  UPDATE feeds SET
+  {
+    _from_json(
+        last_etag="etag",
+        last_modified="modified",
+        validators_url="validators_url",
+        max_age="max_age",
+        next_fetch_at="next",
+        planned_at="next",
+        schedule_reason="reason",
+    )
+},
+  {SET_WHEREABOUTS},
+  last_body_at = coalesce({_V.format("body_at")}, last_body_at),
+  change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
+  changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
+  last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
+    THEN json_patch(coalesce(last_change, '{{}}'), {_V.format("facts")}) ELSE last_change END,
+  last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
+  consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, host_answered = 1,
+  failed_hash = CASE WHEN {_V.format("body_at")} IS NULL THEN failed_hash END,
+  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  FROM clock, json_each(?) AS v
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
+
+
+def _failed_row(visit: Failed) -> Row:
+    failure = visit.outcome
+    return {
+        "id": visit.feed.id,
+        "token": visit.token,
+        "kind": failure.kind,
+        "message": storable(failure.message[:2000]),
+        "answered": int(failure.answered),
+        "failed_hash": failure.document_hash,
+        "next": instant(visit.next.at),
+        "reason": visit.next.reason,
+        **whereabouts_row(visit.feed, visit.whereabouts),
+    }
+
+
+_FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
+  UPDATE feeds SET
+  {
+    _from_json(
+        last_error_kind="kind",
+        last_error="message",
+        host_answered="answered",
+        next_fetch_at="next",
+        schedule_reason="reason",
+    )
+},
+  {SET_WHEREABOUTS},
+  failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
+  last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
+  last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
+  prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
+  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
+    {_V.format("kind")} = 'storage_rejected'),
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  FROM clock, json_each(?) AS v
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """What the closing batch of a stored document writes. `item_ids` are all the document lists."""
+
+    feed: Feed
+    token: str
+    response: Response
+    content_hash: str
+    backup_key: str
+    item_ids: Sequence[str]
+    title: str | None
+    link: str | None
+    language: str | None
+    charset: str
+    rhythm: Sequence[datetime]
+    ttl: timedelta | None
+    skip_hours: frozenset[int]
+    skip_days: frozenset[int]
+    facts: Row
+    """Metadata of the event: items_seen, body_bytes, fetch_ms, http_status, charset, backup_key ..."""
+    next: NextVisit
+    if_gap: IfGap | None = None
+    """None where it shows nothing that all items are new."""
+    whereabouts: Whereabouts | None = None
+    """As they are from now on; None: as they were."""
+
+
+def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
+    """Validators, hash, counts, schedule and the release of the claim, in one guarded statement.
+
+    It goes last, in the batch of the last items. New are the items of this backup key and those stored since
+    the last close: so a visit which another one's crash interrupted reports them all, even where the
+    document has changed meanwhile. It is a gap where all items are new, where fewer than half of them have a
+    title or a link of an earlier item (else the guids changed, not the items), and `if_gap` is given.
+    """
+    feed = stored.feed
+    wanted = {
+        "id": feed.id,
+        "token": stored.token,
+        **validators(feed, stored.response, overwrite=True),
+        "hash": stored.content_hash,
+        "max_age": stored.response.max_age,
+        "body_at": instant(stored.response.fetched_at),
+        "title": stored.title,
+        "link": stored.link,
+        "language": stored.language,
+        "charset": stored.charset,
+        "rhythm": compact([instant(at) for at in stored.rhythm]),
+        "ttl": seconds(stored.ttl),
+        "skip_hours": compact(sorted(stored.skip_hours)),
+        "skip_days": compact(sorted(stored.skip_days)),
+        "next": instant(stored.next.at),
+        "reason": stored.next.reason,
+        "facts": stored.facts,
+        "listed": len(stored.item_ids),
+        **whereabouts_row(feed, stored.whereabouts),
+        **gap_row(stored.if_gap),
+    }
+    return Statement(
+        _STORED,
+        [
+            compact(list(stored.item_ids)),
+            stored.backup_key,
+            instant(now),
+            instant(now - HEARTBEAT),
+            compact(wanted),
+        ],
+    )
+
+
+_NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
+_STORED = f"""WITH listed(ids) AS (SELECT ?),
+  fresh(n, unseen) AS (
+    SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0)
+    FROM listed, items JOIN feeds ON feeds.id = items.feed_id
+    WHERE items.id IN (SELECT value FROM json_each(listed.ids))
+      AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
+  clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?),
+  gap(found) AS ({GAP_FOUND})
+  UPDATE feeds SET
+  {
+    _from_json(
+        last_etag="etag",
+        last_modified="modified",
+        validators_url="validators_url",
+        content_hash="hash",
+        last_body_at="body_at",
+        link="link",
+        language="language",
+        charset="charset",
+        rhythm="rhythm",
+        ttl="ttl",
+        skip_hours="skip_hours",
+        skip_days="skip_days",
+        items_listed="listed",
+        max_age="max_age",
+    )
+},
+  {SET_WHEREABOUTS},
+  {SET_GAP},
+  title = coalesce(registered_title, {_V.format("title")}, title),
+  change_count = change_count + {_NEWS},
+  changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
+  items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
+  last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
+    json_patch({GAP_FACT}, json_set({_V.format("facts")}, '$.items_new', fresh.n
+      + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
+        ELSE 0 END)) ELSE last_change END,
+  images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
+  last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
+  consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
+  warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  FROM fresh, clock, v, gap
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
+  RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
+    THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,
+    last_gap_at IS last_fetched_at AS gap"""

@@ -1,0 +1,291 @@
+"""The feeds table: what the registry writes into it, and what a person or a report reads from it.
+
+Claims are in leases.py, what a closed visit writes in closings.py. Decisions are pure functions here
+(`registry_changes`); only `apply`, `mark_reported`, `report_again` and `forget` write.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Feed, FeedSpec
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
+from rss_pipeline.storage.sql import chunked, compact, seconds
+
+_MANY = 10
+"""Registries of more feeds than this are protected against losing more than half at once."""
+
+_REGISTRY_COLUMNS = (
+    "id, url, host, registered, enabled, registered_title, interval, item_key, images, keep_days,"
+    " allow_private, needs_access"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryChanges:
+    """What a registry asks of the feeds table. Ids in `added`, `updated` and `unregistered` are disjoint."""
+
+    added: tuple[FeedSpec, ...] = ()
+    updated: tuple[FeedSpec, ...] = ()
+    unregistered: tuple[str, ...] = ()
+    registered_before: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.updated or self.unregistered)
+
+    @property
+    def is_suspicious(self) -> bool:
+        """More than half of over ten feeds would go: the wrong file, or the wrong database."""
+        return self.registered_before > _MANY and 2 * len(self.unregistered) > self.registered_before
+
+
+def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: str) -> RegistryChanges:
+    """Compare a registry with the rows of `registry_rows`.
+
+    Raises:
+        RegistryError: a URL of the file is already stored under another id.
+    """
+    known = {row["id"]: row for row in rows}
+    ids = {spec.id for spec in specs}
+    by_url = {row["url"]: row["id"] for row in known.values()}
+    clashes = [
+        f"{spec.url} is already stored as feed {by_url[spec.url]}: give it `id: {by_url[spec.url]}` to go on"
+        f" with its history, or `rss-pipeline forget {by_url[spec.url]}` first"
+        for spec in specs
+        if by_url.get(spec.url, spec.id) != spec.id
+    ]
+    if clashes:
+        raise RegistryError(path, clashes)
+    return RegistryChanges(
+        added=tuple(spec for spec in specs if spec.id not in known),
+        updated=tuple(
+            spec for spec in specs if spec.id in known and _wanted_row(spec) != _stored_row(known[spec.id])
+        ),
+        unregistered=tuple(sorted(id for id, row in known.items() if row["registered"] and id not in ids)),
+        registered_before=sum(bool(row["registered"]) for row in known.values()),
+    )
+
+
+def registry_rows(database: Database) -> list[Row]:
+    """Every feed with what the registry last said of it, and whether it is `suspect`.
+
+    Suspect is a feed whose last claim never ended in a close, or whose document crashed us: asked along with
+    the rest, for a question of its own would be a request more in every poll.
+    """
+    return database.query(
+        f"""SELECT {_REGISTRY_COLUMNS}, unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
+        FROM feeds"""
+    ).rows
+
+
+def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
+    """Write a registry's changes. New feeds and those that came back are due at `now`."""
+    specs = [
+        {**_wanted_row(spec), "host": spec.host, "now": instant(now)}
+        for spec in (*changes.added, *changes.updated)
+    ]
+    updated = [compact([spec.id, spec.url]) for spec in changes.updated]
+    statements = [Statement(_RELEASE_OF_OLD_URL, [chunk]) for chunk in chunked(updated)]
+    statements += [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
+    statements += [
+        Statement("UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))", [chunk])
+        for chunk in chunked(compact(id) for id in changes.unregistered)
+    ]
+    for statement in statements:
+        database.batch([statement])
+
+
+_RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
+  SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
+  WHERE feeds.url <> json_extract(v.value, '$[1]'))"""
+_FIELDS = ", ".join(
+    f"json_extract(value, '$.{name}')"
+    for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
+)
+# An adopted address was the old URL's, and it is asked without the headers that a feed may have got since.
+_KEPT = "(url = excluded.url AND needs_access >= excluded.needs_access)"
+_UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
+  SELECT {_FIELDS} FROM json_each(?) WHERE true
+  ON CONFLICT (id) DO UPDATE SET
+    url = excluded.url, registered = 1,
+    host = CASE WHEN {_KEPT} AND fetch_url IS NOT NULL THEN host ELSE excluded.host END,
+    enabled = excluded.enabled,
+    registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
+    interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
+    keep_days = excluded.keep_days, allow_private = excluded.allow_private,
+    needs_access = excluded.needs_access,
+    fetch_url = CASE WHEN {_KEPT} THEN fetch_url END,
+    move_url = CASE WHEN {_KEPT} THEN move_url END, move_since = CASE WHEN {_KEPT} THEN move_since END,
+    items_listed = CASE WHEN url = excluded.url AND item_key = excluded.item_key THEN items_listed END,
+    images_pending = CASE WHEN images < excluded.images THEN 1 ELSE images_pending END,
+    next_fetch_at = CASE
+      WHEN registered = 0 OR enabled < excluded.enabled OR url <> excluded.url
+        OR needs_access < excluded.needs_access THEN excluded.next_fetch_at
+      WHEN interval IS NOT excluded.interval AND excluded.interval IS NOT NULL AND consecutive_failures = 0
+        THEN min(next_fetch_at,
+          strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))
+      ELSE next_fetch_at END"""
+
+
+def _wanted_row(spec: FeedSpec) -> Row:
+    return {
+        "id": spec.id,
+        "url": spec.url,
+        "registered": 1,
+        "enabled": int(spec.enabled),
+        "registered_title": spec.title,
+        "interval": seconds(spec.interval),
+        "item_key": spec.key,
+        "images": int(spec.images),
+        "keep_days": spec.keep_days,
+        "allow_private": int(spec.allow_private),
+        "needs_access": int(not spec.access.is_open),
+    }
+
+
+def _stored_row(row: Row) -> Row:
+    return {
+        name: int(value) if isinstance(value, float) else value
+        for name, value in row.items()
+        if name not in {"suspect", "host"}
+    }
+
+
+def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
+    """These feeds, as they stand; unknown ids are left out."""
+    rows = database.query(
+        f"SELECT {FEED_COLUMNS} FROM feeds WHERE id IN (SELECT value FROM json_each(?))", [compact(list(ids))]
+    ).rows
+    return {row["id"]: feed_of(row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A feed's last change and what the closing batch kept of it, and where the feed stands now."""
+
+    feed_id: str
+    count: int
+    is_reported: bool
+    facts: Row
+    items_version: str | None
+    url: str
+    link: str | None
+    next_fetch_at: str
+    schedule_reason: str | None
+    fetch_url: str | None
+    move_url: str | None
+    gaps: int
+    last_visited_at: str | None
+    last_error_kind: str | None
+    last_error: str | None
+
+
+def unreported(database: Database) -> list[Change]:
+    """Feeds whose change count is ahead of the reported one, oldest change first."""
+    return _changes(database, "change_count > reported_count", [])
+
+
+def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
+    """The last change of each of these feeds, reported or not; unknown ids are left out."""
+    found = _changes(database, "id IN (SELECT value FROM json_each(?))", [compact(list(ids))])
+    return {change.feed_id: change for change in found}
+
+
+def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
+    rows = database.query(
+        f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
+        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error
+        FROM feeds WHERE {where} ORDER BY changed_at, id""",
+        params,
+    ).rows
+    return [
+        Change(
+            feed_id=row["id"],
+            count=int(row["change_count"]),
+            is_reported=row["change_count"] <= row["reported_count"],
+            facts=json.loads(row["last_change"] or "{}"),
+            items_version=row["items_version"],
+            url=row["url"],
+            link=row["link"],
+            next_fetch_at=row["next_fetch_at"],
+            schedule_reason=row["schedule_reason"],
+            fetch_url=row["fetch_url"],
+            move_url=row["move_url"],
+            gaps=int(row["gaps"]),
+            last_visited_at=row["last_visited_at"],
+            last_error_kind=row["last_error_kind"],
+            last_error=row["last_error"],
+        )
+        for row in rows
+    ]
+
+
+def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, now: datetime) -> None:
+    """Feed id and change count of each change that Dagster has an event for."""
+    for chunk in chunked(compact(pair) for pair in reported):
+        database.query(
+            """UPDATE feeds SET reported_count = max(reported_count, json_extract(j.value, '$[1]')),
+            reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
+            [instant(now), chunk],
+        )
+
+
+def report_again(database: Database, ids: Sequence[str]) -> None:
+    """Count the last change of each of these feeds as unreported, and its items as no news any more.
+
+    For a Dagster instance that never heard of them; a change that is unreported already stays as it is.
+    """
+    for chunk in chunked(map(compact, ids)):
+        database.query(
+            """UPDATE feeds SET reported_count = change_count - 1,
+            last_change = json_set(coalesce(last_change, '{}'), '$.items_new', 0)
+            WHERE id IN (SELECT value FROM json_each(?)) AND change_count > 0
+              AND reported_count >= change_count""",
+            [chunk],
+        )
+
+
+def ever_changed(database: Database) -> list[str]:
+    """Ids of the feeds that had something to report once: each has a materialization, or had."""
+    return [row["id"] for row in database.query("SELECT id FROM feeds WHERE change_count > 0").rows]
+
+
+def not_our_outage(database: Database, ids: Sequence[str], *, reason: str, answered: bool) -> frozenset[str]:
+    """Of these feeds, those postponed by an outage since which a host has answered: our network was up, and
+    they fail by themselves. `reason` is what such a feed's `schedule_reason` says, `answered` whether a host
+    has just now.
+
+    What that outage's own run closed later is no answer since.
+    """
+    rows = database.query(
+        f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_reason = ?
+        AND (? OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
+          < (SELECT max(last_fetched_at) FROM feeds))""",
+        [compact(list(ids)), reason, int(answered)],
+    ).rows
+    return frozenset(row["id"] for row in rows)
+
+
+_SETTLED = 60
+"""Seconds before the end of an outage's pause: its run is over by then."""
+
+
+def forget(database: Database, feed_id: str) -> dict[str, int]:
+    """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
+    of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
+    results = database.batch(
+        [
+            Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id]),
+            Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id]),
+            Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id]),
+            Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id]),
+            Statement("DELETE FROM items WHERE feed_id = ?", [feed_id]),
+            Statement("DELETE FROM feeds WHERE id = ?", [feed_id]),
+        ]
+    )
+    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[3:]), strict=True))

@@ -1,0 +1,204 @@
+"""Claiming image tasks, and the question whether there are any to claim.
+
+Which images an item has is image_tasks.py's, what a claimed task ends in image_closings.py's, a lease's
+renewal and end leases.py's. A task whose token names no live lease was interrupted: its object may lie in the
+store already.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
+from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
+from rss_pipeline.storage.feeds.leases import RANKED_FIRST
+from rss_pipeline.storage.images.closings import OUR_OUTAGE
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
+
+PER_HOST = 200
+"""Tasks of one host in one claim: what its two connections get through in a round."""
+WRONG_CLOCK = timedelta(hours=49)
+"""No pause of ours reaches further, so a later attempt was set by a wrong clock and is due."""
+
+_COUNTED = 1000
+_DUE_AT = "coalesce(t.next_attempt_at, t.created_at)"
+_DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds ON feeds.id = items.feed_id
+  WHERE t.status = 'pending' AND {_DUE_AT} <= ? AND feeds.images = 1
+    AND (t.lease_token IS NULL
+      OR t.lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
+    AND t.host NOT IN (
+      SELECT j.value FROM leases, json_each(leases.image_hosts) AS j WHERE expires_at > {DB_NOW})
+    AND t.host NOT IN (SELECT host FROM image_holds WHERE hold_until > ?)
+    AND t.host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTask:
+    """A claimed image task and what of its item and feed a download needs."""
+
+    id: str
+    feed_id: str
+    guid: str
+    item_link: str | None
+    """None as well where the feed is private: its links are not shown to image hosts."""
+    url: str
+    host: str
+    position: int
+    attempts: int
+    was_interrupted: bool
+    """A run that had it ended without a word: its image may be stored already."""
+    allow_private: bool
+    """Of its feed: the image may be on this machine or the local network."""
+    postponed_at: datetime | None
+    """When our own network was found to be down while it was tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageClaim:
+    token: str
+    tasks: tuple[ImageTask, ...]
+    holds: KnownHolds
+
+
+def claim_images(
+    database: Database,
+    *,
+    now: datetime,
+    run_id: str,
+    lease_seconds: int,
+    limit: int,
+    token: str | None = None,
+    lease_now: datetime | None = None,
+) -> ImageClaim:
+    """Take pending tasks that are due at `now`, the longest due first, in one transaction.
+
+    Taken are those that no live lease holds, of feeds that archive images, whose host is asked for images by
+    no live lease and asked us for no pause: at most `limit`, at most `PER_HOST` of a host, and no more than
+    1 MB of their texts.
+    """
+    token = token or new_token()
+    clock = None if lease_now is None else instant(lease_now)
+    at = instant(now)
+    lease = [token, run_id, clock, lease_seconds]
+    candidates = f"""SELECT t.id, t.host, {_DUE_AT} AS due,
+      length(t.original_url) + length(items.guid) + coalesce(length(items.link), 0) AS size {_DUE}"""
+    choosing = [at, clock, clock, at, at]
+    results = database.batch(
+        [
+            *_heal_wrong_clock(now),
+            # As with feeds: nearly always the oldest few thousand have hosts enough among them.
+            Statement(
+                _INSERT_LEASE.format(
+                    expiry=EXPIRY, candidates=f"{candidates} ORDER BY due LIMIT {RANKED_FIRST}"
+                )
+                + " WHERE n = max(?, 1)",
+                [*lease, *choosing, PER_HOST, limit, limit],
+            ),
+            Statement(
+                _INSERT_LEASE.format(
+                    expiry=EXPIRY,
+                    candidates=f"{candidates} AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)",
+                )
+                + " WHERE n > 0",
+                [*lease, *choosing, token, PER_HOST, limit],
+            ),
+            Statement(
+                f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
+                t.attempts, t.lease_token, t.last_error, t.updated_at, feeds.needs_access, feeds.allow_private
+                FROM image_tasks AS t JOIN items ON items.id = t.item_id
+                  JOIN feeds ON feeds.id = items.feed_id
+                WHERE t.id IN {_OF_LEASE} ORDER BY {_DUE_AT}, t.id""",
+                [token],
+            ),
+            Statement(f"UPDATE image_tasks SET lease_token = ? WHERE id IN {_OF_LEASE}", [token, token]),
+            known_statement(now),
+        ]
+    )
+    return ImageClaim(token=token, tasks=tuple(map(_task, results[-3].rows)), holds=known_holds(results[-1]))
+
+
+_OF_LEASE = "(SELECT value FROM json_each((SELECT image_tasks FROM leases WHERE token = ?)))"
+_INSERT_LEASE = f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts, image_tasks, image_hosts)
+  SELECT ?, ?, {{expiry}}, '[]', '[]', tasks, hosts FROM (
+    SELECT json_group_array(id) AS tasks, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
+      SELECT id, host, row_number() OVER oldest AS place, sum(size) OVER oldest AS bytes FROM (
+        SELECT *, row_number() OVER (PARTITION BY host ORDER BY due, id) AS turn FROM ({{candidates}})
+      ) WHERE turn <= ? WINDOW oldest AS (ORDER BY due, id ROWS UNBOUNDED PRECEDING)
+      ORDER BY due, id LIMIT ?
+    ) WHERE bytes <= {MAX_PARAMETER_BYTES} OR place = 1
+  )"""
+
+
+def _heal_wrong_clock(now: datetime) -> list[Statement]:
+    return [
+        Statement(
+            "UPDATE image_tasks SET next_attempt_at = ?"
+            " WHERE status = 'pending' AND coalesce(next_attempt_at, created_at) > ?",
+            [instant(now), instant(now + WRONG_CLOCK)],
+        ),
+        Statement("DELETE FROM image_holds WHERE hold_until > ?", [instant(now + WRONG_CLOCK)]),
+    ]
+
+
+def _task(row: Row) -> ImageTask:
+    private = row["needs_access"] or row["allow_private"]
+    postponed = (row["last_error"] or "").startswith(OUR_OUTAGE)
+    return ImageTask(
+        id=row["id"],
+        feed_id=row["feed_id"],
+        guid=row["guid"],
+        item_link=None if private else row["link"],
+        url=row["original_url"],
+        host=row["host"],
+        position=int(row["position"]),
+        attempts=int(row["attempts"]),
+        was_interrupted=row["lease_token"] is not None,
+        allow_private=bool(row["allow_private"]),
+        postponed_at=datetime.fromisoformat(row["updated_at"]) if postponed else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagesDue:
+    """What a claim would find, and who else is at it. Counts go to 1,000 and no further."""
+
+    fresh: int
+    """Never tried."""
+    retries: int
+    """Tried before, and due again."""
+    oldest_fresh_at: str | None
+    live_run_ids: tuple[str, ...]
+
+
+def images_due(database: Database, now: datetime, *, lease_now: datetime | None = None) -> ImagesDue:
+    """The sensor's question, by the claim's own predicate."""
+    clock = None if lease_now is None else instant(lease_now)
+    at = instant(now)
+    *_, counts, live = database.batch(
+        [
+            *_heal_wrong_clock(now),
+            Statement(
+                f"""SELECT coalesce(sum(attempts = 0), 0) AS fresh, coalesce(sum(attempts > 0), 0) AS retries,
+                min(CASE WHEN attempts = 0 THEN due END) AS oldest FROM (
+                  SELECT t.attempts, {_DUE_AT} AS due {_DUE} ORDER BY due LIMIT {_COUNTED})""",
+                [at, clock, clock, at, at],
+            ),
+            Statement(
+                f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW} AND image_tasks <> '[]'",
+                [clock],
+            ),
+        ]
+    )
+    row = one(counts) or {}
+    return ImagesDue(
+        fresh=int(row["fresh"]),
+        retries=int(row["retries"]),
+        oldest_fresh_at=row["oldest"],
+        live_run_ids=tuple(lease["run_id"] for lease in live.rows),
+    )
+
+
+def last_answer(database: Database) -> datetime | None:
+    """When a feed's host last answered us, whatever it said: then our network was up."""
+    row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds")) or {}
+    return None if row["at"] is None else datetime.fromisoformat(row["at"])

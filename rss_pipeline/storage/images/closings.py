@@ -1,0 +1,140 @@
+"""What a claimed image task ends in, and the counts of tasks by how they ended.
+
+Every statement is guarded by the lease's token: a task that another run took over, or that was deleted
+meanwhile, stays as it is. Claiming is image_claims.py's.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.sql import chunked, compact, storable
+
+MAX_ATTEMPTS = 3
+OUR_OUTAGE = "our own network was down"
+"""How `last_error` of a task begins that was postponed without an attempt being counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """A task whose image lies in the object store. `bytes` is its size."""
+
+    task_id: str
+    key: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempted:
+    """A task whose attempt failed; it fails for good where this was the third."""
+
+    task_id: str
+    message: str
+    next_attempt_at: datetime
+
+
+def record_archived(
+    database: Database, token: str, archived: Sequence[Archived], *, now: datetime
+) -> set[str]:
+    """Success; ids of the tasks that were still this claim's."""
+    rows = (compact([each.task_id, each.key, each.bytes]) for each in archived)
+    return _record(database, _ARCHIVED, token, rows, now)
+
+
+def record_attempted(
+    database: Database, token: str, attempted: Sequence[Attempted], *, now: datetime
+) -> set[str]:
+    """One failed attempt more each; ids of those still this claim's."""
+    rows = (
+        compact([each.task_id, storable(each.message[:2000]), instant(each.next_attempt_at)])
+        for each in attempted
+    )
+    return _record(database, _ATTEMPTED, token, rows, now)
+
+
+def postpone(
+    database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str, now: datetime
+) -> None:
+    """Release tasks whose attempt says nothing of them; none is counted. `reason` becomes `last_error`."""
+    rows = (compact([id, storable(f"{OUR_OUTAGE}: {reason}"), instant(until)]) for id in ids)
+    _record(database, _POSTPONED, token, rows, now)
+
+
+def put_off(database: Database, token: str, until: Mapping[str, datetime], *, now: datetime) -> None:
+    """Release tasks that lead to a host that asked for a pause, each due at its instant; none is counted."""
+    rows = (compact([id, instant(at)]) for id, at in until.items())
+    _record(database, _PUT_OFF, token, rows, now)
+
+
+def release(database: Database, token: str, ids: Sequence[str]) -> None:
+    """Give tasks back that were not begun: still due."""
+    for chunk in chunked(map(compact, ids)):
+        database.query(
+            "UPDATE image_tasks SET lease_token = NULL"
+            " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
+            [token, chunk],
+        )
+
+
+def still_there(database: Database, ids: Sequence[str]) -> set[str]:
+    """Of these task ids, those that have a row."""
+    found: set[str] = set()
+    for chunk in chunked(map(compact, ids)):
+        rows = database.query(
+            "SELECT id FROM image_tasks WHERE id IN (SELECT value FROM json_each(?))", [chunk]
+        ).rows
+        found |= {row["id"] for row in rows}
+    return found
+
+
+def _record(database: Database, sql: str, token: str, rows: Iterable[str], now: datetime) -> set[str]:
+    statements = [Statement(sql, [instant(now), chunk, token]) for chunk in chunked(rows)]
+    if not statements:
+        return set()
+    return {row["id"] for result in database.batch(statements) for row in result.rows}
+
+
+_OURS = "FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]') AND lease_token = ?"
+_ARCHIVED = f"""UPDATE image_tasks SET status = 'success', r2_key = json_extract(v.value, '$[1]'),
+  bytes = json_extract(v.value, '$[2]'), last_error = NULL, next_attempt_at = NULL, lease_token = NULL,
+  updated_at = ? {_OURS} RETURNING id"""
+_ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
+  status = CASE WHEN attempts + 1 >= {MAX_ATTEMPTS} THEN 'failed' ELSE 'pending' END,
+  last_error = json_extract(v.value, '$[1]'),
+  next_attempt_at = CASE WHEN attempts + 1 < {MAX_ATTEMPTS} THEN json_extract(v.value, '$[2]') END,
+  lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
+_POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]'),
+  next_attempt_at = json_extract(v.value, '$[2]'), lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
+
+_PUT_OFF = f"""UPDATE image_tasks SET next_attempt_at = json_extract(v.value, '$[1]'), lease_token = NULL,
+  updated_at = ? {_OURS} RETURNING id"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageTotals:
+    """Image tasks by status, and the bytes of those archived."""
+
+    pending: int
+    success: int
+    failed: int
+    bytes: int
+
+
+def image_totals(database: Database) -> ImageTotals:
+    """All tasks counted: reads each row, so not at every run where rows read are paid for."""
+    row = database.query(
+        """SELECT count(*) AS n, coalesce(sum(status = 'pending'), 0) AS pending,
+        coalesce(sum(status = 'failed'), 0) AS failed, coalesce(sum(bytes), 0) AS bytes FROM image_tasks"""
+    ).rows[0]
+    pending, failed = int(row["pending"]), int(row["failed"])
+    return ImageTotals(
+        pending=pending, success=int(row["n"]) - pending - failed, failed=failed, bytes=int(row["bytes"])
+    )
+
+
+def pending_images(database: Database) -> int:
+    """How many tasks are pending, read from the index of those alone."""
+    rows = database.query("SELECT count(*) AS n FROM image_tasks WHERE status = 'pending'").rows
+    return int(rows[0]["n"])

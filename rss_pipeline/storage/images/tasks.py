@@ -1,0 +1,132 @@
+"""The image_tasks table: the items whose images are still to be looked for, and the tasks found.
+
+Finding images in HTML is the collector's (images.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlsplit
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.item import image_task_id
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
+from rss_pipeline.storage.sql import chunked, compact
+
+_PAGE = 200
+_MAX_URL_BYTES = 64_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemImages:
+    """The images found in one item: absolute URLs, distinct, in document order."""
+
+    item_id: str
+    urls: tuple[str, ...]
+
+
+def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
+    """A feed's items without `images_extracted_at`, in pages of at most 200 items and about 1 MB."""
+    after = ""
+    while True:
+        sizes = database.query(
+            """SELECT id, length(CAST(coalesce(content_html, '') AS BLOB)) + length(enclosures) AS size
+            FROM items WHERE feed_id = ? AND images_extracted_at IS NULL AND id > ? ORDER BY id LIMIT ?""",
+            [feed_id, after, _PAGE],
+        ).rows
+        if not sizes:
+            return
+        page: list[str] = []
+        total = 0.0
+        for row in sizes:
+            if page and total + row["size"] > MAX_PARAMETER_BYTES:
+                break
+            page.append(row["id"])
+            total += row["size"]
+        after = page[-1]
+        yield database.query(
+            """SELECT id, link, base_url, enclosures, content_html FROM items
+            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
+            [compact(page)],
+        ).rows
+
+
+def archived(database: Database, item_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """By item id, the keys of its archived images by original URL; items without any are left out."""
+    found: dict[str, dict[str, str]] = {}
+    for chunk in chunked(compact(id) for id in item_ids):
+        rows = database.query(
+            """SELECT item_id, original_url, r2_key FROM image_tasks
+            WHERE item_id IN (SELECT value FROM json_each(?))
+            AND status = 'success' AND r2_key IS NOT NULL""",
+            [chunk],
+        ).rows
+        for row in rows:
+            found.setdefault(row["item_id"], {})[row["original_url"]] = row["r2_key"]
+    return found
+
+
+def record_statements(
+    found: Sequence[ItemImages], *, feeds: Sequence[tuple[str, str | None]], now: datetime
+) -> list[list[Statement]]:
+    """Write the tasks of these items and mark the items as looked at: batches of at most 1 MB.
+
+    The last batch says of the feeds that nothing of theirs is pending any more. Each comes with the hash
+    of the document its items are of: where another run stored a newer one since, that run's items are.
+    """
+    tasks = (
+        compact([image_task_id(images.item_id, url), images.item_id, url, _host(url), position])
+        for images in found
+        for position, url in enumerate(images.urls)
+        if _is_storable(url)
+    )
+    batches = [[Statement(_INSERT, [chunk, instant(now), instant(now)])] for chunk in chunked(tasks)]
+    marks = [
+        Statement(_MARK, [instant(now), chunk])
+        for chunk in chunked(compact(images.item_id) for images in found)
+    ]
+    closing = [*marks, Statement(_DONE, [compact(list(feeds))])] if feeds else marks
+    if batches:
+        batches[-1] += closing
+        return batches
+    return [closing] if closing else []
+
+
+# A position is given once: images that an item gained later come after those it has, whatever their place in
+# its HTML. Those of a fresh item keep their place, also where a batch ends between two of them.
+_INSERT = """WITH found AS (
+    SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS item_id,
+      json_extract(value, '$[2]') AS url, json_extract(value, '$[3]') AS host,
+      json_extract(value, '$[4]') AS position
+    FROM json_each(?)),
+  fresh AS (
+    SELECT *, row_number() OVER (PARTITION BY item_id ORDER BY position) - 1 AS rank FROM found
+    WHERE EXISTS (SELECT 1 FROM items WHERE items.id = found.item_id)
+      AND NOT EXISTS (SELECT 1 FROM image_tasks WHERE image_tasks.id = found.id))
+  INSERT INTO image_tasks
+    (id, item_id, original_url, host, position, status, attempts, created_at, updated_at)
+  SELECT id, item_id, url, host,
+    max(position, rank + coalesce(
+      (SELECT max(t.position) + 1 FROM image_tasks AS t WHERE t.item_id = fresh.item_id), 0)),
+    'pending', 0, ?, ?
+  FROM fresh WHERE true
+  ON CONFLICT (id) DO NOTHING"""
+_MARK = "UPDATE items SET images_extracted_at = ? WHERE id IN (SELECT value FROM json_each(?))"
+_DONE = """UPDATE feeds SET images_pending = 0 FROM json_each(?) AS j
+  WHERE feeds.id = json_extract(j.value, '$[0]') AND feeds.content_hash IS json_extract(j.value, '$[1]')"""
+
+
+def _is_storable(url: str) -> bool:
+    """One item's URL that no store takes would stop the images of every feed in its batch."""
+    return "\0" not in url and len(url.encode(errors="replace")) <= _MAX_URL_BYTES and _is_unicode(url)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,248 @@
+"""The items table: parsed items to rows, the inserts, and what a person reads of them.
+
+`item_rows` runs in a worker process and is pure; a row is a JSON list in the order of COLUMNS. What the
+visit closes with is in closings.py.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.item import Enclosure, Item, item_id
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage.database import (
+    MAX_PARAMETER_BYTES,
+    MAX_VALUE_BYTES,
+    Database,
+    Result,
+    Row,
+    Statement,
+    Value,
+)
+from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on
+from rss_pipeline.storage.sql import compact
+
+COLUMNS = (
+    "id",
+    "guid",
+    "link",
+    "title",
+    "pub_date",
+    "content_html",
+    "author",
+    "updated_at",
+    "categories",
+    "enclosures",
+    "summary",
+    "base_url",
+    "guid_source",
+    "pub_date_source",
+    "pub_date_raw",
+    "content_omitted",
+)
+_GUID = COLUMNS.index("guid")
+_ROW_OVERHEAD = 2_000
+"""Bytes of a row that are not text of the item: feed id, instants, keys and SQLite's own header."""
+
+# A claim that was lost meanwhile must not write, nor may a feed that `forget` removed: the guard stands in
+# every statement, for an UPDATE that matches no row does not roll a batch back.
+_GUARD = "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)"
+# What retention removed does not come back while the feed still lists it.
+_NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM expired_items AS e WHERE e.feed_id = ? AND e.guid = {guid})"
+_HEAD = "feed_id, created_at, backup_key, images_extracted_at, arrived"
+_LOOKED_AT = "CASE WHEN {id} IN (SELECT j.value FROM json_each(?) AS j) THEN ? END"
+_INSERT = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")}, {NEXT_ARRIVAL} + key,
+    {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
+  FROM json_each(?) WHERE {_GUARD}
+  AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}
+  ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
+_INSERT_ONE = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="?")}, {NEXT_ARRIVAL}, {", ".join("?" * len(COLUMNS))}
+  WHERE {_GUARD} AND {_NOT_EXPIRED.format(guid="?")}
+  ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChunk:
+    """Rows for one insert. `text` is a JSON list of rows, below 1 MB; or one row that is larger alone."""
+
+    text: str
+    ids: tuple[str, ...]
+    alone: bool = False
+    imageless: tuple[str, ...] = ()
+    """Of the ids, those of items that show no image for certain: nobody need look at them again, which
+    saves D1 a row written for each."""
+
+    def guids(self) -> list[str]:
+        """The guids of its rows, read back from them."""
+        rows = json.loads(self.text)
+        return [row[_GUID] for row in ([rows] if self.alone else rows)]
+
+
+def item_rows(feed_id: str, items: Iterable[Item], *, fetched_at: datetime) -> Iterator[RowChunk]:
+    """Insert-ready rows of a document's items, in its order.
+
+    An item that does not fit into a row of 2,000,000 bytes goes without its content, then without its
+    summary and whatever else is large but its guid; `content_omitted` says what was left out. Raises
+    `StorageRejected` where the guid alone does not fit.
+    """
+    return chunked_rows(_fit(_row(feed_id, item, fetched_at)) for item in items)
+
+
+def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
+    """Rows in the order of COLUMNS, each of which fits, in chunks for an insert."""
+    pending: list[str] = []
+    ids: list[str] = []
+    size = 2
+    for row in rows:
+        text = compact(row)
+        length = len(text.encode()) + 1
+        if length > MAX_PARAMETER_BYTES:
+            yield RowChunk(text=text, ids=(row[0],), alone=True)
+            continue
+        if pending and size + length > MAX_PARAMETER_BYTES:
+            yield RowChunk(text=f"[{','.join(pending)}]", ids=tuple(ids))
+            pending, ids, size = [], [], 2
+        pending.append(text)
+        ids.append(row[0])
+        size += length
+    if pending:
+        yield RowChunk(text=f"[{','.join(pending)}]", ids=tuple(ids))
+
+
+def _row(feed_id: str, item: Item, fetched_at: datetime) -> list[Any]:
+    return [
+        item_id(feed_id, item.guid),
+        item.guid,
+        item.link,
+        item.title,
+        instant(item.pub_date or fetched_at),
+        item.content_html,
+        item.author,
+        None if item.updated_at is None else instant(item.updated_at),
+        compact(item.categories),
+        compact([{"url": e.url, "type": e.type, "length": e.length} for e in item.enclosures]),
+        item.summary,
+        item.base_url,
+        item.guid_source,
+        "feed" if item.pub_date else "fetched",
+        item.pub_date_raw,
+        None,
+    ]
+
+
+def _fit(row: list[Any]) -> list[Any]:
+    size = _size(row)
+    if size <= MAX_VALUE_BYTES:
+        return row
+    dropped = []
+    for name, empty in (
+        ("content_html", None),
+        ("summary", None),
+        ("enclosures", "[]"),
+        ("categories", "[]"),
+        ("title", None),
+        ("author", None),
+        ("pub_date_raw", None),
+        ("base_url", None),
+        ("link", None),
+    ):
+        row[COLUMNS.index(name)] = empty
+        dropped.append(name)
+        if _size(row) <= MAX_VALUE_BYTES:
+            break
+    else:
+        raise StorageRejected(
+            f"an item's guid has {len(row[_GUID].encode()):,} bytes; a row has at most {MAX_VALUE_BYTES:,}"
+        )
+    row[-1] = f"{size:,} bytes do not fit into a row of {MAX_VALUE_BYTES:,}; left out: {', '.join(dropped)}"
+    return row
+
+
+def _size(row: list[Any]) -> int:
+    return _ROW_OVERHEAD + sum(len(value.encode()) for value in row if isinstance(value, str))
+
+
+def insert_statements(
+    chunk: RowChunk, *, feed_id: str, token: str, fetched_at: datetime, backup_key: str
+) -> list[Statement]:
+    """Insert what is not there yet and was not retired; the first one returns the ids that are new.
+
+    Guarded by the lease's token. They belong into one batch (arrivals.py).
+    """
+    at = instant(fetched_at)
+    head: list[Value] = [feed_id, at, backup_key]
+    looked_at: list[Value] = [compact(list(chunk.imageless)), at]
+    if chunk.alone:
+        row = json.loads(chunk.text)
+        params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
+        return [Statement(_INSERT_ONE, params), count_on(feed_id, at)]
+    params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
+    return [Statement(_INSERT, params), count_on(feed_id, at)]
+
+
+def new_ids(results: Iterable[Result]) -> tuple[str, ...]:
+    """Ids of the items that inserts brought in."""
+    return tuple(row["id"] for result in results for row in result.rows)
+
+
+def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
+    """How many of these new items have a title that an older item of the feed has too."""
+    rows = database.query(
+        """SELECT count(*) AS n FROM items AS new WHERE new.id IN (SELECT value FROM json_each(?))
+        AND new.title IN (SELECT title FROM items
+          WHERE feed_id = ? AND id NOT IN (SELECT value FROM json_each(?)))""",
+        [compact(list(fresh)), feed_id, compact(list(fresh))],
+    ).rows
+    return int(rows[0]["n"])
+
+
+def warn(database: Database, feed_id: str, warning: str) -> None:
+    """Put a warning on the feed; the next stored document takes it away."""
+    database.query("UPDATE feeds SET warning = ? WHERE id = ?", [warning, feed_id])
+
+
+def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
+    """A feed's items without their content, newest publication first."""
+    return database.query(
+        """SELECT id, guid, title, link, author, pub_date, pub_date_source, created_at,
+        length(content_html) AS content_characters FROM items
+        WHERE id IN (SELECT id FROM items WHERE feed_id = ? ORDER BY pub_date DESC, id LIMIT ?)
+        ORDER BY pub_date DESC, id""",
+        [feed_id, limit],
+    ).rows
+
+
+def item(database: Database, id: str) -> Row | None:
+    """One item with all its columns and its feed's title, URL and link, by id or a unique start of it."""
+    rows = database.query(
+        """SELECT items.*, feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
+        FROM items JOIN feeds ON feeds.id = items.feed_id
+        WHERE items.id >= ? AND items.id < ? LIMIT 2""",
+        [id, id + "~"],
+    ).rows
+    return rows[0] if len(rows) == 1 else None
+
+
+def rows_to_items(chunks: Iterable[RowChunk]) -> Iterator[tuple[str, Item]]:
+    """Item ids and as much of the items as finding images needs, back from insert-ready rows."""
+    for chunk in chunks:
+        rows = json.loads(chunk.text)
+        for row in [rows] if chunk.alone else rows:
+            yield row[0], image_source(dict(zip(COLUMNS, row, strict=True)))
+
+
+def image_source(row: Row) -> Item:
+    """Of a row of the items table, what finding images needs: content, enclosures, link and base."""
+    return Item(
+        guid="",
+        guid_source="guid",
+        link=row["link"],
+        content_html=row["content_html"],
+        base_url=row["base_url"],
+        enclosures=tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"])),
+    )

@@ -1,0 +1,175 @@
+"""What a replay asks of the items table: inserts without a lease, what is stored of a backup, repairs.
+
+A replay writes items, and of a feed's row only that images are to be looked for: never validators, counts or
+schedule. Which backups are read and what becomes of them is orchestration's.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
+from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on
+from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids
+from rss_pipeline.storage.sql import compact
+
+_KEPT = ("id", "guid")
+READ = tuple(name for name in COLUMNS if name not in _KEPT)
+"""What the reading of a document gives beside an item's identity: all that a repair may change."""
+
+_FROM_JSON = ", ".join(f"json_extract(value, '$[{n}]') AS {name}" for n, name in enumerate(COLUMNS))
+_CHUNK = f"(SELECT {_FROM_JSON}, key AS place FROM json_each(?))"
+_ALONE = f"(SELECT {', '.join(f'? AS {name}' for name in COLUMNS)}, 0 AS place)"
+
+# Tombstones hold: what retention removed does not come back out of a backup.
+_INSERT = f"""INSERT INTO items
+    (feed_id, created_at, backup_key, images_extracted_at, arrived, {", ".join(COLUMNS)})
+  SELECT feeds.id, ?, ?, CASE WHEN new.id IN (SELECT j.value FROM json_each(?) AS j) THEN ? END,
+    {NEXT_ARRIVAL} + new.place, {", ".join(f"new.{name}" for name in COLUMNS)}
+  FROM {{new}} AS new JOIN feeds ON feeds.id = ?
+  WHERE NOT EXISTS (
+    SELECT 1 FROM expired_items AS old WHERE old.feed_id = feeds.id AND old.guid = new.guid)
+  ON CONFLICT (feed_id, guid) DO NOTHING RETURNING id"""
+_PENDING = """UPDATE feeds SET images_pending = 1
+  WHERE id = ? AND images = 1 AND images_pending = 0 AND EXISTS (
+    SELECT 1 FROM items WHERE id IN (SELECT value FROM json_each(?)) AND images_extracted_at IS NULL)"""
+
+
+def known_rows(chunks: Iterable[RowChunk]) -> dict[str, list[Any]]:
+    """A document's rows by item id, in its order."""
+    rows: dict[str, list[Any]] = {}
+    for chunk in chunks:
+        read = json.loads(chunk.text)
+        rows.update((row[0], row) for row in ([read] if chunk.alone else read))
+    return rows
+
+
+def insert(
+    database: Database, chunks: Sequence[RowChunk], *, feed_id: str, fetched_at: datetime, backup_key: str
+) -> tuple[str, ...]:
+    """Insert what is neither there nor retired; ids of what is new. Without the feed's row nothing is.
+
+    Each chunk comes with the mark that its feed has images to look for, so no crash can lose them.
+    """
+    fresh: list[str] = []
+    for chunk in chunks:
+        at = instant(fetched_at)
+        head = [at, backup_key, compact(list(chunk.imageless)), at]
+        source, rows = _source(chunk)
+        inserted, *_ = database.batch(
+            [
+                Statement(_INSERT.format(new=source), [*head, *rows, feed_id]),
+                count_on(feed_id, at),
+                Statement(_PENDING, [feed_id, compact(list(chunk.ids))]),
+            ]
+        )
+        fresh += new_ids([inserted])
+    return tuple(fresh)
+
+
+def _source(chunk: RowChunk) -> tuple[str, list[Value]]:
+    return (_ALONE, json.loads(chunk.text)) if chunk.alone else (_CHUNK, [chunk.text])
+
+
+def not_stored(database: Database, feed_id: str, items: Sequence[tuple[str, str]]) -> set[str]:
+    """Of these items (id and guid), the ids an insert would bring in."""
+    rows = database.query(
+        """SELECT json_extract(value, '$[0]') AS id FROM json_each(?) AS j
+        WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(j.value, '$[0]'))
+          AND NOT EXISTS (SELECT 1 FROM expired_items AS old
+            WHERE old.feed_id = ? AND old.guid = json_extract(j.value, '$[1]'))
+          AND EXISTS (SELECT 1 FROM feeds WHERE id = ?)""",
+        [compact(list(items)), feed_id, feed_id],
+    ).rows
+    return {row["id"] for row in rows}
+
+
+def stored_of(database: Database, feed_id: str, *, fetched_at: datetime, backup_key: str) -> Iterator[Row]:
+    """The items that were stored of this backup, with COLUMNS, in pages of at most about 1 MB."""
+    # By its instant, for which there is an index; two backups of one second are told apart by the key.
+    text = " + ".join(f"length(CAST(coalesce({name}, '') AS BLOB))" for name in COLUMNS)
+    sizes = database.query(
+        f"""SELECT id, {text} AS size FROM items
+        WHERE feed_id = ? AND created_at = ? AND backup_key = ? ORDER BY id""",
+        [feed_id, instant(fetched_at), backup_key],
+    ).rows
+    for page in _pages(sizes):
+        yield from database.query(
+            f"""SELECT {", ".join(COLUMNS)} FROM items
+            WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
+            [compact(page)],
+        ).rows
+
+
+def _pages(sizes: Sequence[Row]) -> Iterator[list[str]]:
+    page: list[str] = []
+    total = 0.0
+    for row in sizes:
+        if page and total + row["size"] > MAX_PARAMETER_BYTES:
+            yield page
+            page, total = [], 0.0
+        page.append(row["id"])
+        total += row["size"]
+    if page:
+        yield page
+
+
+def without_images(
+    database: Database, feed_id: str, *, fetched_at: datetime, backup_key: str
+) -> tuple[str, ...]:
+    """Items that were stored of this backup and whose images nobody looked for yet."""
+    rows = database.query(
+        """SELECT id FROM items WHERE feed_id = ? AND created_at = ? AND backup_key = ?
+        AND images_extracted_at IS NULL ORDER BY id""",
+        [feed_id, instant(fetched_at), backup_key],
+    ).rows
+    return tuple(row["id"] for row in rows)
+
+
+def differing(stored: Row, row: Sequence[Any]) -> tuple[str, ...]:
+    """The columns of a stored item that a reading of its backup gives otherwise."""
+    read = dict(zip(COLUMNS, row, strict=True))
+    return tuple(name for name in READ if stored[name] != read[name])
+
+
+# The version goes in first, whatever it is, and out again where the update changed nothing: so the new text
+# is sent once, and a repair done twice leaves one version.
+_KEEP = f"""INSERT INTO item_versions (item_id, replaced_at, {", ".join(READ)})
+  SELECT id, ?, {", ".join(READ)} FROM items WHERE feed_id = ? AND id IN (SELECT value FROM json_each(?))
+  ON CONFLICT DO NOTHING"""
+_REWRITE = f"""UPDATE items SET {", ".join(f"{name} = new.{name}" for name in READ)},
+  images_extracted_at = NULL
+  FROM {{new}} AS new
+  WHERE items.id = new.id AND items.feed_id = ? AND items.backup_key = ?
+    AND ({" OR ".join(f"items.{name} IS NOT new.{name}" for name in READ)})
+  RETURNING id"""
+_DROP = f"""DELETE FROM item_versions
+  WHERE replaced_at = ? AND item_id IN (SELECT value FROM json_each(?)) AND EXISTS (
+    SELECT 1 FROM items WHERE items.id = item_versions.item_id
+      AND {" AND ".join(f"items.{name} IS item_versions.{name}" for name in READ)})"""
+
+
+def repair(
+    database: Database, rows: Iterable[list[Any]], *, feed_id: str, backup_key: str, now: datetime
+) -> tuple[str, ...]:
+    """Rewrite these items of this backup as they read now; ids of those that were changed.
+
+    The old version is kept in item_versions in the same batch. Id, guid, created_at and backup key stay, and
+    images are looked for again.
+    """
+    changed: list[str] = []
+    for chunk in chunked_rows(rows):
+        ids = compact(list(chunk.ids))
+        source, new = _source(chunk)
+        _, rewritten, *_ = database.batch(
+            [
+                Statement(_KEEP, [instant(now), feed_id, ids]),
+                Statement(_REWRITE.format(new=source), [*new, feed_id, backup_key]),
+                Statement(_DROP, [instant(now), ids]),
+                Statement(_PENDING, [feed_id, ids]),
+            ]
+        )
+        changed += new_ids([rewritten])
+    return tuple(changed)

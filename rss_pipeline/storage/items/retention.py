@@ -1,0 +1,259 @@
+"""Retention: which items are past their time, what of theirs lies in the stores, and the statements that go.
+
+In which order, and what a refused key means, is orchestration/cleaning.py's; backups are in backup_ages.py.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Database, Row, Statement, Value
+from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.sql import compact
+
+SLICE_ITEMS = 500
+SLICE_TASKS = 4_000
+"""With these a slice is a few hundred KB in memory and one parameter below 1 MB."""
+
+TOMBSTONE_AGE = timedelta(days=60)
+"""A tombstone younger than this stays although the feed does not list its item: feeds flap."""
+
+_DB_NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+_LIVE = f"SELECT token FROM leases WHERE expires_at > {_DB_NOW}"
+# Bound: now, and the days of feeds that name none. Feeds that left the registry keep theirs.
+_CUTOFF = "strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-' || coalesce(feeds.keep_days, CAST(? AS INTEGER)) || ' days')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """How far a walk over the due items came: what lies behind it is not looked at again."""
+
+    feed_id: str = ""
+    created_at: str = ""
+    row: int = 0
+
+
+START = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """An image task of an item that is due. `size` is in bytes; `is_live` where a run is at it now."""
+
+    id: str
+    item_id: str
+    position: int
+    r2_key: str | None
+    size: int
+    lease_token: str | None
+    is_live: bool
+
+    @property
+    def was_interrupted(self) -> bool:
+        """A run that died may have stored its object without saying so."""
+        return self.lease_token is not None and not self.is_live
+
+    @property
+    def as_known(self) -> str:
+        """What must not have changed when the row is deleted."""
+        return f"{self.id}|{self.r2_key or ''}|{self.lease_token or ''}"
+
+
+_AS_KNOWN = "t.id || '|' || coalesce(t.r2_key, '') || '|' || coalesce(t.lease_token, '')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Some due items (id to feed id), all their tasks, or the next of a single item's very many."""
+
+    items: Mapping[str, str]
+    tasks: Sequence[Task]
+    versions: Mapping[str, int]
+    """Item id to how many earlier versions it has, where it has any."""
+    is_part: bool
+    """More tasks of the one item here follow; its row must stay until they are gone."""
+
+
+def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
+    """How many items are past their time."""
+    rows = database.query(
+        f"""SELECT count(*) AS n FROM feeds CROSS JOIN items
+        ON items.feed_id = feeds.id AND items.created_at < {_CUTOFF}""",
+        [instant(now), keep_days],
+    ).rows
+    return int(rows[0]["n"])
+
+
+def due_slices(database: Database, now: datetime, *, keep_days: int) -> Iterator[Slice]:
+    """Every item past its time at `now`, oldest of each feed first, in slices that fit into memory.
+
+    A slice is read when it is asked for: what the last one's items left behind is not met again.
+    """
+    after = START
+    while rows := database.query(due_sql(), due_params(after, now, keep_days)).rows:
+        last = rows[-1]
+        after = Place(feed_id=last["feed_id"], created_at=last["created_at"], row=int(last["place"]))
+        yield from _with_tasks(database, {row["id"]: row["feed_id"] for row in rows})
+
+
+def due_sql() -> str:
+    """Due items behind a place: of its feed first, then of the feeds after it, each feed through its index.
+
+    A feed's own slice is cut before it is sorted: else the first look at a feed would read all it has due.
+    """
+    found = "items.id, items.feed_id, items.created_at, items.rowid AS place"
+    oldest = f"ORDER BY created_at, rowid LIMIT {SLICE_ITEMS}"
+    due = f"SELECT rowid FROM items AS i WHERE i.feed_id = feeds.id AND i.created_at < {_CUTOFF}"
+    order = f"ORDER BY feeds.id, items.created_at, items.rowid LIMIT {SLICE_ITEMS}"
+    return f"""SELECT * FROM (
+        SELECT {found} FROM feeds CROSS JOIN items
+        ON items.rowid IN ({due} AND (i.created_at, i.rowid) > (?, ?) {oldest})
+        WHERE feeds.id = ? {order})
+      UNION ALL SELECT * FROM (
+        SELECT {found} FROM feeds CROSS JOIN items ON items.rowid IN ({due} {oldest})
+        WHERE feeds.id > ? {order})
+      LIMIT {SLICE_ITEMS}"""
+
+
+def due_params(after: Place, now: datetime, keep_days: int) -> list[Value]:
+    """What `due_sql` binds."""
+    cutoff: list[Value] = [instant(now), keep_days]
+    return [*cutoff, after.created_at, after.row, after.feed_id, *cutoff, after.feed_id]
+
+
+def _with_tasks(database: Database, items: Mapping[str, str]) -> Iterator[Slice]:
+    ids = list(items)
+    tasks, versions = _tasks(database, ids, after="")
+    if len(tasks) <= SLICE_TASKS:
+        yield Slice(items=items, tasks=tasks, versions=versions, is_part=False)
+    elif len(ids) > 1:
+        for half in (ids[: len(ids) // 2], ids[len(ids) // 2 :]):
+            yield from _with_tasks(database, {id: items[id] for id in half})
+    else:
+        while len(tasks) > SLICE_TASKS:
+            part = tasks[:SLICE_TASKS]
+            yield Slice(items=items, tasks=part, versions={}, is_part=True)
+            tasks, versions = _tasks(database, ids, after=part[-1].id)
+        yield Slice(items=items, tasks=tasks, versions=versions, is_part=False)
+
+
+def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[Task], dict[str, int]]:
+    """Tasks of these items with ids above `after`, one more than a slice takes; and the items' versions."""
+    tasks, versions = database.batch(
+        [
+            Statement(
+                f"""SELECT id, item_id, position, r2_key, coalesce(bytes, 0) AS size, lease_token,
+                coalesce(lease_token IN ({_LIVE}), 0) AS is_live FROM image_tasks
+                WHERE item_id IN (SELECT value FROM json_each(?)) AND id > ?
+                ORDER BY id LIMIT {SLICE_TASKS + 1}""",
+                [compact(list(ids)), after],
+            ),
+            Statement(
+                """SELECT item_id, count(*) AS n FROM item_versions
+                WHERE item_id IN (SELECT value FROM json_each(?)) GROUP BY item_id""",
+                [compact(list(ids))],
+            ),
+        ]
+    )
+    return list(map(_task, tasks.rows)), {row["item_id"]: int(row["n"]) for row in versions.rows}
+
+
+def _task(row: Row) -> Task:
+    return Task(
+        id=row["id"],
+        item_id=row["item_id"],
+        position=int(row["position"]),
+        r2_key=row["r2_key"],
+        size=int(row["size"]),
+        lease_token=row["lease_token"],
+        is_live=bool(row["is_live"]),
+    )
+
+
+def unrecorded_images(
+    database: Database, store: ObjectStore, tasks: Sequence[Task]
+) -> dict[str, list[StoredImage]]:
+    """What downloads that were interrupted left without saying so, by task id; seldom anything."""
+    interrupted = [task for task in tasks if task.was_interrupted]
+    if not interrupted:
+        return {}
+    items = {
+        row["id"]: row
+        for row in database.query(
+            "SELECT id, feed_id, guid FROM items WHERE id IN (SELECT value FROM json_each(?))",
+            [compact(sorted({task.item_id for task in interrupted}))],
+        ).rows
+    }
+    places = [
+        ImagePlace(task_id=task.id, feed_id=item["feed_id"], guid=item["guid"], position=task.position)
+        for task in interrupted
+        if (item := items.get(task.item_id)) is not None
+    ]
+    return {place.task_id: list(stored_images(store, place)) for place in places}
+
+
+def retire(
+    database: Database, items: Sequence[str], tasks: Sequence[Task], *, now: datetime
+) -> tuple[str, ...]:
+    """Delete these items with their tasks and versions, tombstones in their place; ids of those that went.
+
+    `tasks` are what is known of all their tasks, whose objects are gone. An item stays, with all its tasks,
+    where meanwhile a task was added to it, taken by a run, or got another key: an object may lie there.
+    """
+    if not items:
+        return ()
+    ids, known = compact(list(items)), compact([task.as_known for task in tasks])
+    *_, gone = database.batch(
+        [
+            Statement(
+                f"""DELETE FROM image_tasks WHERE item_id IN (SELECT value FROM json_each(?))
+                AND item_id NOT IN (SELECT t.item_id FROM image_tasks AS t
+                  WHERE t.item_id IN (SELECT value FROM json_each(?))
+                  AND (t.lease_token IN ({_LIVE}) OR {_AS_KNOWN} NOT IN (SELECT value FROM json_each(?))))""",
+                [ids, ids, known],
+            ),
+            Statement(
+                f"""INSERT INTO expired_items (feed_id, guid, expired_at)
+                SELECT feed_id, guid, ? FROM items WHERE {_BARE.format(item="items.id")}
+                ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at""",
+                [instant(now), ids],
+            ),
+            Statement(f"DELETE FROM item_versions WHERE {_BARE.format(item='item_versions.item_id')}", [ids]),
+            Statement(f"DELETE FROM items WHERE {_BARE.format(item='items.id')} RETURNING id", [ids]),
+        ]
+    )
+    return tuple(row["id"] for row in gone.rows)
+
+
+_BARE = """{item} IN (SELECT value FROM json_each(?))
+  AND NOT EXISTS (SELECT 1 FROM image_tasks AS t WHERE t.item_id = {item})"""
+
+
+def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
+    """Delete tasks whose objects are gone while their items stay. Those that changed meanwhile stay too."""
+    if not tasks:
+        return
+    database.query(
+        f"""DELETE FROM image_tasks WHERE id IN (SELECT t.id FROM image_tasks AS t
+          WHERE t.id IN (SELECT value FROM json_each(?))
+          AND coalesce(t.lease_token NOT IN ({_LIVE}), 1)
+          AND {_AS_KNOWN} IN (SELECT value FROM json_each(?)))""",
+        [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])],
+    )
+
+
+def forget_tombstones(feed_id: str, token: str, guids: str, *, now: datetime, backup_days: int) -> Statement:
+    """Drop a feed's old tombstones whose guids its document does not list any more.
+
+    `guids` is a JSON list of all the document lists. Guarded by the lease's token. A replay can bring back
+    what lies in backups, so none goes that is younger than they get.
+    """
+    age = max(TOMBSTONE_AGE, timedelta(days=backup_days))
+    return Statement(
+        """DELETE FROM expired_items WHERE feed_id = ? AND expired_at < ?
+        AND guid NOT IN (SELECT value FROM json_each(?))
+        AND EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)""",
+        [feed_id, instant(now - age), guids, feed_id, token],
+    )

@@ -1,0 +1,157 @@
+"""What the health checks ask of the tables: the feeds that each of them concerns. Reads only.
+
+Every question is one query: over the feeds table once, or by an index, so that it stays cheap at 50,000
+feeds. What an answer means is orchestration.health's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
+from rss_pipeline.storage.database import Database, Row, Value
+from rss_pipeline.storage.feeds.holds import FREE_SINCE
+
+NAMED = 100
+"""Rows an answer has at most; its count goes on."""
+_POLLED = "registered = 1 AND enabled = 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """The feeds, or other things, that a question found: how many, and the first of them."""
+
+    count: int
+    rows: Sequence[Row]
+
+
+def overdue(database: Database, *, since: datetime) -> Concerned:
+    """Feeds that could have been visited before `since`, the longest due first.
+
+    A pause that a host asked for is no delay of ours: a feed is due from its end on.
+    """
+    return _ask(
+        database,
+        # The first comparison is the index's.
+        f"""SELECT feed, due_since, schedule_reason, count(*) OVER () AS total FROM (
+          SELECT id AS feed, {FREE_SINCE} AS due_since, schedule_reason FROM feeds
+          WHERE {_POLLED} AND next_fetch_at <= ?
+        ) WHERE due_since <= ? ORDER BY due_since, feed LIMIT {NAMED}""",
+        [instant(since), instant(since)],
+    )
+
+
+def failing(database: Database) -> Concerned:
+    """Feeds that failed ten times in a row and more; those that are gone (410) are `gone`'s."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, last_error_kind AS kind, last_error AS reason,
+        consecutive_failures AS failures, last_success_at AS last_success, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND consecutive_failures >= {PROMINENT_FAILURES}
+        AND last_error_kind IS NOT 'gone' ORDER BY consecutive_failures DESC, id LIMIT {NAMED}""",
+    )
+
+
+def gone(database: Database) -> Concerned:
+    """Feeds whose publisher says that they are gone for good (410)."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, last_error AS reason, consecutive_failures AS failures,
+        last_success_at AS last_success, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND last_error_kind = 'gone' ORDER BY last_success_at, id LIMIT {NAMED}""",
+    )
+
+
+def moved(database: Database) -> Concerned:
+    """Feeds that are asked at another address than feeds.yaml has, by permanent redirects, or lead there."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, coalesce(fetch_url, move_url) AS address,
+        fetch_url IS NOT NULL AS adopted, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND (fetch_url IS NOT NULL OR move_url IS NOT NULL)
+        ORDER BY adopted DESC, id LIMIT {NAMED}""",
+    )
+
+
+def with_gaps(database: Database, *, since: datetime) -> Concerned:
+    """Feeds with a document, since then, that had no item in common with the one before."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, gaps, last_gap_at AS last_gap, schedule_reason, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND last_gap_at >= ? ORDER BY last_gap_at DESC, id LIMIT {NAMED}""",
+        [instant(since)],
+    )
+
+
+def unstable(database: Database) -> Concerned:
+    """Feeds whose items come again under new guids."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, warning, count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND warning IS NOT NULL ORDER BY id LIMIT {NAMED}""",
+    )
+
+
+def undated(database: Database) -> Concerned:
+    """Feeds whose newest document has items and not one date that could be read."""
+    return _ask(
+        database,
+        f"""SELECT id AS feed, url, json_extract(last_change, '$.items_seen') AS items,
+        count(*) OVER () AS total
+        FROM feeds WHERE {_POLLED} AND last_body_at IS NOT NULL AND coalesce(rhythm, '[]') = '[]'
+        AND json_extract(last_change, '$.items_seen') > 0 ORDER BY id LIMIT {NAMED}""",
+    )
+
+
+def given_up_images(database: Database, *, since: datetime, least: int) -> Concerned:
+    """Feeds of which `least` images or more were given up since then, with an example of each."""
+    return _ask(
+        database,
+        f"""SELECT i.feed_id AS feed, count(*) AS images, count(DISTINCT t.host) AS hosts,
+        max(t.host) AS host, max(t.last_error) AS example, count(*) OVER () AS total
+        FROM image_tasks t CROSS JOIN items i ON i.id = t.item_id
+        WHERE t.status = 'failed' AND t.updated_at >= ?
+        GROUP BY i.feed_id HAVING count(*) >= ? ORDER BY images DESC, feed LIMIT {NAMED}""",
+        [instant(since), least],
+    )
+
+
+def waiting_images(database: Database, *, since: datetime) -> Concerned:
+    """Hosts with images that could have been had before `since`, the longest due first.
+
+    Not those of feeds that archive none any more. A pause that a host asked for is no delay of ours.
+    """
+    return _ask(
+        database,
+        f"""SELECT host, images, due_since, count(*) OVER () AS total FROM (
+          SELECT t.host, count(*) AS images, max(min(coalesce(t.next_attempt_at, t.created_at)),
+            coalesce((SELECT hold_until FROM hosts WHERE hosts.host = t.host), ''),
+            coalesce((SELECT hold_until FROM image_holds WHERE image_holds.host = t.host), '')) AS due_since
+          FROM image_tasks t CROSS JOIN items i ON i.id = t.item_id
+            CROSS JOIN feeds f ON f.id = i.feed_id AND f.images = 1
+          WHERE t.status = 'pending' AND coalesce(t.next_attempt_at, t.created_at) <= ? GROUP BY t.host
+        ) WHERE due_since <= ? ORDER BY due_since, host LIMIT {NAMED}""",
+        [instant(since), instant(since)],
+    )
+
+
+def just_prominent(database: Database, *, since: datetime) -> list[Row]:
+    """Feeds that failed the tenth time in a row since then, and have not had a success after it.
+
+    They were visited since then as well, which is what the index knows of them.
+    """
+    return database.query(
+        f"""SELECT id, url, title, last_error_kind, last_error, last_success_at, prominent_at FROM feeds
+        WHERE consecutive_failures >= {PROMINENT_FAILURES} AND last_visited_at >= ?
+        AND prominent_at >= ? AND {_POLLED} ORDER BY prominent_at, id""",
+        [instant(since), instant(since)],
+    ).rows
+
+
+def _ask(database: Database, sql: str, params: Sequence[Value] = ()) -> Concerned:
+    rows = database.query(sql, params).rows
+    return Concerned(
+        rows[0]["total"] if rows else 0,
+        [{name: value for name, value in row.items() if name != "total"} for row in rows],
+    )

@@ -1,0 +1,540 @@
+"""The command `rss-pipeline`: what it does, what it prints, and its exit code.
+
+As a process of its own where streams, exit code or imports matter; in this process elsewhere.
+"""
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import instant, utc_now
+from rss_pipeline.storage.database import Database
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
+HOST = "127.0.0.2"
+
+
+def environment(folder: Path) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RSS_", "DAGSTER_"))}
+    return {
+        **clean,
+        "RSS_PIPELINE_HOME": str(folder),
+        "RSS_FEEDS_FILE": str(folder / "feeds.yaml"),
+        "RSS_HOST_DELAY_SECONDS": "0",
+        "RSS_PARSE_WORKERS": "1",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
+    """The command in a process of its own, in a folder of its own."""
+    done = subprocess.run(
+        [PROGRAM, *arguments],
+        env={**environment(folder), **(env or {})},
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+    said = Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert "Traceback" not in said.err, said.err
+    return said
+
+
+@pytest.fixture
+def collected(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """A pipeline that has collected one feed; another one fails."""
+    pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b", title="News [/b] :x:"))), "news")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "broken")
+    pipeline.poll()
+    return pipeline
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The command in this process."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
+    monkeypatch.setenv("COLUMNS", "400")
+
+    def call(*arguments: str, input: str | None = None) -> Result:
+        result = CliRunner().invoke(main, arguments, input=input)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return call
+
+
+@pytest.mark.slow
+def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
+    tmp_path: Path, server: FeedServer
+) -> None:
+    fine = server.route(HOST, "/feed", Answer(body=rss("a", "b"), etag='"1"'))
+    (tmp_path / "feeds.yaml").write_text(f"- url: {fine}\n  id: fine\n  allow_private: true\n", "utf-8")
+    first = run(tmp_path, "poll")
+    assert (first.code, first.out) == (
+        0,
+        "1 feeds visited: 1 with a new document, 0 unchanged, 0 failed; 2 new items.\n",
+    )
+    assert "1 feeds in the registry: 1 new, 0 changed, 0 no longer scheduled" in first.err
+    again = run(tmp_path, "poll")
+    assert (again.code, again.out) == (0, "Nothing was due.\n")
+    assert len(server.requests) == 1
+
+    broken = server.route("127.0.0.3", "/feed", Answer(status=404))
+    with (tmp_path / "feeds.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"- url: {broken}\n  id: broken\n  allow_private: true\n")
+    everything = run(tmp_path, "poll", "--all", "--json")
+    assert everything.code == 1, "a feed failed"
+    result = json.loads(everything.out)
+    (failure,) = result.pop("failures")
+    assert (failure["feed"], failure["kind"]) == ("broken", "http_status")
+    assert "404" in failure["message"]
+    (run_id,) = result.pop("runs")
+    assert len(run_id) == 36
+    assert result == {
+        "stored": 0,
+        "unchanged": 1,
+        "failed": 1,
+        "given_back": 0,
+        "on_hold": 0,
+        "not_visited": [],
+        "items_new": 0,
+        "gaps": 0,
+        "errors": [],
+    }
+
+    one = run(tmp_path, "poll", "fine")
+    assert (one.code, one.out.split(":")[0]) == (0, "1 feeds visited")
+    assert len(server.asked(HOST)) == 3
+    assert len(server.asked("127.0.0.3")) == 1
+
+    table = run(tmp_path, "poll", "broken")
+    assert table.code == 1
+    assert "broken" in table.out
+    assert "http_status" in table.out
+
+
+@pytest.mark.slow
+def test_poll_exits_with_1_where_the_registry_is_wrong_and_goes_on_all_the_same(
+    tmp_path: Path, server: FeedServer
+) -> None:
+    url = server.route(HOST, "/feed", Answer(body=rss("a")))
+    (tmp_path / "feeds.yaml").write_text(f"- url: {url}\n  allow_private: true\n", "utf-8")
+    assert run(tmp_path, "poll").code == 0
+    with (tmp_path / "feeds.yaml").open("a", encoding="utf-8") as file:
+        file.write("- url: not a url\n")
+    said = run(tmp_path, "poll", "--all", "--json")
+    assert said.code == 1
+    assert json.loads(said.out)["unchanged"] == 1
+    assert "1 mistake(s); nothing was changed." in said.err
+    assert "line 3" in said.err
+
+
+@pytest.mark.slow
+def test_poll_exits_with_1_and_a_sentence_where_a_store_fails(tmp_path: Path, server: FeedServer) -> None:
+    url = server.route(HOST, "/feed", Answer(body=rss("a")))
+    (tmp_path / "feeds.yaml").write_text(f"- url: {url}\n  allow_private: true\n", "utf-8")
+    (tmp_path / "objects").write_bytes(b"in the way")
+    said = run(tmp_path, "poll")
+    assert said.code == 1
+    assert "The run failed: " in said.out
+    assert "is writable and the disk has room" in said.out
+    assert server.requests == []
+    as_json = run(tmp_path, "poll", "--json")
+    (error,) = json.loads(as_json.out)["errors"]
+    assert "is writable and the disk has room" in error
+    assert as_json.code == 1
+
+
+def test_a_database_that_cannot_be_opened_is_a_sentence_for_every_command(
+    invoke: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "rss.sqlite").mkdir()
+    for arguments in (["poll"], ["status"], ["items", "x"], ["item", "x"], ["forget", "x"], ["migrate"]):
+        result = invoke(*arguments)
+        assert result.exit_code == 1
+        assert "check the path, its rights and the disk" in result.stderr
+
+
+def test_settings_that_cannot_be_are_a_sentence(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RSS_BATCH_SIZE", "many")
+    monkeypatch.setenv("RSS_PORTT", "1")
+    result = invoke("status")
+    assert result.exit_code == 1
+    assert 'RSS_BATCH_SIZE: "many" cannot be used; write a whole number from 1 to 5,000' in result.stderr
+
+
+def test_an_unknown_setting_is_a_warning(invoke: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RSS_PORTT", "1")
+    result = invoke("status")
+    assert result.exit_code == 0
+    assert 'RSS_PORTT: no setting has this name; did you mean "RSS_PORT"?' in result.stderr
+
+
+def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected: Pipeline) -> None:
+    """`Nothing was due` alone would leave a person in the dark who named it."""
+    collected.feeds[0]["enabled"] = False
+    collected.write_registry()
+    result = invoke("poll", "news")
+    assert result.exit_code == 1
+    assert "news was not visited: `enabled: false` in feeds.yaml; take that away" in result.stderr
+    collected.feeds[0]["enabled"] = True
+    collected.write_registry()
+    collected.sync()
+    collected.hold("news")
+    result = invoke("poll", "news", "--wait", "0")
+    assert result.exit_code == 1
+    assert "news was not visited: another run is at it" in result.stderr
+
+
+def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(
+    invoke: Any, pipeline: Pipeline, server: FeedServer
+) -> None:
+    for n in range(12):
+        pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n}")
+    pipeline.sync()
+    pipeline.feeds = pipeline.feeds[:2]
+    pipeline.write_registry()
+    refused = invoke("poll", "feed-0")
+    assert refused.exit_code == 1
+    assert "say so with `rss-pipeline poll --yes`" in refused.stderr
+    assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 12
+    assert invoke("poll", "feed-0", "--yes").exit_code == 0
+    assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 2
+
+
+def test_status_of_an_empty_home_says_what_to_do(invoke: Any) -> None:
+    result = invoke("status")
+    assert result.exit_code == 0
+    assert "No feeds yet: list some in feeds.yaml and run `rss-pipeline poll`." in result.stdout
+
+
+def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
+    invoke: Any, collected: Pipeline
+) -> None:
+    """A title is a stranger's text: no markup of the terminal's."""
+    result = invoke("status")
+    assert result.exit_code == 0
+    assert "2 feeds scheduled" in result.stdout
+    assert "1 failing (0 ten times or more)" in result.stdout
+    news = next(line for line in result.stdout.splitlines() if line.startswith("News"))
+    assert "News [/b] :x:" in news
+    assert " 2 " in news
+    feed = collected.feed("news")
+    assert feed["next_fetch_at"] in news
+    assert feed["schedule_reason"] in news
+    assert "failed 1x, http_status: " in result.stdout
+
+
+def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
+    invoke: Any, collected: Pipeline
+) -> None:
+    collected.database.query(
+        "UPDATE feeds SET fetch_url = 'http://new.example/', gaps = 2, last_gap_at = ? WHERE id = 'news'",
+        [instant(utc_now())],
+    )
+    result = invoke("status")
+    assert "0 gone, 1 moved" in result.stdout
+    assert (
+        "ok; moved for good, asked at http://new.example/: write that into feeds.yaml with" in result.stdout
+    )
+    found = json.loads(invoke("status", "--json").stdout)
+    news = next(feed for feed in found["feeds"] if feed["id"] == "news")
+    assert (found["moved"], found["gaps"], news["fetch_url"], news["gaps"]) == (
+        1,
+        2,
+        "http://new.example/",
+        2,
+    )
+    assert [note.partition(",")[0] for note in news["notes"]] == [
+        "moved for good",
+        "items were probably missed 2 times",
+    ]
+    one = invoke("status", "news").stdout
+    assert one.count("\nnotes ") == 2
+
+
+def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pipeline) -> None:
+    result = json.loads(invoke("status", "--json").stdout)
+    assert {
+        name: result[name] for name in ("registered", "failing", "items", "unregistered", "disabled")
+    } == {
+        "registered": 2,
+        "failing": 1,
+        "items": 2,
+        "unregistered": 0,
+        "disabled": 0,
+    }
+    assert set(result["disk"]) == {"database", "objects"}
+    assert result["disk"]["database"]["bytes"] > 0
+    assert {feed["id"]: feed["items"] for feed in result["feeds"]} == {"news": 2, "broken": 0}
+
+
+def add_feeds(database: Database, count: int) -> None:
+    """Feeds as the registry makes them, never visited."""
+    database.query(
+        """INSERT INTO feeds (id, url, host, next_fetch_at, created_at)
+        SELECT 'f' || value, 'http://h' || value || '/', 'h' || value, ?2, ?2 FROM json_each(?1)""",
+        [json.dumps(list(range(count))), instant(utc_now())],
+    )
+
+
+def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pipeline) -> None:
+    add_feeds(collected.database, 60)
+    collected.database.query("UPDATE feeds SET enabled = 0 WHERE id = 'f1'")
+    collected.database.query("UPDATE feeds SET registered = 0 WHERE id = 'f2'")
+
+    def ending(*arguments: str) -> str:
+        return str(invoke("status", *arguments).stdout.splitlines()[-1])
+
+    assert ending() == "... and 12 more: --limit 0 shows all"
+    assert ending("--limit", "61") == "... and 1 more: --limit 0 shows all"
+    assert "more" not in ending("--limit", "62")
+    assert "more" not in ending("--limit", "0")
+
+
+def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: Pipeline) -> None:
+    add_feeds(collected.database, 60)
+
+    def listed(*arguments: str) -> int:
+        return len(json.loads(invoke("status", "--json", *arguments).stdout)["feeds"])
+
+    assert (listed(), listed("--limit", "0"), listed("--limit", "7")) == (62, 62, 7)
+
+
+def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) -> None:
+    result = invoke("status", "broken")
+    assert result.exit_code == 0
+    assert "consecutive_failures  1\n" in result.stdout
+    assert "http_status" in result.stdout
+    assert "schedule_reason       failure 1 in a row (http_status): 30 min" in result.stdout
+    assert "News" not in result.stdout
+
+
+def test_status_exits_with_1_once_a_feed_has_failed_ten_times(invoke: Any, collected: Pipeline) -> None:
+    collected.database.query("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'broken'")
+    assert invoke("status").exit_code == 1
+    assert invoke("status", "--json").exit_code == 1
+
+
+@pytest.mark.slow
+def test_status_needs_no_dagster_and_less_than_a_second(collected: Pipeline, tmp_path: Path) -> None:
+    code = (
+        "import sys; from rss_pipeline.cli.main import main; main(['status'], standalone_mode=False);"
+        "sys.exit('dagster' in sys.modules)"
+    )
+    spent = []
+    for _ in range(3):
+        started = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+        )
+        spent.append(time.monotonic() - started)
+        assert done.returncode == 0, done.stderr.decode()
+    assert min(spent) < 1.0
+
+
+def test_items_lists_the_newest_first(invoke: Any, collected: Pipeline) -> None:
+    result = invoke("items", "news")
+    assert result.exit_code == 0
+    assert "Title of a" in result.stdout
+    assert "2026-03-02T08:00:00Z" in result.stdout
+    rows = json.loads(invoke("items", "news", "--json", "--limit", "1").stdout)
+    assert len(rows) == 1
+    assert set(rows[0]) >= {"id", "guid", "title", "link", "pub_date", "content_characters"}
+    assert "Nothing was collected yet." in invoke("items", "broken").stdout
+
+
+def test_item_shows_all_columns_and_is_found_by_the_start_of_its_id(invoke: Any, collected: Pipeline) -> None:
+    item = collected.items("news")[0]
+    shown = invoke("item", item["id"][:10])
+    assert shown.exit_code == 0
+    assert f"guid                  {item['guid']}\n" in shown.stdout
+    found = json.loads(invoke("item", item["id"], "--json").stdout)
+    assert {name: found[name] for name in item} == item
+    assert found["feed_url"] == collected.feed("news")["url"]
+
+
+EXACT = "<p>\u00e9 \u4e16\u754c\U0001f980 [b]x[/b] :x:</p>\r\n\t<pre>\x1b[31mred\x1b[0m</pre>  \n\n"
+
+
+@pytest.mark.slow
+def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: Pipeline) -> None:
+    """Also in a locale that knows ASCII only, and with escape sequences, which text would lose."""
+    collected.database.query("UPDATE items SET content_html = ? WHERE guid = 'a'", [EXACT])
+    id = collected.items("news")[0]["id"]
+    for locale in ({"LC_ALL": "C.UTF-8"}, {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}):
+        done = subprocess.run(
+            [PROGRAM, "item", id, "--html"],
+            env={**environment(tmp_path), **locale},
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+        assert done.stdout == EXACT.encode()
+
+
+def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
+    invoke: Any, collected: Pipeline
+) -> None:
+    html = '<p>x<img src="http://example.com/1.png">'
+    item = collected.items("news")[0]
+    collected.database.query("UPDATE items SET content_html = ? WHERE id = ?", [html, item["id"]])
+    collected.database.query(
+        """INSERT INTO image_tasks (id, item_id, original_url, r2_key, status, host, position, created_at,
+        updated_at) VALUES ('1', ?, 'http://example.com/1.png', 'images/news/1/0.png', 'success', '', 0, '',
+        '')""",
+        [item["id"]],
+    )
+    url = collected.objects.url("images/news/1/0.png")
+    assert invoke("item", item["id"], "--html").stdout == f'<p>x<img src="{url}">'
+    assert invoke("item", item["id"], "--html", "--original").stdout == html
+    alone = invoke("item", item["id"], "--original")
+    assert (alone.exit_code, "give both" in alone.stderr) == (2, True)
+
+
+def test_a_strangers_escape_sequences_do_not_reach_the_terminal(invoke: Any, collected: Pipeline) -> None:
+    evil = "\x1b]0;owned\x07 \x9b31m"
+    collected.database.query("UPDATE items SET title = ?, author = ?", [evil, evil])
+    collected.database.query("UPDATE feeds SET title = ?, last_error = ?, warning = ?", [evil, evil, evil])
+    id = collected.items("news")[0]["id"]
+    for arguments in (["status"], ["status", "news"], ["items", "news"], ["item", id], ["poll", "broken"]):
+        said = invoke(*arguments).output
+        assert not any(character in said for character in "\x1b\x07\x9b"), arguments
+
+
+@pytest.mark.parametrize("command", ["status", "items", "poll", "forget"])
+def test_a_name_that_no_feed_or_several_have_is_a_sentence(
+    command: str, invoke: Any, collected: Pipeline
+) -> None:
+    unknown = invoke(command, "nosuch")
+    assert unknown.exit_code == 1
+    assert "no feed matches 'nosuch'; `rss-pipeline status` lists them" in unknown.stderr
+    several = invoke(command, "127.0.0")
+    assert several.exit_code == 1
+    assert "'127.0.0' matches several feeds; name one:" in several.stderr
+    assert f"  broken  {collected.feed('broken')['url']}\n" in several.stderr
+
+
+def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collected: Pipeline) -> None:
+    for start in ("zzz", ""):
+        result = invoke("item", start)
+        assert result.exit_code == 1
+        assert "no item, or more than one, has an id that begins with" in result.stderr
+
+
+def test_forget_removes_rows_and_key_of_a_feed_that_is_gone_and_leaves_its_backups(
+    invoke: Any, collected: Pipeline
+) -> None:
+    backups = collected.backups("news")
+    refused = invoke("forget", "news", "--yes")
+    assert refused.exit_code == 1
+    assert "news is still in feeds.yaml and would come back: take it out there" in refused.stderr
+    collected.feeds = collected.feeds[1:]
+    collected.write_registry()
+    collected.sync()
+
+    assert invoke("forget", "news", input="n\n").exit_code == 1
+    assert len(collected.items("news")) == 2
+
+    result = invoke("forget", "news", input="y\n")
+    assert result.exit_code == 0
+    assert "news: 2 items and 0 image tasks deleted." in result.stdout
+    assert collected.rows("SELECT id FROM feeds") == [{"id": "broken"}]
+    assert collected.items("news") == []
+    assert list(collected.instance.get_dynamic_partitions("feeds")) == ["broken"]
+    assert collected.backups("news") == backups != []
+
+
+def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: Pipeline) -> None:
+    collected.hold("news")
+    collected.feeds = collected.feeds[1:]
+    collected.write_registry()
+    collected.sync()
+    result = invoke("forget", "news", "--yes")
+    assert result.exit_code == 1
+    assert "news is being visited now: try again in a minute" in result.stderr
+    assert len(collected.items("news")) == 2
+
+
+def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: Pipeline) -> None:
+    """A key that is deleted under a run fails that run at its end."""
+    collected.feeds = collected.feeds[1:]
+    collected.write_registry()
+    collected.sync()
+    job = collected.definitions().resolve_implicit_global_asset_job_def()
+    collected.instance.create_run_for_job(job)
+    result = invoke("forget", "news", "--yes")
+    assert result.exit_code == 1
+    assert "a materialization or backfill is in flight" in result.stderr
+    assert list(collected.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
+
+
+def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected: Pipeline) -> None:
+    polled = set(collected.instance.get_run_ids())
+    foretold = json.loads(invoke("purge", "--days", "0.0000001", "--dry-run", "--json").stdout)
+    assert (foretold["dry_run"], foretold["runs_removed"], foretold["heartbeats"]) == (True, len(polled), 1)
+    assert set(collected.instance.get_run_ids()) > polled
+    said = invoke("purge", "--days", "0.0000001")
+    assert said.exit_code == 0
+    assert f"{len(polled) + 1} runs removed" in said.stdout
+    assert "1 feeds told of again" in said.stdout
+    assert polled.isdisjoint(collected.instance.get_run_ids())
+    assert invoke("purge", "--days", "0").exit_code == 2
+
+
+def test_migrate_says_what_it_applied(invoke: Any, tmp_path: Path) -> None:
+    assert "0001_initial.sql, 0002_images_retention_replay.sql" in invoke("migrate").stdout
+    assert "already up to date" in invoke("migrate").stdout
+    with sqlite3.connect(tmp_path / "rss.sqlite") as database:
+        database.execute("INSERT INTO schema_migrations VALUES (9999, 'x', 'x')")
+    database.close()
+    ahead = invoke("status")
+    assert ahead.exit_code == 1
+    assert "the database has schema 9999" in ahead.stderr
+    assert "update rss_pipeline" in ahead.stderr
+
+
+@pytest.mark.slow
+def test_up_says_that_its_port_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = run(tmp_path, "up", env={"RSS_PORT": str(port)})
+    assert said.code == 1
+    assert f"port {port} is taken" in said.err
+    assert "set RSS_PORT to another" in said.err
+    assert not (tmp_path / "rss.sqlite").exists()
+
+
+@pytest.mark.slow
+def test_every_command_has_help(tmp_path: Path) -> None:
+    said = run(tmp_path, "-h")
+    assert said.code == 0
+    assert all(name in said.out for name in main.commands)

@@ -1,0 +1,165 @@
+"""What `rss-pipeline up` keeps up: a command that ends by itself is started again until it is told to end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rss_pipeline.cli.supervisor import (
+    CODE_SERVER,
+    LONGEST_PAUSE,
+    STEADY_SECONDS,
+    end_childless,
+    pause_before,
+)
+from rss_pipeline_tests.support.up import soon
+
+
+@pytest.mark.parametrize(
+    ("lives", "pause"),
+    [
+        ([3], None),  # It never came up: the person who started it reads why.
+        ([30], 1),
+        ([30, 3], 2),
+        ([30, 3, 3, 3], 8),
+        ([30, *[3] * 20], LONGEST_PAUSE),
+        ([30, 3, 3, STEADY_SECONDS], 1),
+        ([30, 3, STEADY_SECONDS, 3], 1),
+    ],
+)
+def test_pauses_grow_while_lives_are_short(lives: list[float], pause: float | None) -> None:
+    assert pause_before(lives) == pause
+
+
+@given(st.lists(st.floats(0, 1000), min_size=2))
+def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[float]) -> None:
+    pause = pause_before(lives)
+    assert pause is not None
+    assert 1 <= pause <= LONGEST_PAUSE
+
+
+KEEPER = """
+import sys
+from rss_pipeline import supervising
+supervising.STARTED_SECONDS = 0.0
+supervising.LOOK_SECONDS = 0.1
+command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
+sys.exit(supervising.keep_up(command, say=lambda text: print(text, flush=True)))
+"""
+FAMILY = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open(sys.argv[1], "a") as file:
+    file.write(f"{child.pid}\\n")
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
+    """A keeper of a process that has a child, and the file into which each such process writes its child."""
+    file = tmp_path / "pids"
+    with subprocess.Popen(
+        [sys.executable, "-c", KEEPER, FAMILY, str(file)], stdout=subprocess.PIPE
+    ) as keeper:
+        try:
+            soon(lambda: file.exists() and file.read_text(), seconds=20)
+            yield keeper, file
+        finally:
+            keeper.kill()
+            for pid in map(int, file.read_text().split()):
+                if psutil.pid_exists(pid):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def test_killed_it_is_started_again_and_what_it_left_is_ended(
+    kept: tuple["subprocess.Popen[bytes]", Path],
+) -> None:
+    keeper, file = kept
+    [child] = psutil.Process(keeper.pid).children()
+    grandchild = int(file.read_text())
+    child.kill()
+    soon(lambda: len(file.read_text().split()) == 2, seconds=20)
+    assert not is_alive(grandchild)
+    assert keeper.stdout is not None
+    assert b"exit code -9" in keeper.stdout.readline()
+    keeper.send_signal(signal.SIGTERM)
+    assert keeper.wait(timeout=20) == 128 + signal.SIGTERM
+    assert not any(map(is_alive, map(int, file.read_text().split())))
+
+
+def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
+    kept: tuple["subprocess.Popen[bytes]", Path],
+) -> None:
+    keeper, _ = kept
+    [child] = psutil.Process(keeper.pid).children()
+    child.kill()
+    assert keeper.stdout is not None
+    keeper.stdout.readline()
+    began = time.monotonic()
+    keeper.send_signal(signal.SIGINT)
+    keeper.wait(timeout=20)
+    assert time.monotonic() - began < 10
+
+
+PARENT_OF_A_SERVER = """
+import subprocess, sys, time
+server = subprocess.Popen([sys.executable, "-c", sys.argv[2], sys.argv[1], "code-server start"])
+time.sleep(600)
+"""
+
+
+def test_all_is_started_again_where_a_code_server_stays_away(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    keeper = KEEPER.replace("sys.argv[2]]", "sys.argv[2], sys.argv[3]]")
+    command = [sys.executable, "-c", keeper, PARENT_OF_A_SERVER, str(pids), FAMILY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
+        time.sleep(1)  # Until the server was seen.
+        server = psutil.Process(child).parent()
+        assert server is not None
+        server.kill()
+        soon(lambda: len(pids.read_text().split()) == 2, seconds=20)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    command = [sys.executable, "-c", FAMILY, str(pids), CODE_SERVER]
+    with subprocess.Popen(command) as server:
+        starting: dict[int, int] = {}
+        for _ in range(3):
+            end_childless(os.getpid(), starting)
+        assert server.poll() is None, "it may have no child yet"
+        child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
+        seen: dict[int, int] = {}
+        end_childless(os.getpid(), seen)
+        assert seen == {server.pid: 0}
+        os.kill(child, signal.SIGKILL)
+        soon(lambda: not is_alive(child), seconds=20)
+        end_childless(os.getpid(), seen)
+        assert server.poll() is None, "it may be changing it for another"
+        end_childless(os.getpid(), seen)
+        assert server.wait(timeout=20) == -signal.SIGKILL
+
+
+def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", CODE_SERVER]) as server:
+        looks: dict[int, int] = {}
+        end_childless(os.getpid(), looks, starting=0)
+        assert server.poll() is None
+        end_childless(os.getpid(), looks, starting=0)
+        assert server.wait(timeout=20) == -signal.SIGKILL
+
+
+def is_alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE

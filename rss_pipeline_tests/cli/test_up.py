@@ -1,0 +1,179 @@
+"""`rss-pipeline up` as a person has it: UI, daemon and code server, driven by the mutations the UI sends.
+
+One test, because starting them costs ten seconds and the checks build on each other; each stage is a
+function that says what it shows.
+"""
+
+import json
+import signal
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.up import Up, location, members, soon, started
+
+PASSWORD = "correct-horse-battery"
+FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
+
+
+@pytest.mark.slow
+def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: FeedServer) -> None:
+    register(tmp_path, server)
+    with started(tmp_path, FEED_PASSWORD=PASSWORD) as up:
+        soon(up.answers, seconds=120)
+        the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
+        a_poll_starts_by_itself_and_its_items_are_stored(up)
+        one_feed_materialized_by_hand_is_visited_conditionally(up, server)
+        a_backfill_of_scattered_keys_ends_green_and_red_exactly(up)
+        a_poll_of_the_command_turns_the_red_key_green(up, server)
+        sigterm_ends_every_process_and_no_claim_is_left(up)
+        no_secret_is_in_any_file(up, server)
+
+
+def register(folder: Path, server: FeedServer) -> None:
+    entries = []
+    for n, id in enumerate(FEEDS, start=2):
+        answer = Answer(status=404) if id == "broken" else Answer(body=rss(f"{id}-a", f"{id}-b"), etag='"1"')
+        url = server.route(f"127.0.0.{n}", "/feed", answer).replace("//", "//me:${FEED_PASSWORD}@")
+        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: true\n")
+    (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
+
+
+def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up: Up) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/", timeout=20) as page:
+        assert page.status == 200
+        assert b"Dagster" in page.read()
+    nodes = up.ask(
+        "{ assetNodes { assetKey { path } isPartitioned partitionDefinition { type name } partitionKeys } }"
+    )["assetNodes"]
+    (node,) = (node for node in nodes if node["assetKey"]["path"] == ["feed_items"])
+    assert node["partitionDefinition"] == {"type": "DYNAMIC", "name": "feeds"}
+    assert node["partitionKeys"] == FEEDS, "in the order of the file, before any poll"
+    found = up.ask(
+        """query($selector: RepositorySelector!) {
+        sensorsOrError(repositorySelector: $selector) {
+          ... on Sensors { results { name sensorState { status } } } }
+        schedulesOrError(repositorySelector: $selector) {
+          ... on Schedules { results { name scheduleState { status } } } } }""",
+        selector={"repositoryName": "__repository__", "repositoryLocationName": location(up)},
+    )
+    sensors = {each["name"]: each["sensorState"] for each in found["sensorsOrError"]["results"]}
+    schedules = {each["name"]: each["scheduleState"] for each in found["schedulesOrError"]["results"]}
+    assert sensors.keys() >= {
+        "poll_feeds_when_due",
+        "sync_registry",
+        "download_images_when_waiting",
+        "end_dead_runs",
+    }
+    assert schedules.keys() >= {"clean_daily", "clean_again", "purge_daily", "check_health_hourly"}
+    stopped = {name for name, state in (sensors | schedules).items() if state["status"] != "RUNNING"}
+    assert stopped == {"alert_run_failed", "alert_feed_failing"}, "nobody has said where alerts go"
+
+
+def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
+    soon(lambda: len(up.rows("SELECT id FROM items")) == 10, seconds=60)
+    soon(lambda: up.statuses()["green"] == sorted(set(FEEDS) - {"broken"}), seconds=30)
+    assert up.statuses()["grey"] == ["broken"], "a poll turns no key red"
+
+    def ended() -> Any:
+        runs = up.ask(
+            """{ runsOrError(filter: {pipelineName: "poll_feeds"}) { ... on Runs {
+            results { status tags { key value } } } } }"""
+        )["runsOrError"]["results"]
+        return runs if all(run["status"] == "SUCCESS" for run in runs) else None
+
+    (run,) = soon(ended, seconds=30)
+    tags = {tag["key"]: tag["value"] for tag in run["tags"]}
+    assert (tags["dagster/sensor_name"], tags["dagster/priority"]) == ("poll_feeds_when_due", "-1")
+
+
+def one_feed_materialized_by_hand_is_visited_conditionally(up: Up, server: FeedServer) -> None:
+    launched = up.ask(
+        """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+        __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }""",
+        params={
+            "mode": "default",
+            "runConfigData": {},
+            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": "feed-1"}]},
+            "selector": {
+                "repositoryName": "__repository__",
+                "repositoryLocationName": location(up),
+                "pipelineName": "__ASSET_JOB",
+                "assetSelection": [{"path": ["feed_items"]}],
+            },
+        },
+    )["launchPipelineExecution"]
+    assert launched["__typename"] == "LaunchRunSuccess", launched
+
+    def ended() -> Any:
+        run = up.ask(
+            """query($id: ID!) { runOrError(runId: $id) { ... on Run { status stepStats { stepKey } } } }""",
+            id=launched["run"]["runId"],
+        )["runOrError"]
+        return run if run["status"] in ("SUCCESS", "FAILURE") else None
+
+    assert soon(ended, seconds=45)["status"] == "SUCCESS"
+    requests = server.asked("127.0.0.3")
+    assert [request.headers.get("if-none-match") for request in requests] == [None, '"1"']
+
+
+def a_backfill_of_scattered_keys_ends_green_and_red_exactly(up: Up) -> None:
+    launched = up.ask(
+        """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+        __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
+        params={
+            "partitionNames": ["feed-0", "broken", "feed-5"],
+            "assetSelection": [{"path": ["feed_items"]}],
+            "tags": [],
+            "fromFailure": False,
+        },
+    )["launchPartitionBackfill"]
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+
+    def ended() -> Any:
+        found = up.ask(
+            """query($id: String!) { partitionBackfillOrError(backfillId: $id) { ... on PartitionBackfill {
+            status runs(limit: 10) { status tags { key value } } } } }""",
+            id=launched["backfillId"],
+        )["partitionBackfillOrError"]
+        return found if found["status"] not in ("REQUESTED", "CANCELING", "FAILING") else None
+
+    found = soon(ended, seconds=240)
+    assert found["status"] == "COMPLETED_FAILED"
+    assert sorted(run["status"] for run in found["runs"]) == ["FAILURE", "SUCCESS", "SUCCESS"]
+    assert up.statuses() == {
+        "green": sorted(set(FEEDS) - {"broken"}),
+        "red": ["broken"],
+        "grey": [],
+        "busy": [],
+    }
+
+
+def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) -> None:
+    server.route("127.0.0.5", "/feed", Answer(body=rss("mended"), etag='"1"'))
+    done = up.command("poll", "broken", "--json")
+    assert done.returncode == 0, done.stderr.decode()
+    assert json.loads(done.stdout)["items_new"] == 1
+    assert up.statuses()["green"] == sorted(FEEDS)
+    assert up.statuses()["red"] == []
+
+
+def sigterm_ends_every_process_and_no_claim_is_left(up: Up) -> None:
+    assert len(members(up.process.pid)) >= 3
+    up.process.send_signal(signal.SIGTERM)
+    up.process.wait(timeout=40)
+    soon(lambda: not members(up.process.pid), seconds=15)
+    assert up.rows("SELECT token FROM leases") == []
+    assert up.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
+
+
+def no_secret_is_in_any_file(up: Up, server: FeedServer) -> None:
+    assert all("authorization" in request.headers for request in server.requests)
+    up.log.flush()
+    files = [path for path in up.home.parent.rglob("*") if path.is_file()]
+    assert any(path.name == "rss.sqlite" for path in files)
+    assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []

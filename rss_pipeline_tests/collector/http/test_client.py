@@ -1,0 +1,579 @@
+"""The wire: bodies cut, packed, too large or too slow; hosts that do not answer; TLS; redirects."""
+
+import gzip
+import socket
+import ssl
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rss_pipeline.collector.fetch.feeds import FetchOutcome
+from rss_pipeline.collector.http.errors import Trouble, request_trouble
+from rss_pipeline.collector.http.gunzip import Gunzip
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST, OTHER = "127.0.0.2", "127.0.0.3"
+TLS = Path(__file__).parents[2] / "support" / "tls"
+"""A test authority and three certificates of its own for 127.0.0.2, valid from 2020 to 2120 or 2021."""
+
+
+@pytest.fixture
+def server() -> Iterator[FeedServer]:
+    with FeedServer() as server:
+        yield server
+
+
+def failure(outcome: FetchOutcome, kind: str, spool: Path) -> Failure:
+    assert isinstance(outcome, Failure), outcome
+    assert outcome.kind == kind, outcome
+    assert outcome.message.endswith(".")
+    assert list(spool.iterdir()) == []
+    return outcome
+
+
+def ask(server: FeedServer, answer: Answer, spool: Path, **policy: Any) -> FetchOutcome:
+    return fetch(feed(server.route(HOST, "/feed", answer)), spool, **policy)
+
+
+@contextmanager
+def served_once(answer: bytes | None) -> Iterator[str]:
+    """The address of a listener that reads once, sends `answer` and closes; None resets the connection."""
+    with socket.create_server((HOST, 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            client.recv(9999)
+            if answer is None:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                client.sendall(answer)
+            client.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"{HOST}:{listener.getsockname()[1]}"
+        thread.join()
+
+
+@contextmanager
+def handshake_refused(context: ssl.SSLContext) -> Iterator[str]:
+    """The address of a listener that tries one handshake, says why it fails, and closes."""
+    with socket.create_server((HOST, 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client, suppress(ssl.SSLError):
+                context.wrap_socket(client, server_side=True)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"{HOST}:{listener.getsockname()[1]}"
+        thread.join()
+
+
+PACKED = gzip.compress(RSS * 50, mtime=0)
+GZIP = {"Content-Encoding": "gzip"}
+
+
+class TestBodies:
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(body=RSS * 500, chunked=True),
+            Answer(body=RSS * 500, gzip=True),
+            Answer(body=RSS * 500, gzip=True, chunked=True, drip=(7, 0)),
+            Answer(body=gzip.compress(RSS * 250) + gzip.compress(RSS * 250), headers=GZIP),
+            Answer(body=gzip.compress(RSS * 500) + b"\0" * 512, headers={"Content-Encoding": "X-GZip"}),
+            Answer(body=gzip.compress(RSS * 500), headers={"Content-Encoding": "identity, gzip"}),
+            Answer(body=RSS * 500, headers={"Content-Encoding": "utf-8"}),
+            Answer(raw=b"HTTP/1.0 200 OK\r\n\r\n" + RSS * 500),
+        ],
+    )
+    def test_however_a_body_comes_its_bytes_are_the_publishers(
+        self, answer: Answer, server: FeedServer, tmp_path: Path
+    ) -> None:
+        outcome = ask(server, answer, tmp_path)
+        assert isinstance(outcome, Document)
+        assert outcome.path.read_bytes() == RSS * 500
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(body=RSS, cut_after=20),
+            Answer(body=RSS, cut_after=0),
+            Answer(body=RSS, chunked=True, cut_after=20),
+            Answer(body=RSS, chunked=True, cut_after=len(RSS) + 6),
+            Answer(body=RSS, gzip=True, cut_after=20),
+            Answer(body=PACKED[:-1], headers=GZIP),
+            Answer(body=PACKED[:-9], headers=GZIP),
+            Answer(body=PACKED[:5], headers=GZIP),
+            Answer(body=PACKED + PACKED[:-4], headers=GZIP),
+        ],
+    )
+    def test_a_body_cut_short_is_a_failure_and_no_short_feed(
+        self, answer: Answer, server: FeedServer, tmp_path: Path
+    ) -> None:
+        outcome = failure(ask(server, answer, tmp_path), "truncated", tmp_path)
+        assert (outcome.status, outcome.answered) == (200, True)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(body=RSS, headers=GZIP),
+            Answer(body=PACKED[:-8] + b"\0" * 8, headers=GZIP),
+            Answer(body=PACKED + b"<!-- served by cache 3 -->", headers=GZIP),
+            Answer(body=PACKED + b"\n", headers=GZIP),
+            Answer(body=PACKED + b"\x1f\x8bnonsense", headers=GZIP),
+            Answer(body=gzip.compress(b"") * 1001, headers=GZIP),
+            Answer(body=gzip.compress(PACKED), headers={"Content-Encoding": "gzip, gzip"}),
+            Answer(body=PACKED, headers=(("Content-Encoding", "gzip"), ("Content-Encoding", "gzip"))),
+            Answer(body=zlib.compress(RSS), headers={"Content-Encoding": "deflate"}),
+            Answer(body=b"\x8b\x03\x80", headers={"Content-Encoding": "br"}),
+        ],
+    )
+    def test_packing_that_is_damaged_or_was_not_asked_for(
+        self, answer: Answer, server: FeedServer, tmp_path: Path
+    ) -> None:
+        failure(ask(server, answer, tmp_path), "bad_compression", tmp_path)
+
+    def test_a_bomb_packed_three_times_is_not_unpacked(self, server: FeedServer, tmp_path: Path) -> None:
+        bomb = b"\0" * 30_000_000
+        for _ in range(3):
+            bomb = gzip.compress(bomb)
+        assert len(bomb) < 1000
+        answer = Answer(body=bomb, headers={"Content-Encoding": "gzip, gzip, gzip"})
+        failure(ask(server, answer, tmp_path), "bad_compression", tmp_path)
+
+    def test_a_bomb_stops_at_the_cap(self, server: FeedServer, tmp_path: Path) -> None:
+        answer = Answer(body=b"\0" * 30_000_000, gzip=True)
+        outcome = failure(ask(server, answer, tmp_path), "too_large", tmp_path)
+        assert "20,000,000" in outcome.message
+
+    @pytest.mark.parametrize("chunked", [True, False])
+    def test_more_than_the_cap_is_not_read(self, chunked: bool, server: FeedServer, tmp_path: Path) -> None:
+        answer = Answer(body=b"x" * 60_000_000, chunked=chunked)
+        outcome = failure(ask(server, answer, tmp_path), "too_large", tmp_path)
+        assert "10,000,000" in outcome.message
+        assert outcome.answered
+
+    def test_an_announced_size_above_the_cap_is_refused_unread(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        answer = Answer(body=RSS, headers={"Content-Length": "10000001"})
+        failure(ask(server, answer, tmp_path), "too_large", tmp_path)
+
+    def test_exactly_the_caps_is_allowed(self, server: FeedServer, tmp_path: Path) -> None:
+        caps = {"max_wire_bytes": 1000, "max_body_bytes": 1000}
+        for chunked in (True, False):
+            assert isinstance(
+                ask(server, Answer(body=b"x" * 1000, chunked=chunked), tmp_path, **caps), Document
+            )
+            (tmp_path / "feed-0123456789").unlink()
+            over = Answer(body=b"x" * 1001, chunked=chunked)
+            failure(ask(server, over, tmp_path, **caps), "too_large", tmp_path)
+
+    def test_a_spool_that_cannot_be_written_is_no_feeds_fault(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InfrastructureError, match="spool"):
+            ask(server, Answer(body=RSS), tmp_path / "missing")
+
+
+class TestGunzip:
+    def test_no_piece_is_larger_than_a_step(self) -> None:
+        pieces = list(Gunzip().feed(gzip.compress(b"a" * 5_000_000)))
+        assert max(map(len, pieces)) == 64 * 1024
+        assert b"".join(pieces) == b"a" * 5_000_000
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 17, 1000])
+    def test_where_the_wire_cuts_its_pieces_does_not_matter(self, size: int) -> None:
+        packed = gzip.compress(RSS * 9) + gzip.compress(b"") + gzip.compress(RSS) + b"\0\0\0"
+        gunzip = Gunzip()
+        pieces = [
+            piece for at in range(0, len(packed), size) for piece in gunzip.feed(packed[at : at + size])
+        ]
+        gunzip.finish()
+        assert b"".join(pieces) == RSS * 10
+
+    def test_a_stream_that_stops_in_a_header_is_truncated(self) -> None:
+        gunzip = Gunzip()
+        assert list(gunzip.feed(b"\x1f")) == []
+        with pytest.raises(Trouble, match="truncated"):
+            gunzip.finish()
+
+
+class TestTime:
+    def test_a_drip_ends_at_the_deadline(self, server: FeedServer, tmp_path: Path) -> None:
+        started = time.monotonic()
+        outcome = ask(server, Answer(body=RSS * 99, drip=(1, 0.02)), tmp_path, deadline=0.3)
+        assert time.monotonic() - started < 2
+        assert failure(outcome, "timeout", tmp_path).answered
+        assert "0.3 s" in outcome.message  # type: ignore[union-attr]
+
+    def test_a_host_that_never_answers(self, server: FeedServer, tmp_path: Path) -> None:
+        outcome = failure(ask(server, Answer(delay=30), tmp_path, deadline=0.2), "timeout", tmp_path)
+        assert not outcome.answered
+        assert outcome.status is None
+        assert outcome.fetch_ms is not None
+        assert 150 < outcome.fetch_ms < 2000
+
+    def test_the_deadline_holds_for_all_hops_together(self, server: FeedServer, tmp_path: Path) -> None:
+        for number in range(5):
+            hop = Answer(status=302, headers={"Location": f"/{number + 1}"}, delay=0.15)
+            server.route(HOST, f"/{number}", hop)
+        outcome = fetch(feed(server.url(HOST, "/0")), tmp_path, deadline=0.4)
+        failure(outcome, "timeout", tmp_path)
+        assert len(server.requests) == 3
+
+    def test_waiting_for_the_host_does_not_count(self, server: FeedServer, tmp_path: Path) -> None:
+        url = server.route(HOST, "/feed", Answer(body=RSS))
+        pace = InstantPace()
+        pace.ended[HOST, 0] = pace.time
+        assert isinstance(fetch(feed(url), tmp_path, pace=pace, host_delay=60.0, deadline=5), Document)
+        assert pace.slept == [60.0]
+
+    def test_a_host_that_does_not_take_the_connection(self, tmp_path: Path) -> None:
+        """A listener with a full queue: SYNs go unanswered."""
+        with socket.socket() as listener:
+            listener.bind((HOST, 0))
+            listener.listen(0)
+            fillers = []
+            for _ in range(4):
+                filler = socket.socket()
+                filler.setblocking(False)
+                filler.connect_ex(listener.getsockname())
+                fillers.append(filler)
+            url = f"http://{HOST}:{listener.getsockname()[1]}/feed"
+            outcome = failure(fetch(feed(url), tmp_path, connect_timeout=0.2), "timeout", tmp_path)
+            assert "0.2 s" in outcome.message
+            for filler in fillers:
+                filler.close()
+
+
+class TestHosts:
+    def test_nobody_listens(self, server: FeedServer, tmp_path: Path) -> None:
+        outcome = failure(fetch(feed(server.url("127.0.0.88", "/feed")), tmp_path), "connect", tmp_path)
+        assert "connection refused" in outcome.message
+        assert not outcome.answered
+
+    def test_a_name_that_does_not_resolve(self, tmp_path: Path) -> None:
+        outcome = failure(fetch(feed("http://nothing.invalid/feed"), tmp_path), "dns", tmp_path)
+        assert "nothing.invalid" in outcome.message
+
+    @pytest.mark.parametrize(
+        ("code", "says"), [(socket.EAI_NONAME, "does not resolve"), (socket.EAI_AGAIN, "DNS")]
+    )
+    def test_the_sentence_tells_a_wrong_name_from_a_silent_name_server(self, code: int, says: str) -> None:
+        trouble = request_trouble(socket.gaierror(code, "x"), "a.example", connect_timeout=1)
+        assert trouble.kind == "dns"
+        assert says in trouble.message
+
+    @pytest.mark.parametrize(
+        ("error", "kind"),
+        [
+            (UnicodeError("label too long"), "bad_url"),
+            (httpx.InvalidURL("x"), "bad_url"),
+            (httpx.StreamClosed(), "bad_url"),
+            (httpx.UnsupportedProtocol("x"), "bad_url"),
+            (httpx.ProxyError("407 Proxy Authentication Required"), "connect"),
+            (OSError(113, "No route to host"), "connect"),
+            (ExceptionGroup("x", [OSError(101, "Network is unreachable")]), "connect"),
+            (KeyError("a fault of the library"), "connect"),
+        ],
+    )
+    def test_whatever_the_library_raises_is_a_kind(self, error: Exception, kind: str) -> None:
+        trouble = request_trouble(error, "a.example", connect_timeout=1)
+        assert trouble.kind == kind
+        assert "a.example" in trouble.message
+
+    def test_a_name_server_that_hangs_holds_the_round_no_longer_than_a_connection(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answered = threading.Event()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(30) and [])
+        started = time.monotonic()
+        failure(fetch(feed("http://hangs.example/"), tmp_path, connect_timeout=0.2), "dns", tmp_path)
+        assert time.monotonic() - started < 5
+        answered.set()
+
+    @pytest.mark.parametrize("raw", [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\0" * 99])
+    def test_what_does_not_speak_http(self, raw: bytes, server: FeedServer, tmp_path: Path) -> None:
+        outcome = failure(ask(server, Answer(raw=raw), tmp_path), "connect", tmp_path)
+        assert not outcome.answered
+
+    def test_a_head_without_end(self, server: FeedServer, tmp_path: Path) -> None:
+        raw = b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 100_000
+        failure(ask(server, Answer(raw=raw), tmp_path), "too_large", tmp_path)
+
+    def test_a_reset(self, tmp_path: Path) -> None:
+        with served_once(None) as address:
+            failure(fetch(feed(f"http://{address}/feed"), tmp_path), "connect", tmp_path)
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "ftp://127.0.0.2/feed",
+            "file:///etc/passwd",
+            "feed://127.0.0.2/feed",
+            "http:///feed",
+            "http:127.0.0.2/feed",
+            "127.0.0.2/feed",
+            "//127.0.0.2/feed",
+            "http://127.0.0.2:99999/feed",
+            "http://127.0.0.2:0/feed",
+            "http://127.0.0.2:x/feed",
+            "http://[::1/feed",
+            "http://a\\b/feed",
+            "http://a b/feed",
+            "http://\x00/feed",
+            f"http://{'a' * 70}.example/feed",
+            "http://xn--/feed",
+            "http://\u2488com/feed",
+            "http://a..example/feed",
+            "feed",
+        ],
+    )
+    def test_what_is_no_url_to_ask(self, url: str, tmp_path: Path) -> None:
+        outcome = failure(fetch(feed(url), tmp_path), "bad_url", tmp_path)
+        assert not outcome.answered
+
+
+class TestTls:
+    @staticmethod
+    def serve(certificate: str) -> FeedServer:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(TLS / f"{certificate}.pem")
+        return FeedServer(tls=context)
+
+    @pytest.mark.parametrize(
+        ("certificate", "trusted", "says"),
+        [
+            ("expired", "authority", "has expired; the publisher has to renew it"),
+            ("not_yet_valid", "not_yet_valid", "is not valid yet; check this machine's clock"),
+            ("wrong_name", "authority", "(wrong name); the site may have moved"),
+            ("good", None, "unknown authority"),
+            ("good", None, "If the authority is your own or your company's, name its file in RSS_CA_FILE."),
+            ("self_signed", None, "is self-signed"),
+            (
+                "self_signed",
+                None,
+                "If the server is your own, name the file of its certificate in RSS_CA_FILE.",
+            ),
+        ],
+    )
+    def test_a_certificate_that_is_not_accepted_says_why(
+        self, certificate: str, trusted: str | None, says: str, tmp_path: Path
+    ) -> None:
+        with self.serve(certificate) as server:
+            url = server.route(HOST, "/feed", Answer(body=RSS))
+            ca_file = TLS / f"{trusted}.pem" if trusted else None
+            outcome = failure(fetch(feed(url), tmp_path, ca_file=ca_file), "tls", tmp_path)
+            assert says in outcome.message
+            assert server.requests == []
+
+    @pytest.mark.parametrize(("code", "says"), [(9, "this machine's clock"), (23, "revoked")])
+    def test_rarer_faults_of_certificates(self, code: int, says: str) -> None:
+        error = ssl.SSLCertVerificationError()
+        error.verify_code, error.verify_message = code, "certificate revoked"
+        trouble = request_trouble(error, "a.example", connect_timeout=1)
+        assert trouble.kind == "tls"
+        assert says in trouble.message
+
+    def test_a_certificate_of_one_s_own_is_accepted_where_it_is_trusted(self, tmp_path: Path) -> None:
+        with self.serve("self_signed") as server:
+            url = server.route(HOST, "/feed", Answer(body=RSS))
+            assert isinstance(fetch(feed(url), tmp_path, ca_file=TLS / "self_signed.pem"), Document)
+
+    def test_a_server_that_speaks_only_versions_that_are_too_old(self, tmp_path: Path) -> None:
+        context = self.serving("ALL:@SECLEVEL=0")
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+        with handshake_refused(context) as address:
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
+        assert "older than 1.2); the publisher has to update the server" in outcome.message
+
+    def test_a_server_with_which_no_cipher_is_shared(self, tmp_path: Path) -> None:
+        context = self.serving("AES128-SHA:@SECLEVEL=0")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with handshake_refused(context) as address:
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
+        assert "cannot agree on TLS: " in outcome.message
+        assert "handshake failure. Check the host in feeds.yaml, or ask the publisher." in outcome.message
+
+    @staticmethod
+    def serving(ciphers: str) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(TLS / "good.pem")
+        context.set_ciphers(ciphers)
+        return context
+
+    def test_a_certificate_that_is_accepted(self, tmp_path: Path) -> None:
+        with self.serve("good") as server:
+            url = server.route(HOST, "/feed", Answer(body=RSS, gzip=True))
+            assert isinstance(fetch(feed(url), tmp_path, ca_file=TLS / "authority.pem"), Document)
+
+    def test_https_at_a_port_that_speaks_http(self, tmp_path: Path) -> None:
+        with served_once(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
+        assert "does not speak TLS at this port. Write http://" in outcome.message
+        assert not outcome.answered
+
+    def test_a_handshake_that_nobody_answers(self, server: FeedServer, tmp_path: Path) -> None:
+        url = server.url("127.0.0.1", "/feed").replace("http:", "https:")
+        failure(fetch(feed(url), tmp_path, connect_timeout=0.2), "timeout", tmp_path)
+
+    def test_a_handshake_that_is_cut_off(self, tmp_path: Path) -> None:
+        with served_once(b"") as address:
+            outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "connect", tmp_path)
+        assert outcome.message == f"{HOST} closed the TLS connection before it answered."
+
+    def test_authorization_does_not_go_from_https_to_http(self, server: FeedServer, tmp_path: Path) -> None:
+        target = server.route(HOST, "/feed", Answer(body=RSS))
+        with self.serve("good") as secure:
+            url = secure.route(HOST, "/feed", Answer(status=301, headers={"Location": target}))
+            access = Access(username="me", password="hunter2")
+            outcome = fetch(feed(url), tmp_path, access=access, ca_file=TLS / "authority.pem")
+            assert isinstance(outcome, Document)
+            assert "authorization" in secure.requests[0].headers
+        assert "authorization" not in server.requests[0].headers
+
+
+class TestRedirects:
+    @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+    @pytest.mark.parametrize("location", ["/b/feed?x=1", "feed?x=1", "//127.0.0.2:{port}/b/feed?x=1#top"])
+    def test_each_is_followed(self, status: int, location: str, server: FeedServer, tmp_path: Path) -> None:
+        headers = {"Location": location.format(port=server.port)}
+        url = server.route(HOST, "/b/old", Answer(status=status, headers=headers))
+        final = server.route(HOST, "/b/feed?x=1", Answer(body=RSS))
+        outcome = fetch(feed(url), tmp_path)
+        assert isinstance(outcome, Document)
+        assert (outcome.response.requested_url, outcome.response.url) == (url, final)
+
+    def chain(self, server: FeedServer, length: int) -> str:
+        for number in range(length):
+            server.route(HOST, f"/{number}", Answer(status=302, headers={"Location": f"/{number + 1}"}))
+        server.route(HOST, f"/{length}", Answer(body=RSS))
+        return server.url(HOST, "/0")
+
+    def test_five_are_the_most(self, server: FeedServer, tmp_path: Path) -> None:
+        assert isinstance(fetch(feed(self.chain(server, 5)), tmp_path), Document)
+        (tmp_path / "feed-0123456789").unlink()
+        server.forget()
+        failure(fetch(feed(self.chain(server, 6)), tmp_path), "redirect", tmp_path)
+        assert len(server.requests) == 6
+
+    @pytest.mark.parametrize(
+        ("location", "kind"),
+        [
+            (None, "redirect"),
+            ("", "redirect"),
+            ("/feed", "redirect"),
+            ("#top", "redirect"),
+            ("http://[::1/", "redirect"),
+            ("http://", "redirect"),
+            ("http://127.0.0.2:99999/", "redirect"),
+            ("ftp://127.0.0.2/feed", "bad_url"),
+            ("file:///etc/passwd", "bad_url"),
+            ("javascript:alert(1)", "bad_url"),
+            ("feed:http://127.0.0.2/", "bad_url"),
+        ],
+    )
+    def test_one_that_leads_nowhere(
+        self, location: str | None, kind: str, server: FeedServer, tmp_path: Path
+    ) -> None:
+        headers = {} if location is None else {"Location": location}
+        outcome = failure(ask(server, Answer(status=301, headers=headers), tmp_path), kind, tmp_path)
+        assert (outcome.status, outcome.answered) == (301, True)
+        assert len(server.requests) == 1
+
+    def test_a_circle_is_left(self, server: FeedServer, tmp_path: Path) -> None:
+        url = server.route(HOST, "/a", Answer(status=302, headers={"Location": "/b"}))
+        server.route(HOST, "/b", Answer(status=302, headers={"Location": "/a"}))
+        assert "circle" in failure(fetch(feed(url), tmp_path), "redirect", tmp_path).message
+        assert len(server.requests) == 2
+
+    def test_a_location_in_utf8_or_latin1_is_followed_as_its_bytes(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        server.route(HOST, "/%C3%A9", Answer(body=RSS))
+        server.route(HOST, "/%E9", Answer(body=RSS))
+        for sent in ("/é".encode().decode("latin-1"), "/é"):
+            answer = Answer(status=301, headers={"Location": sent})
+            assert isinstance(ask(server, answer, tmp_path), Document)
+
+    def test_userinfo_of_a_location_is_used_nowhere(self, server: FeedServer, tmp_path: Path) -> None:
+        final = server.route(HOST, "/b", Answer(body=RSS))
+        location = final.replace("http://", "http://me:hunter2@")
+        outcome = ask(server, Answer(status=301, headers={"Location": location}), tmp_path)
+        assert isinstance(outcome, Document)
+        assert outcome.response.url == final
+        assert "authorization" not in server.requests[1].headers
+
+    def test_credentials_and_headers_go_to_the_registered_origin_only(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        access = Access(headers={"X-Key": "k", "User-Agent": "mine"}, username="me", password="hunter2")
+        away = server.route(OTHER, "/away", Answer(status=302, headers={"Location": server.url(HOST, "/b")}))
+        server.route(HOST, "/a", Answer(status=302, headers={"Location": away}))
+        server.route(HOST, "/b", Answer(body=RSS))
+        assert isinstance(fetch(feed(server.url(HOST, "/a")), tmp_path, access=access), Document)
+        first, second, third = (request.headers for request in server.requests)
+        assert first["authorization"] == third["authorization"] == "Basic bWU6aHVudGVyMg=="
+        assert (first["x-key"], first["user-agent"]) == ("k", "mine")
+        assert "authorization" not in second
+        assert "x-key" not in second
+        assert second["user-agent"].startswith("rss_pipeline")
+
+    def test_another_port_is_another_origin(self, server: FeedServer, tmp_path: Path) -> None:
+        access = Access(headers={"authorization": "Bearer hunter2"})
+        with FeedServer() as elsewhere:
+            away = elsewhere.route(HOST, "/feed", Answer(body=RSS))
+            url = server.route(HOST, "/feed", Answer(status=302, headers={"Location": away}))
+            assert isinstance(fetch(feed(url), tmp_path, access=access), Document)
+            assert "authorization" not in elsewhere.requests[0].headers
+        assert server.requests[0].headers["authorization"] == "Bearer hunter2"
+
+    def test_a_moved_feed_takes_no_credentials_along(self, server: FeedServer, tmp_path: Path) -> None:
+        moved = server.route(OTHER, "/feed", Answer(body=RSS))
+        access = Access(username="me", password="hunter2")
+        fetch(feed(server.url(HOST, "/feed"), fetch_url=moved), tmp_path, access=access)
+        assert "authorization" not in server.requests[0].headers
+
+    def test_headers_of_a_feed_cannot_undo_a_promise(self, server: FeedServer, tmp_path: Path) -> None:
+        headers = {"Accept-Encoding": "br", "IF-NONE-MATCH": '"x"', "Referer": "http://x.example/"}
+        url = server.route(HOST, "/feed", Answer(body=RSS))
+        fetch(feed(url), tmp_path, access=Access(headers=headers))
+        assert server.requests[0].headers["accept-encoding"] == "gzip"
+        assert not {"if-none-match", "referer"} & set(server.requests[0].headers)
+
+    @pytest.mark.parametrize("owner", ["/old", "/feed", "/elsewhere", None])
+    def test_validators_go_to_the_hop_that_gave_them(
+        self, owner: str | None, server: FeedServer, tmp_path: Path
+    ) -> None:
+        url = server.route(HOST, "/old", Answer(status=302, headers={"Location": "/feed"}))
+        server.route(HOST, "/feed", Answer(body=RSS, etag='"2"'))
+        stored = feed(url, last_etag='"1"', validators_url=owner and server.url(HOST, owner))
+        fetch(stored, tmp_path)
+        sent = [request.target for request in server.requests if "if-none-match" in request.headers]
+        assert sent == {"/old": ["/old"], "/feed": ["/feed"], "/elsewhere": [], None: ["/old"]}[owner]
+
+    def test_a_304_from_a_hop_that_was_not_asked_conditionally(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        url = server.route(HOST, "/old", Answer(status=302, headers={"Location": "/feed"}))
+        server.route(HOST, "/feed", Answer(status=304))
+        stored = feed(url, last_etag='"1"', validators_url=url)
+        failure(fetch(stored, tmp_path), "unexpected_304", tmp_path)

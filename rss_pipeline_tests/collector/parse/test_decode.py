@@ -1,0 +1,222 @@
+"""The contract of collector.decode: the rules in their order, each with the document that needs it."""
+
+import codecs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rss_pipeline.collector.parse.decode import decode
+
+ZH = "今天的新闻：北京举行人工智能大会，参加者来自世界各地。"
+TW = "今天的新聞：台北舉行人工智慧大會，參加者來自世界各地。"
+JA = "今日のニュース：東京で人工知能の会議が開催されました。①"
+KO = "오늘의 뉴스: 서울에서 인공지능 회의가 열렸습니다."
+RU = "Сегодняшние новости: в Москве прошла конференция по искусственному интеллекту."
+FR = "Les actualités du jour : la conférence sur l’intelligence artificielle a été organisée à Paris."
+
+
+def rss(title: str, *, encoding: str | None = None, language: str = "") -> str:
+    declared = f' encoding="{encoding}"' if encoding else ""
+    spoken = f"<language>{language}</language>" if language else ""
+    inner = f"<channel>{spoken}<title>{title}</title></channel>"
+    return f'<?xml version="1.0"{declared}?><rss version="2.0">{inner}</rss>'
+
+
+LABELLED = [
+    ("gb2312", "gb18030", "gb18030", ZH + "镕喆"),
+    ("GBK", "gb18030", "gb18030", ZH),
+    ("Shift_JIS", "cp932", "cp932", JA),
+    ("x-sjis", "cp932", "cp932", JA),
+    ("euc-kr", "cp949", "cp949", KO + "똠방각하"),
+    ("iso-8859-1", "cp1252", "cp1252", FR),
+    ("us-ascii", "cp1252", "cp1252", FR),
+    ("big5", "cp950", "cp950", TW),
+    ("big5", "big5hkscs", "big5hkscs", TW + "嘅𠺢"),
+    ("euc-jp", "euc_jp", "euc_jp", JA[:-1]),
+    ("euc-jp", "euc_jis_2004", "euc_jis_2004", JA),
+    ("windows-1251", "cp1251", "cp1251", RU),
+    ("koi8-r", "koi8-r", "koi8-r", RU),
+    ("utf-8", "utf-8", "utf-8", ZH),
+]
+
+
+@pytest.mark.parametrize(("label", "written_in", "expected", "text"), LABELLED)
+def test_a_label_means_the_superset_the_web_means(
+    label: str, written_in: str, expected: str, text: str
+) -> None:
+    by_declaration = decode(rss(text, encoding=label).encode(written_in))
+    assert (by_declaration.charset, by_declaration.rule) == (expected, "declaration")
+    assert text in by_declaration.text
+    by_header = decode(rss(text).encode(written_in), content_type=f'text/xml; charset="{label}"')
+    assert (by_header.charset, by_header.rule) == (expected, "http")
+    assert text in by_header.text
+    assert codecs.lookup(by_header.charset).name == by_header.charset
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_bom_decides_against_header_and_declaration(codec: str) -> None:
+    body = ("\ufeff" + rss(ZH, encoding="gb2312")).encode(codec)
+    read = decode(body, content_type="text/xml; charset=big5")
+    assert (read.charset, read.rule, read.text) == (codec, "bom", rss(ZH, encoding="gb2312"))
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_the_pattern_of_nuls_shows_utf_16_and_32_without_bom(codec: str) -> None:
+    read = decode(rss(ZH).encode(codec), content_type="text/xml; charset=utf-8")
+    assert (read.charset, read.rule, read.text) == (codec, "nul-pattern", rss(ZH))
+
+
+def test_the_header_comes_before_the_declaration() -> None:
+    read = decode(rss(ZH, encoding="big5").encode("gb18030"), content_type="text/xml; charset=gbk")
+    assert (read.charset, read.rule) == ("gb18030", "http")
+    assert ZH in read.text
+
+
+def test_a_header_under_which_most_is_undecodable_gives_way_to_the_declaration() -> None:
+    read = decode(rss(ZH, encoding="gb2312").encode("gb18030"), content_type="text/xml; charset=utf-8")
+    assert (read.charset, read.rule, read.replaced) == ("gb18030", "declaration", 0)
+    one_letter = decode(
+        rss("café", encoding="iso-8859-1").encode("cp1252"), content_type="text/xml; charset=utf-8"
+    )
+    assert (one_letter.charset, one_letter.rule) == ("cp1252", "declaration")
+
+
+@pytest.mark.parametrize("label", ["iso-8859-1", "us-ascii", "windows-1251", "gb2312"])
+def test_valid_utf_8_beats_another_label(label: str) -> None:
+    read = decode(rss(ZH, encoding=label).encode(), content_type=f"text/xml; charset={label}")
+    assert (read.charset, read.rule) == ("utf-8", "utf-8")
+    assert ZH in read.text
+
+
+def test_undeclared_utf_8_is_utf_8() -> None:
+    assert (decode(rss(ZH).encode()).charset, decode(rss(ZH).encode()).rule) == ("utf-8", "utf-8")
+
+
+def test_undeclared_utf_8_cut_within_a_character_or_with_a_bad_byte_is_utf_8_still() -> None:
+    cut = decode(rss("é").encode()[: rss("é").index("é")] + "中".encode()[:2])
+    spoilt = decode(rss(ZH + "|").encode().replace(b"|", b"\x85 "))
+    assert [(each.charset, each.rule, each.replaced) for each in (cut, spoilt)] == [("utf-8", "utf-8", 1)] * 2
+
+
+@pytest.mark.parametrize("label", ["utf-16", "UTF-16LE", "utf-32"])
+def test_a_utf_16_label_on_bytes_that_begin_with_a_tag_is_ignored(label: str) -> None:
+    read = decode(rss(ZH, encoding=label).encode(), content_type=f"text/xml; charset={label}")
+    assert (read.charset, read.rule) == ("utf-8", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "label", ["unicode_escape", "utf-7", "idna", "rot13", "base64", "undefined", "x-unknown", "hex"]
+)
+def test_a_codec_python_knows_and_the_web_does_not_is_no_charset(label: str) -> None:
+    read = decode(rss("a\\u0041+AEE-").encode(), content_type=f"text/xml; charset={label}")
+    assert (read.charset, read.rule) == ("utf-8", "utf-8")
+    assert "a\\u0041+AEE-" in read.text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"), [("utf-8", ZH), ("utf-8", "plain"), ("gb2312", ZH), ("shift_jis", JA)]
+)
+def test_a_few_undecodable_bytes_are_replaced_within_the_declared_codec(encoding: str, text: str) -> None:
+    clean = rss(text + "|", encoding=encoding)
+    written = {"gb2312": "gb18030", "shift_jis": "cp932"}.get(encoding, encoding)
+    body = clean.encode(written).replace(b"|", b"\x85 ")
+    read = decode(body)
+    assert (read.charset, read.rule, read.replaced) == (written, "declaration", 1)
+    assert text + "\ufffd " in read.text
+
+
+def test_a_replacement_character_the_publisher_wrote_is_not_counted() -> None:
+    assert decode(rss("a\ufffdb", encoding="utf-8").encode().replace(b"b", b"\xff", 1)).replaced == 1
+    assert decode(rss("a\ufffdb", encoding="utf-8").encode()).replaced == 0
+
+
+UNDECLARED = [
+    (ZH, "gb18030"),
+    (TW, "cp950"),
+    (JA[:-1], "euc_jp"),
+    (JA, "cp932"),
+    (KO, "cp949"),
+    (RU, "cp1251"),
+    (RU, "koi8-r"),
+    (FR, "cp1252"),
+]
+
+
+@pytest.mark.parametrize(("text", "codec"), UNDECLARED)
+def test_an_undeclared_document_is_detected(text: str, codec: str) -> None:
+    read = decode(rss(text).encode(codec))
+    assert (read.charset, read.rule, read.replaced) == (codec, "detected", 0)
+    assert text in read.text
+
+
+def test_detection_looks_at_the_whole_document() -> None:
+    read = decode(rss("plain " * 20_000 + ZH).encode("gb18030"))
+    assert (read.charset, read.rule) == ("gb18030", "detected")
+
+
+SHORT = "中文测试"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"), [(SHORT, "gb18030"), ("테스트", "cp949"), ("測試", "cp950"), ("тест", "koi8-r")]
+)
+def test_the_codec_that_last_served_a_short_feed_decides_between_close_candidates(
+    text: str, codec: str
+) -> None:
+    read = decode(rss(text).encode(codec), hint=codec)
+    assert (read.charset, read.rule) == (codec, "hint")
+    assert text in read.text
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "language"),
+    [
+        (SHORT, "gb18030", "zh-CN"),
+        ("테스트", "cp949", "ko"),
+        ("測試", "cp950", "zh-tw"),
+        ("тест", "cp1251", "ru"),
+    ],
+)
+def test_the_language_decides_where_there_is_no_hint(text: str, codec: str, language: str) -> None:
+    for read in (
+        decode(rss(text).encode(codec), language=language),
+        decode(rss(text, language=language).encode(codec)),
+    ):
+        assert (read.charset, read.rule) == (codec, "detected")
+        assert text in read.text
+
+
+def test_a_hint_does_not_outweigh_a_clear_detection() -> None:
+    read = decode(rss(RU * 20).encode("cp1251"), hint="gb18030")
+    assert (read.charset, read.rule) == ("cp1251", "detected")
+
+
+def test_a_hint_is_for_undeclared_documents_only() -> None:
+    read = decode(rss(ZH, encoding="gb2312").encode("gb18030"), hint="big5")
+    assert (read.charset, read.rule) == ("gb18030", "declaration")
+
+
+def test_what_nothing_explains_is_windows_1252_with_replacement_and_marked() -> None:
+    read = decode(bytes(range(0x80, 0x100)) * 3 + b"\x81\x8d\xff\xfe")
+    assert (read.charset, read.rule) == ("cp1252", "fallback")
+    assert read.replaced > 0
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from([None, "text/xml; charset=gbk", "text/xml; charset=utf-8", "charset="]),
+)
+def test_no_bytes_make_it_raise_and_every_text_can_be_stored(body: bytes, content_type: str | None) -> None:
+    read = decode(body, content_type=content_type, hint="cp932")
+    read.text.encode()
+    codecs.lookup(read.charset)
+
+
+@given(
+    st.text(st.characters(codec="gb18030", exclude_categories=["Cs", "Cc"], min_codepoint=0x4E00), min_size=1)
+)
+def test_a_declared_document_comes_back_as_it_was_written(text: str) -> None:
+    body = rss(text, encoding="gb2312").encode("gb18030")
+    read = decode(body)
+    assert text in read.text or read.charset == "utf-8"

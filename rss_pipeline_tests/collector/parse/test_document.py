@@ -1,0 +1,178 @@
+"""The contract of collector.parse: dates, links, the feed itself, and what is no feed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.document import parse_feed
+from rss_pipeline.errors import NotAFeed
+from rss_pipeline_tests.collector.parse.documents import atom, entry, json_feed, only, parsed, rss, rss_item
+
+
+def test_dates_are_read_strictly_and_the_raw_string_is_kept() -> None:
+    item = rss_item(
+        "<guid>1</guid><pubDate>2004年1月1日</pubDate><atom:updated>2004-01-02T00:00:00Z</atom:updated>"
+    )
+    assert (item.pub_date, item.pub_date_raw) == (datetime(2004, 1, 1, tzinfo=UTC), "2004年1月1日")
+    assert item.updated_at == datetime(2004, 1, 2, tzinfo=UTC)
+    wrong = rss_item("<guid>1</guid><pubDate>Tue, 30 Feb 2010 10:00:00 GMT</pubDate>")
+    assert (wrong.pub_date, wrong.pub_date_raw) == (None, "Tue, 30 Feb 2010 10:00:00 GMT")
+
+
+def test_an_entry_without_published_takes_updated() -> None:
+    item = entry("<updated>2004-01-02T00:00:00Z</updated>")
+    assert item.pub_date == item.updated_at == datetime(2004, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("fields", "link"),
+    [
+        ("<link>/a b</link>", "https://example.com/a%20b"),
+        ("<guid>https://example.com/p</guid>", "https://example.com/p"),
+        ('<guid isPermaLink="false">https://example.com/p</guid>', None),
+        ("<guid>urn:1</guid>", None),
+        ("<guid>1</guid><link>http://[bad</link>", None),
+        ("<guid>1</guid><link>javascript:alert(1)</link>", None),
+        ('<guid>1</guid><atom:link rel="self" href="/s"/><atom:link href="/a"/>', "https://example.com/a"),
+    ],
+)
+def test_the_link_of_an_item_is_absolute_or_none(fields: str, link: str | None) -> None:
+    assert rss_item(f"<title>t</title>{fields}").link == link
+
+
+def test_xml_base_is_what_links_and_content_are_relative_to() -> None:
+    text = atom(
+        '<entry xml:base="2004/"><id>1</id><link rel="edit" href="e"/><link href="a"/>'
+        '<link rel="enclosure" href="a.mp3" type="audio/mpeg" length="12"/>'
+        '<content type="html" xml:base="img/">x</content></entry>',
+        'xml:base="https://base.example/blog/"',
+    )
+    item = only(text)
+    assert item.link == "https://base.example/blog/2004/a"
+    assert item.enclosures == (
+        Enclosure(url="https://base.example/blog/2004/a.mp3", type="audio/mpeg", length=12),
+    )
+    assert item.base_url == "https://base.example/blog/2004/img/"
+    assert entry("<content>x</content>").base_url is None
+
+
+def test_enclosures_and_the_media_that_stand_in_for_them() -> None:
+    both = rss_item(
+        '<guid>1</guid><enclosure url="/a.mp3" type="audio/mpeg" length="-"/><enclosure url="http://[" />'
+        '<media:content url="/m.jpg"/>'
+    )
+    assert both.enclosures == (Enclosure(url="https://example.com/a.mp3", type="audio/mpeg"),)
+    media = rss_item(
+        '<guid>1</guid><media:group><media:content url="/m.jpg" type="image/jpeg" fileSize="9"/>'
+        "</media:group>"
+    )
+    assert media.enclosures == (Enclosure(url="https://example.com/m.jpg", type="image/jpeg", length=9),)
+
+
+def test_authors_and_categories() -> None:
+    item = rss_item(
+        "<guid>1</guid><author>a@e.example</author><dc:creator> C </dc:creator>"
+        "<category>x</category><category> x</category>"
+    )
+    assert (item.author, item.categories) == ("C", ("x",))
+    other = entry('<author><name>N</name></author><category term="t"/>')
+    assert (other.author, other.categories) == ("N", ("t",))
+
+
+def test_what_the_feed_says_of_itself() -> None:
+    feed = parsed(
+        rss(
+            "",
+            "<title> T </title><link>/home</link><language>zh-cn</language><ttl>90</ttl><skipHours>"
+            "<hour>24</hour><hour>7</hour><hour>99</hour></skipHours><skipDays><day>Sunday</day><day>x</day></skipDays>",
+        )
+    )
+    assert (feed.format, feed.title, feed.link, feed.language) == (
+        "rss20",
+        "T",
+        "https://example.com/home",
+        "zh-cn",
+    )
+    assert (feed.ttl, feed.skip_hours, feed.skip_days) == (timedelta(minutes=90), {0, 7}, {6})
+    slow = parsed(
+        rss("", "<sy:updatePeriod> daily </sy:updatePeriod><sy:updateFrequency>2</sy:updateFrequency>")
+    )
+    assert slow.ttl == timedelta(hours=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (rss(""), "rss20"),
+        ('<rss version="0.91"><channel><title>T</title></channel></rss>', "rss091"),
+        (atom(""), "atom10"),
+        ('<feed version="0.3" xmlns="http://purl.org/atom/ns#"><title>T</title></feed>', "atom03"),
+        (json_feed(), "json11"),
+    ],
+)
+def test_a_feed_without_items_is_a_feed(text: str, expected: str) -> None:
+    feed = parsed(text)
+    assert (feed.format, feed.items) == (expected, ())
+
+
+def test_items_beyond_5000_are_counted() -> None:
+    feed = parsed(rss("".join(f"<item><guid>{n}</guid></item>" for n in range(5_003))))
+    assert (len(feed.items), feed.dropped_items) == (5_000, 3)
+
+
+def test_a_url_of_more_than_8000_characters_is_none_and_costs_no_item() -> None:
+    base = f"https://example.com/{'p' * 7970}/"
+    feed = parse_feed(
+        f'<rss version="2.0"><channel><link>{base}</link><item><guid>1</guid><link>a</link></item>'
+        f"<item><guid>2</guid><link>{'b' * 20}</link></item></channel></rss>".encode()
+    )
+    assert [(item.guid, item.link) for item in feed.items] == [("1", f"{base}a"), ("2", None)]
+
+
+def test_a_feeds_title_is_cut_at_a_thousand_characters() -> None:
+    feed = parse_feed(f"<rss><channel><title>{'t' * 2000}</title></channel></rss>".encode())
+    assert feed.title == "t" * 1000
+
+
+def test_an_empty_document_says_so() -> None:
+    for body in (b"", b" \n", b"\xef\xbb\xbf", b"\x00\x00"):
+        with pytest.raises(NotAFeed, match="empty") as caught:
+            parse_feed(body)
+        assert caught.value.kind == "empty_body"
+
+
+def test_a_web_page_is_refused_with_the_feeds_it_names() -> None:
+    page = (
+        "<!DOCTYPE html><html><head><title>My &amp; Blog</title>"
+        '<link href="/rss.xml" type="application/rss+xml" rel="alternate"><link rel=stylesheet href=x.css>'
+        "<link rel='alternate' type='application/atom+xml' href='https://b.example/atom?a=1&amp;b=2'></head></html>"
+    )
+    with pytest.raises(NotAFeed) as caught:
+        parsed(page)
+    assert caught.value.kind == "html"
+    assert "My & Blog" in str(caught.value)
+    assert "https://example.com/rss.xml, https://b.example/atom?a=1&b=2" in str(caught.value)
+    with pytest.raises(NotAFeed, match="names no feed"):
+        parsed("<html><body>gone</body></html>")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "<a><b/></a>",
+        '{"a": 1}',
+        "[1, 2]",
+        '{"version": ',
+        "{" * 50_000,
+        "[" * 50_000,
+        '{"a":' * 200_000,
+        "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#'/>",
+    ],
+    ids=["text", "xml", "json", "list", "syntax", "braces", "brackets", "depth", "rdf"],
+)
+def test_what_is_no_feed_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(NotAFeed, match=r"[A-Z].*\.") as caught:
+        parsed(text)
+    assert caught.value.kind == "not_a_feed"

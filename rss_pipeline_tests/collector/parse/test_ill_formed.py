@@ -1,0 +1,247 @@
+"""Ill-formed documents: what is mended, what is left out, and that two ways of reading agree."""
+
+import time
+from contextlib import suppress
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rss_pipeline.collector.parse.document import parse_feed
+from rss_pipeline.collector.parse.feedparser_fallback import read_loosely
+from rss_pipeline.collector.parse.repair import opened
+from rss_pipeline.collector.parse.rss_atom import read_feed
+from rss_pipeline.collector.parse.xml_tree import read_tree
+from rss_pipeline.errors import NotAFeed
+
+URL = "https://example.com/feed"
+
+
+def rss(items: str) -> str:
+    return f'<rss version="2.0"><channel><title>T</title>{items}</channel></rss>'
+
+
+ONE = rss("<item><guid>1</guid><title>t</title></item>")
+MENDED = {
+    "bom and blank lines": ("\ufeff\n\n<?xml version='1.0' encoding='gb2312'?>" + ONE, "t"),
+    "junk before the declaration": ("<br />\n<b>Warning</b>: x in y.php\n<?xml version='1.0'?>" + ONE, "t"),
+    "text before the root": ("ok " + ONE, "t"),
+    "script before the declaration": ("<script>x</script><?xml version='1.0'?>" + ONE, "t"),
+    "junk behind the root": (ONE + "<script>x</script>", "t"),
+    "comment behind the root": (ONE + "<!-- cached -->", "t"),
+    "named entities": (
+        rss("<item><guid>1</guid><title>&copy;&nbsp;&hellip;&amp;&AMP;</title></item>"),
+        "©\u00a0…&&",
+    ),
+    "bare ampersand": (
+        rss("<item><guid>1</guid><title>A & B &c &foo; C&T</title></item>"),
+        "A & B &c &foo; C&T",
+    ),
+    "entities in CDATA": (
+        rss("<item><guid>1</guid><title><![CDATA[&nbsp;& <b>]]> & x</title></item>"),
+        "&nbsp;& <b> & x",
+    ),
+    "bare less-than": (rss("<item><guid>1</guid><title>1 < 2 <3</title></item>"), "1 < 2 <3"),
+    "control characters": (rss("<item><guid>1</guid><title>a\x00\x0b\x1fb</title></item>"), "ab"),
+    "references to control characters": (rss("<item><guid>1</guid><title>a&#0;&#x8;b</title></item>"), "ab"),
+    "surrogate references": (
+        rss("<item><guid>1</guid><title>&#55357;&#56832; &#xD83D;&#xDE00; &#xD800;</title></item>"),
+        "\U0001f600 \U0001f600 \ufffd",
+    ),
+    "undeclared prefix": (rss('<item><guid>1</guid><media:x/><title foo:bar="1">t</title></item>'), "t"),
+    "external document type": (
+        '<!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://127.0.0.1:9/x.dtd">'
+        + rss("<item><guid>1</guid><title>caf&eacute;</title></item>"),
+        "café",
+    ),
+    "internal entities": (
+        '<!DOCTYPE rss [<!ENTITY firm "A Co">]>' + rss("<item><guid>1</guid><title>&firm;</title></item>"),
+        "A Co",
+    ),
+    "tags that do not match": (rss("<item><guid>1</guid><title>t</title></itme></item>"), "t"),
+}
+
+
+@pytest.mark.parametrize(("text", "title"), MENDED.values(), ids=MENDED.keys())
+def test_a_document_is_read_in_spite_of(text: str, title: str) -> None:
+    (item,) = parse_feed(text.encode(), url=URL).items
+    assert (item.guid, item.title) == ("1", title)
+
+
+def test_undeclared_content_prefix_is_the_content_module() -> None:
+    text = rss("<item><guid>1</guid><description>d</description><content:encoded>c</content:encoded></item>")
+    feed = parse_feed(text.encode())
+    assert (feed.items[0].content_html, feed.items[0].summary) == ("c", "d")
+    assert feed.repairs == ("undeclared prefixes declared",)
+
+
+def test_a_document_read_as_it_is_has_no_repairs() -> None:
+    assert parse_feed(f"<?xml version='1.0'?>{ONE}".encode()).repairs == ()
+
+
+CUT = rss(
+    "".join(f"<item><guid>{n}</guid><description><![CDATA[text {n}]]></description></item>" for n in range(4))
+)
+
+
+@pytest.mark.parametrize("trouble", ["", "<title>x & &nbsp;</title>", "<b><i></b>"])
+@pytest.mark.parametrize(
+    "end", range(CUT.index("</item>") + len("</item>"), len(CUT) - len("</channel></rss>"), 7)
+)
+def test_of_a_document_that_was_cut_off_the_items_that_end_are_kept(trouble: str, end: int) -> None:
+    text = CUT[:end].replace("<title>T</title>", f"<title>T</title>{trouble}", 1)
+    feed = parse_feed(text.encode())
+    assert [(item.guid, item.content_html) for item in feed.items] == [
+        (str(n), f"text {n}") for n in range(CUT[:end].count("</item>"))
+    ]
+    assert any("breaks off" in repair for repair in feed.repairs)
+
+
+def test_a_document_that_was_cut_off_before_an_item_ended_is_a_failure() -> None:
+    with pytest.raises(NotAFeed, match="breaks off"):
+        parse_feed(CUT[: CUT.index("</item>")].encode())
+
+
+def test_entities_cannot_explode() -> None:
+    declared = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "lol"}">' for n in range(12))
+    text = f"<!DOCTYPE rss [{declared}]>" + rss("<item><guid>1</guid><title>&e11;</title></item>")
+    started = time.perf_counter()
+    (item,) = parse_feed(text.encode()).items
+    assert time.perf_counter() - started < 1
+    assert item.title == "&e11;"
+
+
+def test_what_a_documents_own_entities_become_has_a_limit() -> None:
+    text = f'<!DOCTYPE rss [<!ENTITY a "{"x" * 1000}"><!ENTITY b "{"x" * 1001}">]>' + rss(
+        f"<item><guid>1</guid><title>&b;{'&a;' * 5000}</title></item>"
+    )
+    (item,) = parse_feed(text.encode()).items
+    assert item.title is not None
+    assert item.title.startswith("&b;xxx")
+    assert item.title.count("x") == 1_000_000
+    assert item.title.count("&a;") == 4000
+
+
+def test_no_file_is_opened_for_an_entity() -> None:
+    text = '<!DOCTYPE rss [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + rss(
+        "<item><guid>1</guid><title>&x;</title></item>"
+    )
+    assert parse_feed(text.encode()).items[0].title == "&x;"
+
+
+def test_a_format_of_feedparsers_own_is_read_by_it() -> None:
+    text = '<channel href="https://example.com/"><title>T</title>'
+    text += '<item href="https://example.com/1"><title>t</title></item></channel>'
+    feed = parse_feed(text.encode(), url=URL)
+    assert feed.format == "cdf"
+    assert [(item.guid, item.guid_source, item.title) for item in feed.items] == [
+        ("https://example.com/1", "link", "t")
+    ]
+
+
+def test_an_id_read_by_feedparser_is_not_resolved() -> None:
+    text = rss('<item xml:base="https://b.example/"><guid>post/1</guid></itme></item>')
+    assert parse_feed(text.encode(), url=URL).items[0].guid == "post/1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rss("<item><guid>1</guid><title>" + "<!--" * 50_000 + "</title></item>"),
+        rss("<item><guid>1</guid><title>" + "&" * 200_000 + "</title></item>"),
+        "<!DOCTYPE rss [" + "]" * 100_000 + rss("<item><guid>1</guid></item>"),
+        "<?" * 100_000 + ONE,
+        rss("<item><guid>1</guid>" + "<a>" * 100_000 + "</a>" * 100_000 + "</item>"),
+        rss(
+            "<item><guid>1</guid><description>" + "<a>" * 100_000 + "</a>" * 100_000 + "</description></item>"
+        ),
+        "<rss "
+        + "".join(f'a{n}="" ' for n in range(40_000))
+        + "><channel><item><guid>1</guid></item></channel></rss>",
+    ],
+    ids=["comments", "ampersands", "brackets", "instructions", "nesting", "nesting in content", "attributes"],
+)
+def test_hostile_documents_take_no_more_than_their_length(text: str) -> None:
+    started = time.perf_counter()
+    with suppress(NotAFeed):
+        assert parse_feed(text.encode()).items[0].guid == "1"
+    assert time.perf_counter() - started < 10
+
+
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp", "Co", "Cn"]),
+    min_size=1,
+    max_size=20,
+)
+TEXT = st.lists(
+    WORDS | st.sampled_from(["<b>", "</b>", "&", "&amp;", "&lt;", "Ã©", "]]", "<img src=x>", "a\r\nb\rc"]),
+    min_size=1,
+    max_size=5,
+).map(" ".join)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    def text(value: str) -> str:
+        plain = draw(st.booleans()) or "]]>" in value
+        return escape(value) if plain else f"<![CDATA[{value}]]>"
+
+    items = ""
+    for number in range(draw(st.integers(0, 3))):
+        items += "<item>"
+        if draw(st.booleans()):
+            items += f"<guid isPermaLink='false'>{text(draw(TEXT))} {number}</guid>"
+        items += f"<title>{text(draw(TEXT))}</title><link>https://example.com/{number}</link>"
+        if draw(st.booleans()):
+            items += f"<description>{text(draw(TEXT))}</description>"
+        if draw(st.booleans()):
+            items += f"<content:encoded>{text(draw(TEXT))}</content:encoded>"
+        items += "<pubDate>Thu, 01 Jan 2004 19:48:21 GMT</pubDate><category>c</category>"
+        items += "<enclosure url='https://example.com/a.mp3' type='audio/mpeg' length='1'/></item>"
+    return (
+        '<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel><title>T</title>'
+        f"<link>https://example.com/</link>{items}</channel></rss>"
+    )
+
+
+@given(documents())
+def test_a_well_formed_document_reads_the_same_on_both_ways(text: str) -> None:
+    strict = read_feed(read_tree(text), URL)
+    loose = read_loosely(text, URL)
+    # A tag that matches nothing sends feedparser to its own tag soup parser.
+    soup = read_loosely(text.replace("</rss>", "</b></rss>"), URL)
+    assert strict is not None
+    assert loose is not None
+    assert soup is not None
+    assert strict.items == loose.items == soup.items
+
+
+@given(documents())
+def test_reading_twice_gives_the_same(text: str) -> None:
+    assert parse_feed(text.encode()) == parse_feed(text.encode())
+
+
+@given(documents(), st.data())
+def test_no_cut_makes_an_item_other_than_it_was(text: str, data: st.DataObject) -> None:
+    whole = parse_feed(text.encode()).items
+    body = text.encode()
+    cut = body[: data.draw(st.integers(0, len(body)))]
+    try:
+        kept = parse_feed(cut).items
+    except NotAFeed:
+        return
+    assert kept == whole[: len(kept)]
+
+
+@given(
+    st.text(max_size=200),
+    st.sampled_from(["", "<rss>", "<feed>", "{", '{"version":"https://jsonfeed.org/version/1","items":[']),
+)
+def test_no_text_raises_anything_but_not_a_feed(text: str, start: str) -> None:
+    with suppress(NotAFeed):
+        parse_feed((start + text).encode(errors="replace"), url=URL)
+
+
+def test_junk_is_not_looked_for_in_a_web_page() -> None:
+    assert opened("<!DOCTYPE html><html><body><rss version='2.0'></rss></body></html>").root == "html"

@@ -1,0 +1,79 @@
+"""What is said of a web page that came instead of a feed: the feeds it names, for a person to register."""
+
+import pytest
+
+from rss_pipeline.collector.parse.web_page import web_page_sentence
+
+URL = "https://blog.example/feed"
+RSS = 'rel="alternate" type="application/rss+xml"'
+
+
+def page(*tags: str, title: str = "A blog") -> str:
+    return f"<!doctype html><html><head><title>{title}</title>{''.join(tags)}</head><body>Hello</body></html>"
+
+
+def named(*tags: str, url: str = URL) -> list[str]:
+    _, found, feeds = web_page_sentence(page(*tags), url).partition("register one of them: ")
+    return feeds.split(", ") if found else []
+
+
+@pytest.mark.parametrize(
+    ("tag", "feed"),
+    [
+        (f'<link {RSS} href="https://blog.example/rss.xml">', "https://blog.example/rss.xml"),
+        (f'<LINK {RSS.upper()} HREF="/rss.xml">', "https://blog.example/rss.xml"),
+        (
+            '<link rel="feed alternate" type="application/atom+xml; charset=utf-8" href="a">',
+            "https://blog.example/a",
+        ),
+        (
+            '<link rel="alternate" type="application/feed+json" href="//cdn.example/f.json">',
+            "https://cdn.example/f.json",
+        ),
+        (f'<link {RSS} href=" ?feed=rss2&amp;x=1 ">', "https://blog.example/feed?feed=rss2&x=1"),
+        (f'<base href="https://www.example/b/"><link {RSS} href="rss">', "https://www.example/b/rss"),
+        (f'<base href="/b/"><link {RSS} href="rss">', "https://blog.example/b/rss"),
+    ],
+)
+def test_a_feed_is_named_by_its_whole_address(tag: str, feed: str) -> None:
+    assert named(tag) == [feed]
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<link rel="alternate" type="text/html" hreflang="de" href="/de">',
+        '<link rel="stylesheet" type="application/rss+xml" href="/style">',
+        f"<link {RSS}>",
+        f'<link {RSS} href="javascript:alert(1)">',
+        f'<link {RSS} href="feed:https://blog.example/rss">',
+        f'<link {RSS} href="http://[/rss">',
+        f'<link {RSS} href="/{"x" * 600}">',
+        f'<link {RSS} href="/feed">',
+    ],
+    ids=["language", "no alternate", "empty", "script", "scheme", "no URL", "endless", "what was asked for"],
+)
+def test_what_is_no_other_feed_is_not_named(tag: str) -> None:
+    assert named(tag) == []
+    assert "the page names no feed. Open its address in a browser" in web_page_sentence(page(tag), URL)
+
+
+def test_no_password_is_repeated() -> None:
+    tags = (
+        f'<link {RSS} href="https://me:hunter2@blog.example/a">',
+        f'<base href="https://me:hunter2@www.example/"><link {RSS} href="b">',
+    )
+    sentence = web_page_sentence(page(*tags), URL)
+    assert "hunter2" not in sentence
+    assert "https://blog.example/a, https://www.example/b" in sentence
+
+
+def test_five_are_the_most_and_none_twice() -> None:
+    tags = [f'<link {RSS} href="/{number // 2}">' for number in range(40)]
+    assert named(*tags) == [f"https://blog.example/{number}" for number in range(5)]
+
+
+def test_the_page_is_called_by_its_title() -> None:
+    assert web_page_sentence(page(title="Just  a\nmoment"), URL).startswith(
+        'The server sent a web page ("Just a moment"), not a feed'
+    )

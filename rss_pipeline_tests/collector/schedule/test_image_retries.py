@@ -1,0 +1,46 @@
+"""When an image is asked for again, and whose network is down."""
+
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.collector.models.failure import Failure, FailureKind
+from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
+from rss_pipeline_tests.support.pipeline import NOON
+
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "retry_after", "hours"),
+    [(1, None, 1), (2, None, 8), (1, 60, 1), (1, 7200, 2), (2, 86_400, 24), (1, 864_000, 24)],
+)
+def test_pauses_grow_and_are_never_shorter_than_the_host_asks(
+    attempts: int, retry_after: int | None, hours: int
+) -> None:
+    failure = Failure(kind="http_status", message="", retry_after=retry_after)
+    assert next_image_attempt(attempts, failure, now=NOON) == NOON + hours * HOUR
+
+
+THREE = [("a", "timeout"), ("b", "dns"), ("c", "connect")]
+
+
+@pytest.mark.parametrize(
+    ("failures", "answered", "down"),
+    [
+        (THREE, None, True),
+        (THREE, NOON - MINUTE, True),
+        (THREE, NOON, True),
+        (THREE, NOON + MINUTE, False),
+        (THREE[:2], None, False),
+        ([*THREE[:2], ("b", "connect")], None, False),
+        ([*THREE, ("d", "http_status")], None, False),
+        ([*THREE, ("d", "blocked_address")], None, True),
+        ([*THREE[:2], ("d", "blocked_address")], None, False),
+    ],
+)
+def test_only_three_hosts_that_all_failed_and_no_feed_that_answered_mean_our_own_network(
+    failures: list[tuple[str, FailureKind]], answered: object, down: bool
+) -> None:
+    assert images_network_is_down(failures, last_feed_answer=answered, since=NOON) is down  # type: ignore[arg-type]

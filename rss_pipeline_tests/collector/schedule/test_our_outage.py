@@ -1,0 +1,123 @@
+"""Whose trouble a round's failures in the network are."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure, FailureKind
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.hold import FeedHold, OnHold
+from rss_pipeline.collector.models.outcome import GivenBack, NotModified, Response
+from rss_pipeline.collector.schedule.our_outage import Outcome, outage
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+Outcomes = list[tuple[Feed, Outcome]]
+
+
+def failed(kind: FailureKind = "connect", *, at: float = 0, ms: int = 10, answered: bool = False) -> Failure:
+    """Ended so many seconds after the round's start, after `ms` of asking."""
+    return Failure(kind=kind, message="x", answered=answered, fetched_at=NOW + at * SECOND, fetch_ms=ms)
+
+
+def on(host: str, *, answered: bool = True) -> Feed:
+    return Feed(id=host, url=f"http://{host}/", host=host, host_answered=answered)
+
+
+def ok(at: float = 0) -> NotModified:
+    response = Response(status=304, requested_url="x", url="x", fetched_at=NOW + at * SECOND, fetch_ms=1)
+    return NotModified(response=response)
+
+
+HELD = OnHold(hold=FeedHold(feed_id="d", host="e", until=NOW, reason="429"))
+
+
+@pytest.mark.parametrize(
+    ("name", "outcomes", "down"),
+    [
+        ("nothing was asked", [], False),
+        ("three hosts", [(on(h), failed()) for h in "abc"], True),
+        ("two hosts, three feeds", [(on(h), failed()) for h in "abb"], False),
+        ("dead before", [(on(h, answered=False), failed()) for h in "abcd"], False),
+        (
+            "two alive, many dead",
+            [(on(h), failed()) for h in "ab"] + [(on(h, answered=False), failed()) for h in "cdef"],
+            False,
+        ),
+        ("one answered", [*[(on(h), failed()) for h in "abc"], (on("d"), ok())], False),
+        ("one answered first", [(on("d"), ok()), *[(on(h), failed(at=60)) for h in "abcefgh"]], False),
+        ("one 404", [*[(on(h), failed()) for h in "abc"], (on("d"), failed("http_status"))], False),
+        (
+            "one began to answer",
+            [*[(on(h), failed()) for h in "abc"], (on("d"), failed("timeout", answered=True))],
+            False,
+        ),
+        (
+            "a refused address",
+            [*[(on(h), failed()) for h in "abc"], (on("d"), failed("blocked_address"))],
+            True,
+        ),
+        ("a URL that is none", [*[(on(h), failed()) for h in "abc"], (on("d"), failed("bad_url"))], True),
+        (
+            "one leads to a refused address",
+            [*[(on(h), failed()) for h in "abc"], (on("d"), failed("blocked_address", answered=True))],
+            False,
+        ),
+        ("only refused addresses", [(on(h), failed("blocked_address")) for h in "abc"], False),
+        ("a bad certificate is an answer", [(on(h), failed("tls")) for h in "abc"], False),
+        ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), GivenBack())], True),
+        ("on hold", [*[(on(h), failed()) for h in "abc"], (on("d"), HELD)], True),
+        ("all given back", [(on(h), GivenBack()) for h in "abc"], False),
+        ("mixed network kinds", [(on(k), failed(k)) for k in sorted(NETWORK_KINDS)], True),  # type: ignore[arg-type]
+    ],
+)
+def test_our_network_is_down_when_living_hosts_fail_all_at_once(
+    name: str, outcomes: Outcomes, down: bool
+) -> None:
+    found = outage(outcomes)
+    assert (found is not None) is down
+    if found is not None:
+        assert not found.in_the_middle
+        assert found.feed_ids == {
+            f.id for f, o in outcomes if isinstance(o, Failure) and o.kind in NETWORK_KINDS
+        }
+
+
+ANSWERED: Outcomes = [(on(h), ok(at)) for h, at in zip("abc", (1, 2, 3), strict=True)]
+CUT: Outcomes = [(on(h), failed("timeout", at=14, ms=10_000)) for h in "xyz"]
+
+
+def test_an_outage_in_the_middle_spares_what_failed_since_and_nothing_else() -> None:
+    early = (on("e"), failed(at=2, ms=10))
+    under_way = (on("u"), failed("truncated", at=13, ms=11_000, answered=True))
+    dead = (on("d", answered=False), failed(at=14, ms=10))
+    found = outage([*ANSWERED, early, *CUT, under_way, dead])
+    assert found is not None
+    assert found.in_the_middle
+    assert found.feed_ids == {"x", "y", "z", "u", "d"}
+
+
+@pytest.mark.parametrize(
+    ("name", "outcomes"),
+    [
+        ("two hosts answered", [*ANSWERED[:2], *CUT]),
+        ("three feeds of one host answered", [*((replace(f, host="a"), o) for f, o in ANSWERED), *CUT]),
+        ("one answered late", [*ANSWERED, (on("l"), ok(5)), *CUT]),
+        ("one answered last, with an error", [*ANSWERED, *CUT, (on("l"), failed("http_status", at=20))]),
+        ("two hosts were cut", [*ANSWERED, *CUT[:2]]),
+        ("they were dead before", [*ANSWERED, *((replace(f, host_answered=False), o) for f, o in CUT)]),
+        ("asked before the last answer", [*ANSWERED, *((f, failed(at=4, ms=2000)) for f, _ in CUT)]),
+        ("by a clock that stands", [(f, ok()) for f, _ in ANSWERED] + [(f, failed()) for f, _ in CUT]),
+    ],
+)  # fmt: skip
+def test_hosts_that_die_while_others_answer_are_dead(name: str, outcomes: Outcomes) -> None:
+    assert outage(outcomes) is None
+
+
+def test_who_failed_through_an_outage_that_was_none_proves_nothing_the_next_time() -> None:
+    outcomes: Outcomes = [(on(h), failed()) for h in "abcd"]
+    found = outage(outcomes, blamed={"a"})
+    assert found is not None
+    assert found.feed_ids == {"b", "c", "d"}
+    assert outage(outcomes, blamed={"a", "b"}) is None

@@ -1,0 +1,105 @@
+"""A run whose process is gone is ended, and no other."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+from dagster._core.events import EngineEventData
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.instance.dead_runs import (
+    HOST_TAG,
+    Sign,
+    born,
+    end_dead_runs,
+    host_tags,
+    is_dead,
+)
+from rss_pipeline.orchestration.purge_job import purge_history
+from rss_pipeline.orchestration.sensors import recent_runs
+from rss_pipeline.pipeline.triggers.poll import JobRun, backoff
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+STARTED, CANCELING = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING
+
+
+@pytest.fixture(scope="module")
+def gone() -> int:
+    """The number of a process that lived."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        return process.pid
+
+
+@pytest.mark.parametrize(
+    ("started", "newest", "dead"),
+    [
+        (None, NOON - 3 * MINUTE, True),
+        (None, NOON - 1 * MINUTE, False),  # Just ended: its last event may be on its way.
+        (NOON - 10 * MINUTE, NOON - 9 * MINUTE, False),  # At a long step.
+        (NOON - 5 * MINUTE, NOON - 4 * MINUTE, True),  # Its number is another's since.
+    ],
+)
+def test_dead_is_whose_process_is_gone_and_who_is_silent(
+    started: datetime | None, newest: datetime, dead: bool
+) -> None:
+    sign = Sign(pid=7, process_seen_at=NOON - 10 * MINUTE, newest_at=newest)
+    assert is_dead(sign, now=NOON, silence=2 * MINUTE, born=lambda _: started) is dead
+
+
+def test_a_process_is_born_when_it_was_and_never_again(gone: int) -> None:
+    assert born(gone) is None
+    mine = born(os.getpid())
+    assert mine is not None
+    assert mine < utc_now()
+
+
+def started(
+    instance: dg.DagsterInstance, pid: int, tags: dict[str, str], status: dg.DagsterRunStatus = STARTED
+) -> str:
+    run = instance.create_run_for_job(purge_history, status=status, tags=tags)
+    instance.report_engine_event("Started process for run", run, EngineEventData.in_process(pid))
+    return run.run_id
+
+
+def end(
+    instance: dg.DagsterInstance, live: Sequence[str] = (), *, later: timedelta = 5 * MINUTE
+) -> list[str]:
+    return end_dead_runs(instance, now=utc_now() + later, silence=3 * MINUTE, live_runs=lambda: live)
+
+
+def test_only_the_dead_of_this_machine_without_a_lease_are_ended(
+    instance: dg.DagsterInstance, gone: int
+) -> None:
+    launched = {".dagster/grpc_info": '{"host": "localhost", "socket": "/run/code"}'}
+    dead = started(instance, gone, launched)
+    ours = started(instance, gone, host_tags())
+    canceled = started(instance, gone, launched, CANCELING)
+    leased = started(instance, gone, launched)
+    others = [
+        started(instance, os.getpid(), launched),
+        started(instance, gone, {HOST_TAG: "another machine"}),
+        started(instance, gone, {".dagster/grpc_info": '{"host": "user-code", "port": 4000}'}),
+        started(instance, gone, {}),
+        instance.create_run_for_job(purge_history, status=STARTED, tags=launched).run_id,
+    ]
+    assert end(instance, later=MINUTE) == []
+    assert set(end(instance, [leased])) == {dead, ours, canceled}
+    assert {run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[STARTED]))} == {leased, *others}
+    [run] = instance.get_runs(dg.RunsFilter(run_ids=[canceled]))
+    assert run.status is dg.DagsterRunStatus.CANCELED
+
+
+def test_a_run_that_was_killed_makes_the_next_one_wait_for_nothing(
+    instance: dg.DagsterInstance, gone: int
+) -> None:
+    id = started(instance, gone, host_tags())
+    end(instance)
+    [run] = recent_runs(instance, "purge_history")
+    assert (run.run_id, run.state) == (id, "died")
+    assert backoff([run]) == (0, None)
+    assert backoff([JobRun(run_id="other", state="failed", ended_at=NOON)])[0] == 1

@@ -1,0 +1,93 @@
+"""Dagster's home: whose dagster.yaml is whose, and the order of the queue that it asks for."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from dagster._core.definitions.run_request import InstigatorType
+
+from rss_pipeline.orchestration.instance.home import (
+    changed_by_hand,
+    is_untouched,
+    open_instance,
+    prepare_home,
+    stamped,
+)
+from rss_pipeline.orchestration.queueing import BackfillsLastRunCoordinator, missing_priority
+from rss_pipeline.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    return Settings(home=tmp_path, feeds_file=tmp_path / "feeds.yaml", user_agent="test")
+
+
+def configuration(settings: Settings) -> Path:
+    return settings.dagster_home / "dagster.yaml"
+
+
+def test_a_new_home_has_ours_and_it_is_nobodys_work(settings: Settings) -> None:
+    prepare_home(settings)
+    text = configuration(settings).read_text("utf-8")
+    assert yaml.safe_load(text)["run_coordinator"]["class"] == "BackfillsLastRunCoordinator"
+    assert is_untouched(text)
+    assert changed_by_hand(settings) is None
+
+
+def test_ours_of_an_older_version_is_replaced_without_a_word(settings: Settings) -> None:
+    prepare_home(settings)
+    ours = configuration(settings).read_text("utf-8")
+    configuration(settings).write_text(stamped("telemetry: {enabled: false}\n"), "utf-8")
+    prepare_home(settings)
+    assert configuration(settings).read_text("utf-8") == ours
+    assert [path.name for path in settings.dagster_home.iterdir()] == ["dagster.yaml"]
+
+
+def test_one_that_a_person_changed_stays_and_up_says_so(settings: Settings) -> None:
+    prepare_home(settings)
+    theirs = (
+        configuration(settings).read_text("utf-8").replace("max_concurrent_runs: 5", "max_concurrent_runs: 9")
+    )
+    configuration(settings).write_text(theirs, "utf-8")
+    prepare_home(settings)
+    assert configuration(settings).read_text("utf-8") == theirs
+    assert str(configuration(settings)) in str(changed_by_hand(settings))
+
+
+def test_one_of_a_persons_own_making_stays(settings: Settings) -> None:
+    settings.dagster_home.mkdir(parents=True)
+    configuration(settings).write_text("telemetry: {enabled: true}\n", "utf-8")
+    prepare_home(settings)
+    assert configuration(settings).read_text("utf-8") == "telemetry: {enabled: true}\n"
+    assert changed_by_hand(settings) is not None
+
+
+def test_dagster_takes_it_with_our_queue_and_our_retention(settings: Settings) -> None:
+    with open_instance(settings) as instance:
+        coordinator = instance.run_coordinator
+        assert isinstance(coordinator, BackfillsLastRunCoordinator)
+        config = coordinator.get_run_queue_config()
+        assert config.max_concurrent_runs == 5
+        assert {limit["key"]: limit["limit"] for limit in config.tag_concurrency_limits} == {
+            "dagster/backfill": 2,
+            "rss_pipeline/replay": 2,
+        }
+        for instigator in (InstigatorType.SENSOR, InstigatorType.SCHEDULE, InstigatorType.AUTO_MATERIALIZE):
+            days = instance.get_tick_retention_settings(instigator).values()
+            assert (min(days) > 0, max(days)) == (True, 30)
+
+
+@pytest.mark.parametrize(
+    ("tags", "priority"),
+    [
+        ({}, None),
+        ({"dagster/priority": "-1"}, None),
+        ({"dagster/backfill": "abc"}, "-3"),
+        ({"dagster/backfill": "abc", "dagster/priority": "4"}, None),
+    ],
+)
+def test_only_a_backfills_run_that_says_nothing_is_given_a_priority(
+    tags: dict[str, str], priority: str | None
+) -> None:
+    assert missing_priority(tags) == priority

@@ -1,0 +1,356 @@
+"""Run history does not grow for ever, and nothing that is green turns grey for it."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.instance.run_history import History
+from rss_pipeline.orchestration.purge_job import purge_history
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
+from rss_pipeline.pipeline.retention.result import Allowance
+from rss_pipeline_tests.support.pictures import png
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+OLD = timedelta(days=31)
+
+
+@pytest.fixture
+def polled(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """Three feeds that were visited just now, by Dagster's clock as well as by ours."""
+    pipeline.clock.now = utc_now()
+    for n in range(3):
+        url = server.route(f"127.0.0.{n + 2}", "/feed", Answer(body=rss(f"{n}-a", f"{n}-b"), etag='"1"'))
+        pipeline.register(url, f"feed-{n}", interval="30m")
+    pipeline.poll()
+    return pipeline
+
+
+def purge(pipeline: Pipeline, **config: Any) -> dict[str, Any]:
+    """Run the job; gives the numbers it reports."""
+    result = (
+        pipeline.definitions()
+        .resolve_job_def("purge_history")
+        .execute_in_process(instance=pipeline.instance, run_config={"ops": {"purge": {"config": config}}})
+    )
+    [output] = [event for event in result.all_node_events if event.is_successful_output]
+    return {name: value.value for name, value in output.step_output_data.metadata.items()}
+
+
+def age(pipeline: Pipeline, by: timedelta = OLD) -> None:
+    """As if all runs and backfills there are had ended that long ago."""
+    before = datetime.now(UTC) - by
+    at = before.strftime("%Y-%m-%d %H:%M:%S.%f")
+    home = Path(pipeline.instance.root_directory)
+    with closing(sqlite3.connect(home / "history" / "runs.db")) as database:
+        database.execute("UPDATE runs SET create_timestamp = ?, update_timestamp = ?", [at, at])
+        database.execute("UPDATE bulk_actions SET timestamp = ?", [at])
+        database.commit()
+    for path in [*(home / "history" / "runs").glob("*-*.db*"), *(home / "storage").rglob("*")]:
+        os.utime(path, (before.timestamp(), before.timestamp()))
+
+
+def run_ids(pipeline: Pipeline) -> set[str]:
+    return set(pipeline.instance.get_run_ids())
+
+
+def green(pipeline: Pipeline) -> list[str]:
+    return sorted(pipeline.instance.get_materialized_partitions(FEED_ITEMS))
+
+
+def of_runs(pipeline: Pipeline, ids: set[str]) -> dict[str, int]:
+    """Rows and files that any table or folder of the instance has of these runs."""
+    home = Path(pipeline.instance.root_directory)
+    found: dict[str, int] = {}
+    for path in home.rglob("*.db"):
+        with closing(sqlite3.connect(path)) as database:
+            tables = [
+                name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            ]
+            for table in tables:
+                rows = database.execute(f"SELECT * FROM {table}").fetchall()
+                # Which run told of a poll last is all that an asset without events keeps of it.
+                rows = [row for row in rows if table != "asset_keys" or '["polls"]' not in row]
+                if count := sum(any(value in ids for value in row) for row in rows):
+                    found[f"{path.name}: {table}"] = count
+    if files := [path for path in home.rglob("*") if ids & set(path.name.split(".")) and path.name != "runs"]:
+        found["files"] = len(files)
+    return found
+
+
+def test_a_run_that_is_purged_leaves_no_row_and_no_file_behind(polled: Pipeline) -> None:
+    before = run_ids(polled)
+    assert of_runs(polled, before).keys() >= {
+        "runs.db: runs",
+        "runs.db: run_tags",
+        "index.db: event_logs",
+        "files",
+    }
+    age(polled)
+    told = purge(polled)
+    assert of_runs(polled, before) == {}
+    assert run_ids(polled).isdisjoint(before)
+    assert (told["runs_removed"], told["runs_kept"], told["runs_left"]) == (1, 0, 0)
+    assert told["bytes_removed"] > 100_000
+    assert told["files_removed"] >= 1
+    assert told["events_removed"] >= 3
+    assert told["unfinished"] is False
+
+
+def test_every_feed_stays_green_and_hears_a_heartbeat_without_news(polled: Pipeline) -> None:
+    versions = [polled.latest_record(id).asset_materialization.tags for id in green(polled)]
+    age(polled)
+    assert purge(polled)["heartbeats"] == 3
+    assert green(polled) == ["feed-0", "feed-1", "feed-2"]
+    assert [event["items_new"] for event in polled.events("feed-0")] == [0]
+    assert [polled.latest_record(id).asset_materialization.tags for id in green(polled)] == versions
+    polled.clock.turn(minutes=1)
+    assert purge(polled)["heartbeats"] == 0
+    polled.poll(all_feeds=True)
+    assert len(polled.events("feed-0")) == 1, "the heartbeat counts: nothing new is told"
+
+
+def test_a_feed_that_was_told_of_since_needs_no_heartbeat(polled: Pipeline) -> None:
+    age(polled)
+    polled.materialize("feed-1")
+    told = purge(polled)
+    assert (told["runs_removed"], told["heartbeats"]) == (1, 2)
+    assert len(polled.events("feed-1")) == 1
+
+
+def test_what_is_younger_or_in_flight_or_of_a_backfill_in_progress_stays(polled: Pipeline) -> None:
+    made = {
+        status: polled.instance.create_run_for_job(purge_history, status=status, tags=tags).run_id
+        for status, tags in [
+            (dg.DagsterRunStatus.STARTING, {}),
+            (dg.DagsterRunStatus.STARTED, {}),
+            (dg.DagsterRunStatus.FAILURE, {"dagster/backfill": "going"}),
+            (dg.DagsterRunStatus.SUCCESS, {"dagster/backfill": "ended"}),
+        ]
+    }
+    for id, status in [("going", BulkActionStatus.REQUESTED), ("ended", BulkActionStatus.COMPLETED_SUCCESS)]:
+        polled.instance.add_backfill(
+            PartitionBackfill(
+                id, status=status, from_failure=False, tags={"by": "me"}, backfill_timestamp=time.time(),
+                title=None, description=None,
+            )
+        )  # fmt: skip
+    age(polled)
+    young = polled.instance.create_run_for_job(purge_history, status=dg.DagsterRunStatus.SUCCESS).run_id
+    told = purge(polled)
+    assert (told["runs_removed"], told["backfills_removed"]) == (2, 1)
+    gone = made.pop(dg.DagsterRunStatus.SUCCESS)
+    assert run_ids(polled) >= {young, *made.values()}
+    assert gone not in run_ids(polled)
+    assert [each.backfill_id for each in polled.instance.get_backfills()] == ["going"]
+
+
+def test_a_run_in_which_somebodys_own_asset_was_last_made_stays(polled: Pipeline) -> None:
+    @dg.asset
+    def digest() -> None: ...
+
+    @dg.asset_check(asset="digest")
+    def is_whole() -> dg.AssetCheckResult:
+        return dg.AssetCheckResult(passed=True)
+
+    first = dg.materialize([digest, is_whole], instance=polled.instance).run_id
+    last = dg.materialize([digest, is_whole], instance=polled.instance).run_id
+    assert "index.db: asset_check_executions" in of_runs(polled, {first})
+    age(polled)
+    assert purge(polled)["runs_kept"] == 1
+    assert of_runs(polled, {first}) == {}
+    assert last in run_ids(polled)
+    assert polled.instance.get_latest_materialization_event(dg.AssetKey("digest")) is not None
+
+
+def test_a_red_key_stays_red_while_its_failed_run_is_there(polled: Pipeline, server: FeedServer) -> None:
+    server.route("127.0.0.2", "/feed", Answer(status=404))
+    age(polled)
+    assert not polled.materialize("feed-0").success
+    told = purge(polled)
+    assert (told["runs_kept"], told["heartbeats"]) == (1, 2)
+    assert red(polled) == {"feed-0"}
+
+
+def red(pipeline: Pipeline) -> set[str]:
+    log = pipeline.instance.event_log_storage
+    return set(log.get_latest_asset_partition_materialization_attempts_without_materializations(FEED_ITEMS))
+
+
+def test_a_dry_run_tells_the_same_and_touches_nothing(polled: Pipeline) -> None:
+    age(polled)
+    before = run_ids(polled)
+    foretold = purge(polled, dry_run=True)
+    assert run_ids(polled) >= before
+    assert polled.events("feed-0")[0]["items_new"] == 2
+    told = purge(polled)
+    changed = {"dry_run", "bytes_removed", "events_removed"}
+    assert {n: v for n, v in told.items() if n not in changed} == {
+        n: v for n, v in foretold.items() if n not in changed
+    }
+
+
+def test_a_younger_age_may_be_asked_for(polled: Pipeline) -> None:
+    age(polled, timedelta(days=2))
+    assert purge(polled)["runs_removed"] == 0
+    assert purge(polled, days=1.0)["runs_removed"] == 1
+    age(polled, timedelta(days=2))
+    polled.set(history_days=0.5)
+    assert purge(polled)["runs_removed"] == 2
+
+
+def test_ended_half_way_the_next_purge_goes_on(polled: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rss_pipeline.orchestration.purge.RUNS_AT_ONCE", 1)
+    for _ in range(2):
+        polled.poll(all_feeds=True)
+    age(polled)
+    spent = iter([False, True, True])
+    monkeypatch.setattr(Allowance, "is_spent", lambda *_: next(spent))
+    told = purge(polled)
+    assert (told["runs_removed"], told["runs_left"], told["unfinished"]) == (1, 2, True)
+    [newest] = polled.instance.get_runs(limit=1)
+    assert newest.tags["rss_pipeline/unfinished"] == "true"
+    monkeypatch.undo()
+    assert purge(polled)["runs_removed"] == 2
+    assert len(green(polled)) == 3
+
+
+@pytest.mark.parametrize("place", ["_unlink", "_runs"])
+def test_killed_at_any_moment_it_is_completed_the_next_time(
+    polled: Pipeline, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*_: Any) -> Any:
+        raise Killed
+
+    before = run_ids(polled)
+    age(polled)
+    # After the events went, and after the files went as well: the rows of the run are the last.
+    monkeypatch.setattr(History, place, property(die) if place == "_runs" else die)
+    with pytest.raises(Killed):
+        History(polled.instance).remove(sorted(before))
+    monkeypatch.undo()
+    assert run_ids(polled) == before
+    purge(polled)
+    assert of_runs(polled, before) == {}
+    assert green(polled) == ["feed-0", "feed-1", "feed-2"]
+
+
+def test_what_else_is_old_goes_too(polled: Pipeline) -> None:
+    files_of_runs_that_were_deleted_in_the_ui(polled)
+    old_ticks_but_for_each_sensors_newest(polled)
+    spool_folders_of_killed_runs_after_a_day(polled)
+
+
+def files_of_runs_that_were_deleted_in_the_ui(polled: Pipeline) -> None:
+    [id] = run_ids(polled)
+    polled.instance.delete_run(id)
+    assert of_runs(polled, {id})
+    kept = Path(polled.instance.root_directory, "storage", "my-notes")
+    kept.mkdir(parents=True)
+    age(polled)
+    assert purge(polled)["orphans_removed"] == 1
+    assert of_runs(polled, {id}) == {}
+    assert kept.exists()
+
+
+def old_ticks_but_for_each_sensors_newest(polled: Pipeline) -> None:
+    history = Path(polled.instance.root_directory, "schedules")
+    polled.instance.schedule_storage.get_ticks("origin", "one")  # type: ignore[union-attr]
+    with closing(sqlite3.connect(history / "schedules.db")) as database:
+        rows = [(s, f"2026-01-0{day} 00:00:00.000000") for s in ("one", "two") for day in (1, 2, 3)]
+        database.executemany("INSERT INTO job_ticks (selector_id, timestamp) VALUES (?, ?)", rows)
+        database.commit()
+        assert purge(polled)["ticks_removed"] == 4
+        left = database.execute("SELECT selector_id, timestamp FROM job_ticks").fetchall()
+    assert [(s, at[:10]) for s, at in left] == [("one", "2026-01-03"), ("two", "2026-01-03")]
+
+
+def spool_folders_of_killed_runs_after_a_day(polled: Pipeline) -> None:
+    for name, days in [("young", 0.9), ("old", 1.1)]:
+        folder = polled.settings.spool_path / name
+        folder.mkdir(parents=True)
+        (folder / "body").write_bytes(b"x")
+        at = (polled.clock() - timedelta(days=days)).timestamp()
+        os.utime(folder, (at, at))
+    assert purge(polled)["spools_removed"] == 1
+    left = {path.name for path in polled.settings.spool_path.iterdir()}
+    assert ("young" in left, "old" in left) == (True, False)
+
+
+def new_home(pipeline: Pipeline, folder: Path) -> dg.DagsterInstance:
+    """Dagster's home as it is after somebody deleted it."""
+    folder.mkdir()
+    (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+    return dg.DagsterInstance.from_config(str(folder))
+
+
+def lose_home(how: Callable[[Pipeline], object], pipeline: Pipeline, tmp_path: Path) -> dict[str, list[Any]]:
+    with new_home(pipeline, tmp_path / "another") as instance:
+        pipeline.instance = instance
+        how(pipeline)
+        return {id: pipeline.events(id) for id in ("feed-0", "feed-1", "feed-2")}
+
+
+def test_a_lost_home_is_green_again_after_the_next_poll_though_no_feed_has_news(
+    polled: Pipeline, tmp_path: Path
+) -> None:
+    polled.poll()
+    told = lose_home(lambda pipeline: pipeline.poll(), polled, tmp_path)
+    assert [[event["items_new"] for event in events] for events in told.values()] == [[0], [0], [0]]
+    assert [[event["change"] for event in events] for events in told.values()] == [[1], [1], [1]]
+
+
+def test_a_lost_home_is_green_again_after_a_purge_though_nothing_is_due(
+    polled: Pipeline, tmp_path: Path
+) -> None:
+    told = lose_home(purge, polled, tmp_path)
+    assert [len(events) for events in told.values()] == [1, 1, 1]
+
+
+def test_a_home_lost_between_two_machines_is_told_of_once(polled: Pipeline, tmp_path: Path) -> None:
+    first = polled.instance
+    lose_home(lambda pipeline: pipeline.sync(), polled, tmp_path)
+    polled.instance = first
+    polled.poll(all_feeds=True)
+    assert [len(polled.events(id)) for id in ("feed-0", "feed-1")] == [1, 1], "this instance knew already"
+
+
+def test_images_of_a_lost_home_are_green_again_after_a_purge(
+    pipeline: Pipeline, server: FeedServer, tmp_path: Path
+) -> None:
+    pipeline.clock.now = utc_now()
+    server.route("127.0.0.3", "/i/a.png", Answer(body=png(8, 8), headers={"Content-Type": "image/png"}))
+    body = rss("a", image=server.url("127.0.0.3", "/i"))
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=body)), "feed-0", interval="30m")
+    pipeline.poll()
+    assert pipeline.download()["success"] == 1
+
+    def told() -> Any:
+        event = pipeline.instance.get_latest_materialization_event(ITEM_IMAGES)
+        assert event is not None
+        assert event.asset_materialization is not None
+        found = event.asset_materialization.metadata
+        return event.run_id, found["success"].value, found["archived"].value
+
+    before = told()[0]
+    age(pipeline)
+    purge(pipeline)
+    assert told()[0] != before
+    assert told()[1:] == (1, 0)
+    with new_home(pipeline, tmp_path / "another") as instance:
+        pipeline.instance = instance
+        purge(pipeline)
+        assert told()[1:] == (1, 0)

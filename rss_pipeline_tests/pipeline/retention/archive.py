@@ -1,0 +1,68 @@
+"""Feeds whose items and images are months old, without the months: for the tests of retention.
+
+Items come by real polls; only their age is set by hand, and the images' objects are put as a download would.
+"""
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.retention.clean import clean
+from rss_pipeline.pipeline.retention.result import Allowance, Cleaned
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline_tests.support.pipeline import Pipeline
+
+IMAGE = bytes(range(100))
+
+
+def image_key(feed_id: str, guid: str, position: int) -> str:
+    return f"images/{feed_id}/{hashlib.md5(guid.encode()).hexdigest()[:8]}/{position}.png"
+
+
+def archive_images(database: Database, objects: ObjectStore, feed_id: str) -> None:
+    """Give every task of this feed its object and say so in its row."""
+    rows = database.query(
+        """SELECT t.id, position, guid FROM image_tasks AS t JOIN items ON items.id = item_id
+        WHERE feed_id = ? AND r2_key IS NULL""",
+        [feed_id],
+    ).rows
+    for row in rows:
+        key = image_key(feed_id, row["guid"], int(row["position"]))
+        objects.put(key, IMAGE, content_type="image/png", metadata={"task-id": row["id"]})
+        database.query(
+            "UPDATE image_tasks SET status = 'success', r2_key = ?, bytes = ? WHERE id = ?",
+            [key, len(IMAGE), row["id"]],
+        )
+
+
+def age(pipeline: Pipeline, feed_id: str, days: float, *guids: str) -> None:
+    """Let these items of a feed, or all of them, have been stored so many days ago."""
+    stored = instant(pipeline.clock() - timedelta(days=days))
+    for guid in guids or pipeline.guids(feed_id):
+        pipeline.database.query(
+            "UPDATE items SET created_at = ? WHERE feed_id = ? AND guid = ?", [stored, feed_id, guid]
+        )
+
+
+def cleaned(pipeline: Pipeline, **options: Any) -> Cleaned:
+    """A clean on the pipeline's own stores, or on those that are given, at its clock's time."""
+    known: dict[str, Any] = {"now": pipeline.clock(), "allowance": Allowance(), **options}
+    database, objects = known.pop("database", pipeline.database), known.pop("objects", pipeline.objects)
+    return clean(database, objects, pipeline.settings, **known)
+
+
+def is_sound(pipeline: Pipeline) -> None:
+    """Nothing points at a missing object, no image is left without a row, tombstones hold."""
+    keys = {row["r2_key"] for row in pipeline.rows("SELECT r2_key FROM image_tasks WHERE r2_key <> ''")}
+    assert {info.key for info in pipeline.objects.list("images/")} == keys
+    assert pipeline.rows("SELECT 1 FROM items JOIN expired_items USING (feed_id, guid) LIMIT 1") == [], (
+        "an item and its tombstone"
+    )
+
+
+def nothing_is_left_to_do(pipeline: Pipeline) -> None:
+    """A clean now removes nothing."""
+    figures = cleaned(pipeline).figures()
+    assert not any(figures.values()), figures

@@ -1,0 +1,110 @@
+"""When a clean starts: the pure decisions case by case, and the schedules that ask them."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import dagster as dg
+import pytest
+from dagster._utils.schedules import schedule_execution_time_iterator
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.clean_job import CLEAN_STORE, UNFINISHED, clean_store
+from rss_pipeline.orchestration.schedules import UPKEEP_TAGS, recent_cleans
+from rss_pipeline.pipeline.triggers.clean import LONGEST_CLEAN, CleanRun, again, daily
+from rss_pipeline.pipeline.triggers.poll import Start, Wait
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline
+
+
+def run(state: str, minutes: float = 60, *, unfinished: bool = False) -> CleanRun:
+    """A run made so many minutes ago."""
+    made = NOON - timedelta(minutes=minutes)
+    return CleanRun(run_id="r" * 12, state=state, created_at=made, is_unfinished=unfinished)
+
+
+CASES: dict[str, tuple[list[CleanRun], type, type]] = {
+    "there was none yet": ([], Start, Wait),
+    "the last one finished": ([run("succeeded")], Start, Wait),
+    "the last one left something": ([run("succeeded", unfinished=True)], Start, Start),
+    "one left something and the next did not": (
+        [run("succeeded"), run("succeeded", 120, unfinished=True)],
+        Start,
+        Wait,
+    ),
+    "the last one failed": ([run("failed"), run("succeeded", 120)], Start, Start),
+    "it failed and was made good": ([run("succeeded"), run("failed", 120)], Start, Wait),
+    "a restart cancelled it": ([run("canceled")], Start, Start),
+    "one waits in the queue, for however long": ([run("queued", 9_000)], Wait, Wait),
+    "one is starting": ([run("waiting", 1), run("failed")], Wait, Wait),
+    "one is at it": ([run("running", 29), run("failed")], Wait, Wait),
+    "one was at it and died with its machine": ([run("running", 30)], Start, Start),
+    "one is at it behind another that failed": ([run("failed", 5), run("running", 9)], Wait, Wait),
+}
+
+
+@pytest.mark.parametrize(("runs", "by_day", "by_hour"), CASES.values(), ids=CASES)
+def test_whether_a_clean_starts(runs: list[CleanRun], by_day: type, by_hour: type) -> None:
+    assert (type(daily(runs, now=NOON)), type(again(runs, now=NOON))) == (by_day, by_hour)
+
+
+def schedule(pipeline: Pipeline, name: str) -> dg.ScheduleDefinition:
+    found = pipeline.definitions().resolve_schedule_def(name)
+    assert isinstance(found, dg.ScheduleDefinition)
+    return found
+
+
+def ticks(schedule: dg.ScheduleDefinition, since: datetime, count: int) -> list[datetime]:
+    """When Dagster's daemon would evaluate it."""
+    found = schedule_execution_time_iterator(
+        since.timestamp(), schedule.cron_schedule, schedule.execution_timezone
+    )
+    return [next(found) for _ in range(count)]
+
+
+def test_the_daily_one_ticks_at_the_set_hour_in_the_set_zone_summer_and_winter(pipeline: Pipeline) -> None:
+    pipeline.set(clean_at=time(3, 15), timezone="Europe/Berlin")
+    clean_daily = schedule(pipeline, "clean_daily")
+    berlin = ZoneInfo("Europe/Berlin")
+    utc = [at.astimezone(UTC) for at in ticks(clean_daily, datetime(2026, 3, 27, 12, tzinfo=UTC), 4)]
+    assert [(at.day, at.hour, at.minute) for at in utc] == [
+        (28, 2, 15), (29, 1, 15), (30, 1, 15), (31, 1, 15)
+    ]  # fmt: skip
+    assert {at.astimezone(berlin).time() for at in utc} == {time(3, 15)}
+    hourly = ticks(schedule(pipeline, "clean_again"), datetime(2026, 3, 28, 2, 15, tzinfo=UTC), 2)
+    assert [at.astimezone(UTC).time() for at in hourly] == [time(2, 45), time(3, 45)]
+
+
+def test_both_are_on_by_default_and_at_four_in_the_morning(pipeline: Pipeline) -> None:
+    daily, again = (schedule(pipeline, name) for name in ("clean_daily", "clean_again"))
+    assert (daily.cron_schedule, daily.execution_timezone) == ("0 4 * * *", "UTC")
+    assert again.cron_schedule == "30 * * * *"
+    assert {each.default_status for each in (daily, again)} == {dg.DefaultScheduleStatus.RUNNING}
+
+
+def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(pipeline: Pipeline) -> None:
+    pipeline.clock.now = utc_now()
+    again = schedule(pipeline, "clean_again")
+
+    def asked() -> list[dg.RunRequest] | None:
+        with dg.build_schedule_context(
+            instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
+        ) as context:
+            return again.evaluate_tick(context).run_requests or None
+
+    def made(status: dg.DagsterRunStatus, *, dry: bool = False, **tags: str) -> None:
+        config = {"ops": {"clean": {"config": {"dry_run": dry}}}}
+        made = pipeline.instance.create_run_for_job(clean_store, status=status, tags=tags, run_config=config)
+        assert made.job_name == CLEAN_STORE
+
+    assert asked() is None
+    made(dg.DagsterRunStatus.SUCCESS)
+    assert asked() is None
+    made(dg.DagsterRunStatus.FAILURE, dry=True)
+    assert asked() is None, "a dry run is nobody's clean"
+    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED: "true"})
+    [request] = asked() or []
+    assert request.tags.items() >= UPKEEP_TAGS.items()
+    made(dg.DagsterRunStatus.STARTED)
+    assert asked() is None
+    assert recent_cleans(pipeline.instance, CLEAN_STORE)[0].state == "running"
+    pipeline.clock.now = utc_now() + LONGEST_CLEAN
+    assert asked(), "a run that died with its machine is in nobody's way"

@@ -1,0 +1,85 @@
+"""When run history is purged: once a day, also by a machine that sleeps at night."""
+
+from datetime import UTC, datetime, time, timedelta
+
+import dagster as dg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.purge_job import PURGE_HISTORY, UNFINISHED, purge_history
+from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
+from rss_pipeline.pipeline.triggers.clean import LONGEST_CLEAN, CleanRun
+from rss_pipeline.pipeline.triggers.poll import Start, Wait
+from rss_pipeline.pipeline.triggers.purge import decide, latest
+from rss_pipeline_tests.support.pipeline import Pipeline
+
+FOUR = time(4, 0)
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def run(hours_ago: float, state: str = "succeeded", *, unfinished: bool = False) -> CleanRun:
+    created = NOON - timedelta(hours=hours_ago)
+    return CleanRun(run_id="a-run-of-it", state=state, created_at=created, is_unfinished=unfinished)
+
+
+@pytest.mark.parametrize(
+    ("runs", "starts"),
+    [
+        ([], True),  # A new home: what was lost with the old one is told of again.
+        ([run(7.9)], False),  # After four o'clock.
+        ([run(8.1)], True),  # Before, so it was yesterday's.
+        ([run(7, unfinished=True)], True),
+        ([run(7, "failed")], True),
+        ([run(7, "canceled")], True),
+        ([run(0.4, "running")], False),
+        ([run(0.6, "running")], True),  # Died with its machine.
+        ([run(9, "queued")], False),
+        ([run(7), run(8, "failed")], False),
+    ],
+)
+def test_one_a_day_and_another_where_it_did_not_finish(runs: list[CleanRun], starts: bool) -> None:
+    decided = decide(runs, now=NOON, at=FOUR, timezone="UTC")
+    assert isinstance(decided, Start if starts else Wait)
+
+
+@given(
+    st.integers(0, 20 * 365 * 24 * 60).map(lambda minutes: NOON + timedelta(minutes=minutes)),
+    st.times().map(lambda at: at.replace(second=0, microsecond=0)),
+    st.sampled_from(["UTC", "Europe/Berlin", "Asia/Tokyo", "America/Los_Angeles"]),
+)
+def test_the_last_time_it_was_that_late_is_at_most_a_day_ago(now: datetime, at: time, timezone: str) -> None:
+    # An hour more on the day on which clocks are set back.
+    assert timedelta(0) <= now - latest(now, at=at, timezone=timezone) <= timedelta(hours=25)
+
+
+def test_the_schedule_asks_hourly_and_its_run_stands_behind_polls(pipeline: Pipeline) -> None:
+    pipeline.clock.now = utc_now()
+    [schedule] = [each for each in pipeline.definitions().schedules or () if each.name == "purge_daily"]
+    assert isinstance(schedule, dg.ScheduleDefinition)
+    assert (schedule.cron_schedule, schedule.job_name) == ("15 * * * *", PURGE_HISTORY)
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+    def asked() -> list[dg.RunRequest] | None:
+        with dg.build_schedule_context(
+            instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
+        ) as context:
+            return schedule.evaluate_tick(context).run_requests or None
+
+    def made(status: dg.DagsterRunStatus, *, dry: bool = False, **tags: str) -> None:
+        config = {"ops": {"purge": {"config": {"dry_run": dry}}}}
+        pipeline.instance.create_run_for_job(purge_history, status=status, tags=tags, run_config=config)
+
+    [request] = asked() or []
+    assert request.tags.items() >= UPKEEP_TAGS.items()
+    made(dg.DagsterRunStatus.SUCCESS, dry=True)
+    assert asked(), "a dry run is nobody's purge"
+    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED: "true"})
+    assert asked()
+    made(dg.DagsterRunStatus.SUCCESS)
+    assert asked() is None
+    made(dg.DagsterRunStatus.STARTED)
+    assert asked() is None
+    pipeline.clock.now = utc_now() + LONGEST_CLEAN
+    assert asked()

@@ -1,0 +1,81 @@
+"""A poll in a process of its own that tells what it took: `python -m ... HOME DEADLINE PARSE_SECONDS`.
+
+The feed `warm` is polled first, so that all is imported and opened; what the next poll takes more is
+measured. Prints JSON. Started by test_hostile.py.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import Stored, Visit
+from rss_pipeline_tests.support.pipeline import Pipeline
+
+
+def impatient(pipeline: Pipeline, **policy: Any) -> Mapping[str, Any]:
+    """Resources with which a run asks under another policy."""
+
+    def open_visiting(context: dg.InitResourceContext) -> Iterator[Visiting]:
+        assert context.run is not None
+        with Visiting(
+            settings=pipeline.settings,
+            database=context.resources.database,
+            objects=context.resources.objects,
+            run_id=context.run.run_id,
+            clock=pipeline.clock,
+        ) as visiting:
+            visiting.policy = replace(visiting.policy, **policy)
+            yield visiting
+
+    resource = dg.ResourceDefinition(open_visiting, required_resource_keys={"database", "objects"})
+    return {"visiting": resource}
+
+
+def _memory(name: str) -> int:
+    """Bytes, by /proc/self/status: VmRSS is now, VmHWM the most since it was reset."""
+    for line in Path("/proc/self/status").read_text("ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(name)
+
+
+def _told(visit: Visit) -> dict[str, Any]:
+    match visit.outcome:
+        case Failure() as failure:
+            return {"end": failure.kind, "fetch_ms": failure.fetch_ms, "message": failure.message}
+        case Stored() | NotModified():
+            return {"end": "stored", "fetch_ms": 0, "message": ""}
+        case other:
+            return {"end": type(other).__name__, "fetch_ms": 0, "message": ""}
+
+
+def main() -> None:
+    home, deadline, parse_seconds = sys.argv[1:]
+    with dg.DagsterInstance.from_config(str(Path(home) / "dagster")) as instance:
+        pipeline = Pipeline(
+            Path(home),
+            instance,
+            fetch_concurrency=15,
+            parse_workers=2,
+            parse_timeout_seconds=float(parse_seconds),
+        )
+        resources = impatient(pipeline, deadline=float(deadline))
+        pipeline.poll("warm", resources=resources)
+        Path("/proc/self/clear_refs").write_text("5", "ascii")
+        idle = _memory("VmRSS")
+        rounds = pipeline.poll(resources=resources)
+        taken = _memory("VmHWM") - idle
+        ends = {visit.feed.id: _told(visit) for round_ in rounds for visit in round_.visits}
+        sys.stdout.write(json.dumps({"idle": idle, "taken": taken, "ends": ends}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,434 @@
+"""The main job with its state in Cloudflare: the Worker and D1 in real workerd, R2 by its S3 API.
+
+Faults between us and them stand in test_cloudflare_faults.py, the stores' own contracts in storage/.
+"""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap
+from dagster._serdes import serialize_value
+
+from rss_pipeline.settings import D1Settings
+from rss_pipeline_tests.cli.test_main import run
+from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.faults import FaultProxy
+from rss_pipeline_tests.support.pipeline import Pipeline, ends, new_instance, on_cloudflare, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
+
+ATOM = """<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://example.org/blog/">
+<title>An Atom feed \N{SNOWMAN}</title><link href="http://example.org/"/><id>urn:feed</id>
+<updated>2026-03-01T00:00:00Z</updated>
+<entry><id>urn:1</id><title type="html">&lt;b&gt;Bold&lt;/b&gt;</title><link href="one"/>
+<updated>2026-02-28T10:00:00+09:00</updated><author><name>Zo\u00eb</name></author><category term="a"/>
+<content type="html">&lt;p&gt;\N{PILE OF POO}
+&lt;img src="pic.png"&gt;&lt;img src="pic.png"&gt;&lt;/p&gt;</content>
+</entry>
+<entry><id>urn:2</id><title>Enclosed</title><updated>sometime</updated>
+<link rel="enclosure" href="sound.mp3" type="audio/mpeg" length="123456789"/><summary>Short</summary></entry>
+</feed>""".encode()
+JSON_FEED = json.dumps(
+    {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "A JSON Feed",
+        "home_page_url": "https://example.com/",
+        "items": [
+            {
+                "id": 1,
+                "url": "https://example.com/1",
+                "content_text": "One",
+                "image": "https://example.com/1.png",
+            },
+            {"id": "2", "content_html": "<img src='/2.png'>", "date_published": "2026-02-27T01:02:03Z"},
+        ],
+    }
+).encode()
+GBK = (
+    '<?xml version="1.0" encoding="gbk"?><rss version="2.0"><channel><title>新闻</title>'
+    "<item><guid>中</guid><title>头条</title><description>正文 &lt;img src='http://images.example/图.png'&gt;"
+    "</description></item></channel></rss>"
+).encode("gbk")
+DOUBLED = rss("a", "b", "a", "A", " a", "b", image="http://images.example/doubled")
+LARGE = rss(*(f"{n:04}-{'大' * 300}" for n in range(300)), "x" * 20_000, image="http://images.example/large")
+"""Its items take more than a megabyte: several batches."""
+
+
+def _item(guid: str, text: str) -> bytes:
+    return rss(guid).replace(b"Text of", f"{text} of".encode())
+
+
+DOCUMENTS: dict[str, Answer] = {
+    "rss": Answer(body=rss("a", "b", image="http://images.example/r"), etag='"r"', last_modified="Yesterday"),
+    "atom": Answer(body=ATOM, last_modified="Sun, 01 Mar 2026 00:00:00 GMT"),
+    "json": Answer(body=JSON_FEED, etag='W/"\u00e9"', headers={"Content-Type": "application/feed+json"}),
+    "gbk": Answer(body=GBK, headers={"Content-Type": "text/xml"}),
+    "doubled": Answer(body=DOUBLED, etag=etag_of(DOUBLED), gzip=True),
+    "large": Answer(body=LARGE, etag=etag_of(LARGE), headers={"Cache-Control": "max-age=60"}),
+    "row": Answer(body=_item("long", "é" * 700_000), etag='"row"'),
+    "empty": Answer(body=rss(), etag='"e"'),
+    "page": Answer(
+        body=b"<!doctype html><title>No feed</title><p>Hello", headers={"Content-Type": "text/html"}
+    ),
+    "gone": Answer(status=410),
+    "busy": Answer(status=429, headers={"Retry-After": "7200"}),
+}
+HOSTS = {id: f"127.0.0.{number}" for number, id in enumerate(DOCUMENTS, start=2)}
+
+
+def serve(server: FeedServer, documents: Mapping[str, Answer] = DOCUMENTS) -> None:
+    for id, answer in documents.items():
+        server.route(HOSTS[id], "/feed", answer)
+
+
+def register(pipeline: Pipeline, server: FeedServer) -> None:
+    for id, host in HOSTS.items():
+        pipeline.register(server.url(host, "/feed"), id)
+
+
+@contextmanager
+def machine(home: Path, **settings: Any) -> Iterator[Pipeline]:
+    """A pipeline in a home of its own, with a Dagster of its own."""
+    with new_instance(home) as instance:
+        pipeline = Pipeline(home, instance, **settings)
+        yield pipeline
+        pipeline.close()
+
+
+@pytest.fixture
+def environ(cloudflare: Cloudflare, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """The six variables, set."""
+    for name, value in cloudflare.environ.items():
+        monkeypatch.setenv(name, value)
+    return cloudflare.environ
+
+
+@pytest.fixture
+def away(
+    tmp_path: Path, instance: dg.DagsterInstance, cloudflare: Cloudflare, environ: Mapping[str, str]
+) -> Iterator[Pipeline]:
+    """A pipeline whose state is in Cloudflare."""
+    pipeline = Pipeline(tmp_path, instance, **on_cloudflare(cloudflare))
+    yield pipeline
+    pipeline.close()
+
+
+def rows(pipeline: Pipeline) -> dict[str, list[dict[str, Any]]]:
+    """Every column of every row, but how long a publisher took to answer and the clock's part in an order."""
+    found = {
+        name: pipeline.rows(f"SELECT * FROM {name} ORDER BY id") for name in ("items", "image_tasks", "feeds")
+    }
+    for feed in found["feeds"]:
+        if feed["last_change"] is not None:
+            feed["last_change"] = {**json.loads(feed["last_change"]), "fetch_ms": None}
+    for item in found["items"]:
+        assert item.pop("arrived") is not None
+    found["hosts"] = pipeline.rows("SELECT * FROM hosts ORDER BY host")
+    return found
+
+
+def objects(pipeline: Pipeline) -> dict[str, Any]:
+    found = {}
+    for listed in pipeline.objects.list(""):
+        got = pipeline.objects.get(listed.key)
+        assert got is not None
+        body, info = got
+        found[listed.key] = (body, info.content_type, dict(info.metadata))
+    return found
+
+
+def test_documents_polled_into_cloudflare_give_the_same_rows_and_objects_as_at_home(
+    tmp_path: Path, away: Pipeline, server: FeedServer
+) -> None:
+    serve(server)
+    more = {
+        "rss": Answer(body=rss("c", "b", image="http://images.example/r"), etag='"r2"'),
+        "large": Answer(body=LARGE.replace(b"0007-", b"new7-"), etag='"l2"'),
+        "empty": Answer(body=rss("first"), etag='"e2"'),
+        "page": Answer(body=rss("now a feed")),
+        "gone": Answer(body=rss("back", title="🙂")),
+        "json": Answer(status=500),
+    }
+    with machine(tmp_path / "home") as home:
+        both = (home, away)
+        for pipeline in both:
+            register(pipeline, server)
+            pipeline.poll()
+        assert rows(away) == rows(home)
+        assert objects(away) == objects(home)
+        assert len(away.items("large")) == 301
+        assert [item["content_omitted"] is None for item in away.items("row")] == [True]
+        assert len(home.tasks()) > 300
+
+        serve(server, more)
+        for pipeline in both:
+            pipeline.clock.turn(hours=26)
+            pipeline.poll()
+        assert rows(away) == rows(home)
+        assert objects(away) == objects(home)
+        assert len(away.items("large")) == 302
+        for id in HOSTS:
+            facts = [
+                [{**event, "fetch_ms": None, "backup": None} for event in pipeline.events(id)]
+                for pipeline in both
+            ]
+            assert facts[0] == facts[1]
+        assert not (away.settings.home / "rss.sqlite").exists()
+        assert not (away.settings.home / "objects").exists()
+
+
+def test_a_second_machine_goes_on_where_the_first_stopped(
+    tmp_path: Path, away: Pipeline, cloudflare: Cloudflare, server: FeedServer
+) -> None:
+    serve(server)
+    register(away, server)
+    away.poll()
+    before, kept = rows(away), objects(away)
+    server.forget()
+    with machine(tmp_path / "second", **on_cloudflare(cloudflare)) as second:
+        register(second, server)
+        second.clock.now = away.clock.now
+        second.clock.turn(minutes=10)
+        second.poll()
+        assert server.requests == [], "nothing is due yet"
+
+        second.clock.turn(hours=3)
+        second.poll()
+        for id in ("rss", "json", "doubled", "large", "row", "empty"):
+            [request] = server.asked(HOSTS[id])
+            assert request.headers["if-none-match"].encode("latin-1").decode("latin-1") == DOCUMENTS[id].etag
+        for id in ("rss", "atom"):
+            [request] = server.asked(HOSTS[id])
+            assert request.headers["if-modified-since"] == DOCUMENTS[id].last_modified
+        assert rows(second)["items"] == before["items"]
+        assert rows(second)["image_tasks"] == before["image_tasks"]
+        assert objects(second) == kept
+
+        serve(server, {"rss": Answer(body=rss("new", "a"), etag='"new"')})
+        second.clock.turn(hours=3)
+        second.poll("rss")
+        assert second.guids("rss") == ["a", "b", "new"]
+        assert len(second.backups("rss")) == 2
+        told = [event["items_new"] for event in second.events("rss")]
+        assert told == [1, 0], "its own Dagster had never heard of the feed"
+
+
+def test_the_asset_s_door_leads_to_cloudflare_too(away: Pipeline, server: FeedServer) -> None:
+    serve(server)
+    register(away, server)
+    away.sync()
+    assert away.materialize("atom", "doubled").success
+    assert not away.materialize("busy").success
+    for id, count in (("atom", 2), ("json", 2), ("gbk", 1), ("doubled", 3)):
+        [event] = away.events(id)
+        assert (event["items_new"], event["backup_key"]) == (count, away.backups(id)[0])
+    assert away.guids("gbk") == ["中"]
+    assert away.events("rss") == []
+    assert away.materialize("gbk").success
+    assert [event["items_new"] for event in away.events("gbk")] == [0, 1]
+
+
+def _files_with(folder: Path, *secrets: str) -> list[str]:
+    return [
+        str(path)
+        for path in folder.rglob("*")
+        if path.is_file() and any(secret.encode() in path.read_bytes() for secret in secrets)
+    ]
+
+
+@pytest.mark.slow
+def test_the_command_keeps_its_state_in_cloudflare_and_no_secret_on_this_machine(
+    tmp_path: Path, cloudflare: Cloudflare, server: FeedServer
+) -> None:
+    url = server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b"), etag='"1"'))
+    registry = {"feeds": [{"url": url, "id": "news", "allow_private": True}]}
+    (tmp_path / "feeds.yaml").write_text(json.dumps(registry), "utf-8")
+    env = cloudflare.environ
+    said = [run(tmp_path, "poll", env=env)]
+    assert said[-1].code == 1
+    assert "rss-pipeline migrate" in said[-1].err
+    assert server.requests == []
+
+    said.append(run(tmp_path, "migrate", env=env))
+    assert said[-1].code == 0
+    said.append(run(tmp_path, "poll", env=env))
+    assert said[-1].code == 0, said[-1]
+    said.append(run(tmp_path, "status", "--json", env=env))
+    assert said[-1].code == 0
+    assert '"news"' in said[-1].out
+    said.append(run(tmp_path, "items", "news", env=env))
+    assert "Title of a" in said[-1].out
+
+    said.append(run(tmp_path, "poll", env={**env, "D1_PROXY_TOKEN": "wrong-and-secret"}))
+    assert said[-1].code == 1
+    assert "D1_PROXY_TOKEN is not the Worker's secret" in said[-1].out + said[-1].err
+    said.append(run(tmp_path, "poll", "--all", env={**env, "R2_SECRET_ACCESS_KEY": "wrong-and-secret"}))
+    assert said[-1].code == 1
+    assert "check R2_SECRET_ACCESS_KEY" in said[-1].out + said[-1].err
+
+    secrets = (cloudflare.token, cloudflare.secret_key, "wrong-and-secret")
+    for words in said:
+        assert not any(secret in words.out + words.err for secret in secrets)
+    assert _files_with(tmp_path, *secrets) == []
+    assert not (tmp_path / "rss.sqlite").exists()
+
+
+def test_an_unmigrated_d1_fails_the_run_with_a_sentence_that_says_what_to_run(
+    away: Pipeline, cloudflare: Cloudflare, server: FeedServer
+) -> None:
+    serve(server)
+    register(away, server)
+    cloudflare.wipe()
+    [round_] = away.try_poll()
+    assert round_.error is not None
+    assert "rss-pipeline migrate" in round_.error
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("wrong", ["D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID"])
+def test_a_wrong_secret_fails_the_run_and_stands_in_no_log_no_event_and_no_file(
+    wrong: str,
+    away: Pipeline,
+    cloudflare: Cloudflare,
+    server: FeedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    serve(server)
+    register(away, server)
+    monkeypatch.setenv(wrong, "0123456789abcdef-wrong")
+    with caplog.at_level(logging.DEBUG, logger="rss_pipeline"):
+        [round_] = away.try_poll()
+    assert round_.error is not None
+    assert f"check {wrong}" in round_.error or f"{wrong} is not the Worker's secret" in round_.error
+    assert server.requests == []
+    assert away.rows("SELECT token FROM leases") == []
+    secrets = (cloudflare.token, cloudflare.secret_key, "0123456789abcdef-wrong")
+    captured = capfd.readouterr()
+    for text in (round_.error, caplog.text, captured.out, captured.err):
+        # An access key's id is no secret, and S3 repeats it.
+        assert not any(secret in text for secret in secrets)
+    assert _files_with(away.settings.home, *secrets) == []
+
+
+def test_the_ui_is_told_the_names_of_the_secrets_only(away: Pipeline, cloudflare: Cloudflare) -> None:
+    snapshot = RepositorySnap.from_def(away.definitions().get_repository_def())
+    shown = serialize_value(snapshot)
+    for name in ("D1_PROXY_TOKEN", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY"):
+        assert name in shown
+        assert cloudflare.environ[name] not in shown
+    assert cloudflare.url in shown
+    assert cloudflare.token not in repr(away.settings)
+    assert cloudflare.secret_key not in repr(away.settings)
+
+
+BAD: dict[str, Answer] = {
+    "etag": Answer(body=rss("a"), etag=f'"{"é" * 10_240}"'),
+    "item": Answer(body=_item("huge", "z" * 3_000_000), etag='"item"'),
+    "guid": Answer(body=rss("g" * 102_400), etag='"guid"'),
+    "guids": Answer(body=rss(*(f"{n}{'漢' * 34_000}" for n in range(8))), etag='"guids"'),
+    "odd": Answer(body=rss("odd", title="\ufffe\x85\u2028 '; DROP TABLE feeds; --"), etag='"\x80\xff"'),
+}
+
+
+def test_one_feed_s_bad_data_ends_its_own_visit_at_most_at_every_poll(
+    tmp_path: Path, away: Pipeline, server: FeedServer
+) -> None:
+    with machine(tmp_path / "home") as home:
+        for pipeline in (home, away):
+            for number, (id, answer) in enumerate(BAD.items(), start=2):
+                pipeline.register(server.route(f"127.0.0.{number}", "/feed", answer), id)
+            for number in range(3):
+                url = server.route(
+                    f"127.0.1.{number + 1}", "/feed", Answer(body=rss(f"n{number}"), etag='"n"')
+                )
+                pipeline.register(url, f"neighbour-{number}")
+        for count in (1, 2, 3):
+            for pipeline in (home, away):
+                rounds = pipeline.poll(all_feeds=True)
+                assert len(ends(rounds, lambda visit: visit)) == len(BAD) + 3
+            assert rows(away) == rows(home)
+            rejected = away.feed("etag")
+            assert (rejected["last_error_kind"], rejected["consecutive_failures"]) == (
+                "storage_rejected",
+                count,
+            )
+            others = "SELECT id, consecutive_failures AS n, last_error FROM feeds WHERE id <> 'etag'"
+            assert [row for row in away.rows(others) if row["n"] or row["last_error"]] == []
+            assert away.rows("SELECT token FROM leases") == []
+        assert objects(away) == objects(home)
+        assert away.guids("etag") == []
+        [huge] = away.items("item")
+        assert huge["content_html"] is None
+        assert huge["content_omitted"]
+        assert [len(guid) for guid in away.guids("guid")] == [102_400]
+        assert len(away.items("guids")) == 8
+        assert [away.guids(f"neighbour-{number}") for number in range(3)] == [["n0"], ["n1"], ["n2"]]
+
+
+@pytest.fixture
+def counted(away: Pipeline, cloudflare: Cloudflare, server: FeedServer) -> Iterator[FaultProxy]:
+    """A proxy that counts what polls of a hundred feeds cost; all were polled once before."""
+    for number in range(100):
+        answer = Answer(body=rss(f"g{number}"), etag=f'"{number}"')
+        away.register(server.route(f"127.0.2.{number + 1}", "/feed", answer), f"feed-{number}")
+    away.set(fetch_concurrency=20)
+    away.poll()
+    with FaultProxy(cloudflare.url) as proxy:
+        proxy.keep_answers = True
+        away.set(d1=D1Settings(url=proxy.url, token=cloudflare.token))
+        away.clock.turn(hours=3)
+        yield proxy
+
+
+def cost(away: Pipeline, proxy: FaultProxy) -> tuple[int, int]:
+    """Proxy requests and rows written of a poll of all feeds."""
+    proxy.heal()
+    proxy.answers.clear()
+    rounds = away.poll(all_feeds=True)
+    assert len(ends(rounds, lambda visit: visit)) == 100
+    return proxy.count("d1"), proxy.rows_written()
+
+
+def test_a_poll_of_a_hundred_unchanged_feeds_costs_8_calls_and_4_rows_a_feed(
+    away: Pipeline, counted: FaultProxy
+) -> None:
+    calls, rows = cost(away, counted)
+    assert calls <= 8
+    assert rows <= 4 * 100
+
+
+def test_a_changed_feed_costs_at_most_2_calls_more_for_each_started_megabyte(
+    away: Pipeline, counted: FaultProxy, server: FeedServer
+) -> None:
+    listed = ["g0", *(f"known-{n}" for n in range(10))]
+    server.route("127.0.2.1", "/feed", Answer(body=rss(*listed), etag='"known"'))
+    away.poll(all_feeds=True)
+    for started, items in ((1, 10), (3, 250)):
+        listed += [f"{started}-{n}" for n in range(items)]
+        body = rss(*listed).replace(b"Text of", b"x" * 10_000)
+        assert (started - 1) * 1_000_000 < len(body) < started * 1_000_000
+        server.route("127.0.2.1", "/feed", Answer(body=body, etag=f'"{started}"'))
+        away.clock.turn(hours=3)
+        assert cost(away, counted)[0] <= 8 + 2 * started
+        assert away.guids("feed-0") == sorted(listed)
+
+
+def test_a_new_item_costs_at_most_4_rows_with_its_indexes_and_its_images_are_counted_apart(
+    away: Pipeline, counted: FaultProxy, server: FeedServer
+) -> None:
+    _, unchanged = cost(away, counted)
+    listed = ["g0", *(f"new-{n}" for n in range(100))]
+    server.route("127.0.2.1", "/feed", Answer(body=rss(*listed), etag='"new"'))
+    away.clock.turn(hours=3)
+    a_poll_with_news = 10
+    assert cost(away, counted)[1] <= unchanged + 4 * 100 + a_poll_with_news
+    assert len(away.items("feed-0")) == 101
+    assert away.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []

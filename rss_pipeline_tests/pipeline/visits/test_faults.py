@@ -1,0 +1,629 @@
+"""Infrastructure faults: the run fails with a sentence, no feed pays for it, and the next poll completes it.
+
+The faults are real ones, made at a chosen place of a real poll: a lock held by another connection, a
+connection that may only read, a database without a page to spare, a folder that is none, a network that
+refuses. Where no such fault can be made at that place, an ObjectStore in between raises. A fault of one
+feed's data, which is none of the infrastructure, stands at the end.
+"""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psutil
+import pytest
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
+from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable, StorageRejected
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import Stored
+from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer, Request
+
+FEEDS = {
+    "one": [f"a{n}" for n in range(3)],
+    "two": ["b1", "b2"],
+    "big": [f"{n:04}-{'x' * 900}" for n in range(500)],
+}
+"""The last one's items take several batches of a megabyte."""
+
+
+class Trapped:
+    """A Database that lets `spring` bring a fault about just before a statement that `at` knows."""
+
+    def __init__(
+        self, database: SqliteDatabase, at: Callable[[Statement], bool], spring: Callable[[Database], None]
+    ) -> None:
+        self._database = database
+        self._at = at
+        self._spring = spring
+        self._sprung = False
+
+    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
+        return self.batch([Statement(sql, params)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        if not self._sprung and any(map(self._at, statements)):
+            self._sprung = True
+            self._spring(self._database)
+        return self._database.batch(statements)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def trap(
+    pipeline: Pipeline, at: Callable[[Statement], bool], spring: Callable[[Database], None]
+) -> dict[str, Any]:
+    """The run's database with a trap in it, and little patience for locks."""
+
+    def open_database(context: dg.InitResourceContext) -> Iterator[Database]:
+        database = SqliteDatabase(pipeline.settings.database_path, busy_timeout=0.05)
+        yield Trapped(database, at, spring)
+        database.close()
+
+    return {"database": dg.ResourceDefinition(open_database)}
+
+
+def statement(part: str, *, of: str = "") -> Callable[[Statement], bool]:
+    """Knows a statement by a part of its SQL and, where one is named, by the feed in its parameters."""
+    return lambda found: part in found.sql and (not of or any(of in str(param) for param in found.params))
+
+
+PLACES = {
+    "claim": statement("INSERT INTO leases"),
+    "fetched": statement("UPDATE leases SET hosts"),
+    "store": statement("INSERT INTO items", of="one"),
+    "close": statement("fresh(n, unseen)", of='"id":"big"'),
+}
+BEFORE_CLOSE = list(PLACES)
+PLACES |= {
+    "images": statement("SET images_extracted_at"),
+    "lease end": statement("DELETE FROM leases WHERE token"),
+    "mark": statement("SET reported_count"),
+}
+
+
+class Fault:
+    """A fault of the database, made by `make` and over at the end of the block."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._blocker: sqlite3.Connection | None = None
+
+    def __enter__(self) -> "Fault":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._blocker is not None:
+            self._blocker.rollback()
+            self._blocker.close()
+
+    def locked(self, database: Database) -> None:
+        self._blocker = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        self._blocker.execute("BEGIN IMMEDIATE")
+
+    def read_only(self, database: Database) -> None:
+        database.query("PRAGMA query_only=ON")
+
+    def full(self, database: Database) -> None:
+        pages = int(database.query("PRAGMA page_count").rows[0]["page_count"])
+        database.query(f"PRAGMA max_page_count={pages}")
+
+
+SENTENCES = {
+    "locked": "database is locked (SQLITE_BUSY): another process holds the write lock; end it or wait",
+    "read_only": "attempt to write a readonly database (SQLITE_READONLY): make the file and its folder",
+    "full": "database or disk is full (SQLITE_FULL): the disk is full; make room",
+}
+
+
+@pytest.fixture
+def feeds(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """Three feeds that are due, each on a host of its own."""
+    for number, (id, guids) in enumerate(FEEDS.items(), start=2):
+        answer = Answer(body=rss(*guids, image=f"http://images.example/{id}"), etag=f'"{id}"')
+        pipeline.register(server.route(f"127.0.0.{number}", "/feed", answer), id)
+    pipeline.sync()
+    return pipeline
+
+
+def assert_nothing_lost_yet(pipeline: Pipeline) -> None:
+    """What holds at any instant: no failure is counted, and no validator stands before its items."""
+    for id, guids in FEEDS.items():
+        feed = pipeline.feed(id)
+        assert feed["consecutive_failures"] == 0
+        assert feed["last_error_kind"] is None
+        if feed["last_etag"] is None:
+            assert feed["content_hash"] is None
+            assert feed["last_fetched_at"] is None
+            assert feed["next_fetch_at"] <= instant(pipeline.clock())
+        else:
+            assert len(pipeline.items(id)) == len(guids)
+
+
+def assert_complete(pipeline: Pipeline) -> None:
+    """All as if nothing had happened: nothing missing, nothing twice."""
+    for id, guids in FEEDS.items():
+        assert pipeline.guids(id) == guids
+        assert len(pipeline.backups(id)) == 1
+        assert [event["items_new"] for event in pipeline.events(id)] == [len(guids)]
+        feed = pipeline.feed(id)
+        assert (feed["last_etag"], feed["consecutive_failures"]) == (f'"{id}"', 0)
+        assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
+    assert len(pipeline.tasks()) == sum(map(len, FEEDS.values()))
+    assert pipeline.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
+    assert pipeline.rows("SELECT token FROM leases") == []
+
+
+CASES = [
+    *(("locked", place) for place in PLACES),
+    *(("read_only", place) for place in ("claim", "store", "close", "images", "mark")),
+    ("full", "store"),
+    ("full", "close"),
+]
+
+
+@pytest.mark.parametrize(("fault", "place"), CASES, ids=[f"{fault} at {place}" for fault, place in CASES])
+def test_a_database_that_fails_at_any_place_fails_the_run_and_no_feed(
+    fault: str, place: str, feeds: Pipeline, server: FeedServer
+) -> None:
+    with Fault(feeds.settings.database_path) as faults:
+        resources = trap(feeds, PLACES[place], getattr(faults, fault))
+        (round_,) = feeds.try_poll(all_feeds=True, resources=resources)
+    assert round_.error is not None
+    assert SENTENCES[fault] in round_.error
+    if place == "claim":
+        assert server.requests == [], "nobody is asked where nothing can be stored"
+        assert not any(feed["lease_token"] for feed in feeds.rows("SELECT lease_token FROM feeds"))
+    if place in ("claim", "fetched"):
+        assert not any(feeds.backups(id) for id in FEEDS)
+    assert_nothing_lost_yet(feeds)
+
+    feeds.lapse_leases()
+    feeds.clock.turn(minutes=10)
+    feeds.poll(all_feeds=True)
+    assert_complete(feeds)
+
+
+@pytest.mark.parametrize("place", BEFORE_CLOSE)
+def test_feeds_are_due_at_once_where_the_fault_left_their_claim_to_be_given_back(
+    place: str, feeds: Pipeline
+) -> None:
+    """The fault is over when the run ends: no lease has to lapse, and no claim counts against a feed."""
+
+    def once(database: Database) -> None:
+        raise DatabaseUnavailable("the connection broke")
+
+    (round_,) = feeds.try_poll(resources=trap(feeds, PLACES[place], once))
+    assert round_.error is not None
+    assert "the connection broke" in round_.error
+    assert feeds.rows("SELECT token FROM leases") == []
+    assert {feed["unclosed_claims"] for feed in feeds.rows("SELECT unclosed_claims FROM feeds")} == {0}
+    assert_nothing_lost_yet(feeds)
+    feeds.poll()
+    assert sum(len(feeds.items(id)) for id in FEEDS) == sum(map(len, FEEDS.values()))
+    feeds.clock.turn(hours=3)
+    feeds.poll()
+    assert_complete(feeds)  # Images of what was closed before the fault wait for that feed's next visit.
+
+
+def test_a_poll_killed_between_the_last_event_and_its_mark_reports_no_item_twice(
+    feeds: Pipeline, server: FeedServer
+) -> None:
+    """The feeds have changed again meanwhile: the second event tells of the new items only."""
+    with Fault(feeds.settings.database_path) as faults:
+        feeds.try_poll(resources=trap(feeds, PLACES["mark"], faults.read_only))
+    assert feeds.feed("one")["reported_count"] == 0
+    assert len(feeds.events("one")) == 1
+    server.route("127.0.0.2", "/feed", Answer(body=rss("a0", "a1", "a2", "a3"), etag='"more"'))
+    feeds.poll(all_feeds=True)
+    assert [event["items_new"] for event in feeds.events("one")] == [1, 3]
+    assert len(feeds.events("two")) == 1
+
+
+def test_a_backfill_that_fails_while_it_waits_has_reported_what_went_well(feeds: Pipeline) -> None:
+    """Else feeds that were collected would stay red, and an unchanged one for good."""
+    feeds.hold("big")
+    waits_for_it = statement("expires_at, feeds, hosts)", of='["big"]')
+    with Fault(feeds.settings.database_path) as faults:
+        job = feeds.definitions(
+            resources=trap(feeds, waits_for_it, faults.read_only)
+        ).resolve_implicit_global_asset_job_def()
+        result = job.execute_in_process(
+            instance=feeds.instance,
+            raise_on_error=False,
+            tags={"dagster/asset_partition_range_start": "one", "dagster/asset_partition_range_end": "big"},
+        )
+    assert not result.success
+    assert [len(feeds.events(id)) for id in FEEDS] == [1, 1, 0]
+
+
+class FailingStore:
+    """An ObjectStore whose disk is full from the `number`th put on; `late` tells of it after the put."""
+
+    def __init__(self, store: ObjectStore, number: int, *, late: bool = False) -> None:
+        self._store = store
+        self._left = number
+        self._late = late
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, *args: Any, **kwargs: Any) -> bool:
+        self._left -= 1
+        if self._left <= 0 and not self._late:
+            raise ObjectStoreUnavailable("object folder: [Errno 28] No space left on device; make room")
+        done = self._store.put(*args, **kwargs)
+        if self._left <= 0:
+            raise ObjectStoreUnavailable("the answer of the store got lost")
+        return done
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["disk full", "answer lost"])
+@pytest.mark.parametrize("number", [1, 3])
+def test_an_object_store_that_fails_in_the_middle_of_a_poll_leaves_one_backup_each_in_the_end(
+    number: int, late: bool, feeds: Pipeline
+) -> None:
+    store = FailingStore(feeds.objects, number, late=late)
+    (round_,) = feeds.try_poll(resources={"objects": dg.ResourceDefinition.hardcoded_resource(store)})
+    assert round_.error is not None
+    assert ("the answer of the store got lost" if late else "No space left on device") in round_.error
+    assert feeds.rows("SELECT id FROM items") == [], "nothing is parsed before all is backed up"
+    assert_nothing_lost_yet(feeds)
+    feeds.clock.turn(minutes=10)
+    feeds.poll()
+    assert_complete(feeds)
+
+
+@contextmanager
+def not_a_folder(path: Path) -> Iterator[None]:
+    """A file lies where the folder was: no rights help against it, so this also holds for root."""
+    aside = path.with_name(path.name + "-aside")
+    path.rename(aside)
+    path.write_bytes(b"")
+    yield
+    path.unlink()
+    aside.rename(path)
+
+
+@pytest.mark.parametrize("folder", [".", ".incoming"])
+def test_nobody_is_asked_where_the_object_folder_cannot_be_written(
+    folder: str, feeds: Pipeline, server: FeedServer
+) -> None:
+    with not_a_folder(feeds.settings.objects_path / folder):
+        (round_,) = feeds.try_poll()
+    assert round_.error is not None
+    assert "check that" in round_.error
+    assert "is writable and the disk has room" in round_.error
+    assert server.requests == []
+    assert feeds.rows("SELECT token FROM leases") == []
+    assert_nothing_lost_yet(feeds)
+    feeds.poll()
+    assert_complete(feeds)
+
+
+def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
+    feeds: Pipeline, server: FeedServer
+) -> None:
+    """When the run began it was there: only a probe can tell."""
+    going = not_a_folder(feeds.settings.objects_path / ".incoming")
+    resources = trap(feeds, statement("AS suspect"), lambda _: going.__enter__())
+    (round_,) = feeds.try_poll(resources=resources)
+    going.__exit__(None, None, None)
+    assert round_.error is not None
+    assert round_.error.startswith("claim: object folder:")
+    assert server.requests == []
+    assert feeds.rows("SELECT token FROM leases") == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_nobody_is_asked_where_the_object_folder_is_read_only(feeds: Pipeline, server: FeedServer) -> None:
+    feeds.settings.objects_path.chmod(0o555)
+    try:
+        (round_,) = feeds.try_poll()
+    finally:
+        feeds.settings.objects_path.chmod(0o755)
+    assert round_.error is not None
+    assert "is writable" in round_.error
+    assert server.requests == []
+
+
+def test_an_object_folder_that_goes_while_publishers_answer_costs_no_document(
+    feeds: Pipeline, server: FeedServer
+) -> None:
+    going = not_a_folder(feeds.settings.objects_path / ".incoming")
+
+    def answer(request: Request) -> Answer:
+        going.__enter__()
+        return Answer(body=rss(*FEEDS["two"], image="http://images.example/two"), etag='"two"')
+
+    server.route("127.0.0.3", "/feed", answer)
+    (round_,) = feeds.try_poll()
+    going.__exit__(None, None, None)
+    server.route(
+        "127.0.0.3", "/feed", Answer(body=rss(*FEEDS["two"], image="http://images.example/two"), etag='"two"')
+    )
+    assert round_.error is not None
+    assert round_.error.startswith("backup: object folder:")
+    assert_nothing_lost_yet(feeds)
+    feeds.poll()
+    assert_complete(feeds)
+
+
+def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spool(
+    feeds: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Fault(feeds.settings.database_path) as faults:
+        feeds.try_poll(resources=trap(feeds, PLACES["store"], faults.read_only))
+    assert "a lease could not be given back and will lapse" in caplog.text
+    assert list(feeds.settings.spool_path.iterdir()) == []
+    assert not any(server.children() for server in _fork_servers(psutil.Process()))
+
+
+def _network(pipeline: Pipeline, hosts: int = 4) -> list[str]:
+    """Feeds on hosts that have answered, and the network gone since."""
+    with FeedServer() as server:
+        ids = [
+            pipeline.register(server.route(f"127.0.2.{n}", "/feed", Answer(body=rss(f"g{n}"))), f"feed-{n}")
+            for n in range(1, hosts + 1)
+        ]
+        pipeline.poll()
+    return ids
+
+
+def test_our_own_network_being_down_fails_the_run_and_no_feed(pipeline: Pipeline) -> None:
+    ids = _network(pipeline)
+    before = [pipeline.feed(id)["last_fetched_at"] for id in ids]
+    (round_,) = pipeline.try_poll(all_feeds=True)
+    assert round_.error is not None
+    assert "all 4 feeds failed in the network" in round_.error
+    assert "due again in 5 minutes" in round_.error
+    for id in ids:
+        feed = pipeline.feed(id)
+        assert (feed["consecutive_failures"], feed["last_error_kind"]) == (0, None)
+        assert feed["next_fetch_at"] == instant(pipeline.clock() + timedelta(minutes=5))
+        assert feed["schedule_reason"] == "our network was down: 5 min"
+        assert (feed["lease_token"], feed["unclosed_claims"], feed["host_answered"]) == (None, 0, 1)
+    assert [pipeline.feed(id)["last_fetched_at"] for id in ids] == before
+
+
+def test_a_name_that_does_not_resolve_is_a_network_failure_too() -> None:
+    assert {"timeout", "dns", "connect"} == NETWORK_KINDS
+
+
+def test_hosts_that_were_dead_before_prove_nothing_of_our_network(pipeline: Pipeline) -> None:
+    """Two hosts had answered before, three had not: the failures are the feeds' own."""
+    ids = _network(pipeline, hosts=2)
+    for n in range(3):
+        ids.append(pipeline.register(f"http://127.0.3.{n + 1}:9/feed", f"dead-{n}"))
+    rounds = pipeline.poll(all_feeds=True)
+    assert ends(rounds, lambda visit: visit.outcome.kind) == ["connect"] * 5
+    assert {pipeline.feed(id)["consecutive_failures"] for id in ids} == {1}
+
+
+def test_one_feed_that_answers_shows_that_our_network_works(pipeline: Pipeline, server: FeedServer) -> None:
+    ids = _network(pipeline)
+    pipeline.register(server.route("127.0.0.9", "/feed", Answer(status=404)), "answers")
+    pipeline.poll(all_feeds=True)
+    assert {pipeline.feed(id)["consecutive_failures"] for id in ids} == {1}
+
+
+def test_a_network_that_is_down_after_a_power_cut_counts_against_no_feed_either(pipeline: Pipeline) -> None:
+    """Every feed of the run that died is visited alone, where it looks as if its own host were dead."""
+    ids = _network(pipeline)
+    pipeline.clock.turn(days=1)
+    pipeline.hold(*ids)
+    pipeline.lapse_leases()
+    (round_,) = pipeline.try_poll()
+    assert round_.error is not None
+    assert "all 4 feeds failed in the network" in round_.error
+    for id in ids:
+        feed = pipeline.feed(id)
+        assert (feed["consecutive_failures"], feed["lease_token"]) == (0, None)
+        assert feed["next_fetch_at"] == instant(pipeline.clock() + timedelta(minutes=5))
+    assert pipeline.rows("SELECT token FROM leases") == []
+
+
+def test_a_feed_of_a_dead_run_whose_own_host_is_dead_is_a_failure_of_its_own(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    (id,) = _network(pipeline, hosts=1)
+    pipeline.register(server.route("127.0.0.9", "/feed", Answer(body=rss("a"))), "fine")
+    pipeline.clock.turn(days=1)
+    pipeline.sync()
+    pipeline.hold(id)
+    pipeline.lapse_leases()
+    rounds = pipeline.poll()
+    assert ends(rounds, lambda visit: type(visit.outcome)) == [Failure, Stored]
+    feed = pipeline.feed(id)
+    assert (feed["consecutive_failures"], feed["last_error_kind"]) == (1, "connect")
+    assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
+
+
+CHILD = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
+
+
+def _start_poll(home: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*CHILD, str(home), "never"],
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _soon(condition: Callable[[], object], *, seconds: float = 30.0) -> bool:
+    """Whether it came true in time: for what another process does."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_stopping_a_poll_politely_gives_its_claims_back(
+    number: signal.Signals, tmp_path: Path, pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"')), "quick")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"), delay=60)), "slow")
+    poll = _start_poll(tmp_path)
+    assert _soon(lambda: len(server.requests) == 2)
+    poll.send_signal(number)
+    assert poll.wait(timeout=20) not in (0, -number), "it ends by itself, and says that it was not through"
+    for id in ("quick", "slow"):
+        feed = pipeline.feed(id)
+        assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
+        assert (feed["consecutive_failures"], feed["last_fetched_at"]) == (0, None)
+        assert feed["next_fetch_at"] <= instant(pipeline.clock() + timedelta(seconds=1))
+    assert pipeline.rows("SELECT token FROM leases") == []
+    assert list(pipeline.settings.spool_path.iterdir()) == []
+
+    server.route("127.0.0.3", "/feed", Answer(body=rss("b")))
+    pipeline.poll(all_feeds=True)
+    assert (pipeline.guids("quick"), pipeline.guids("slow")) == (["a"], ["b"])
+
+
+def _fork_servers(process: psutil.Process) -> list[psutil.Process]:
+    return [child for child in process.children() if "forkserver" in " ".join(child.cmdline())]
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@pytest.mark.slow
+def test_no_worker_outlives_a_process_that_was_killed_not_even_one_at_a_hostile_document() -> None:
+    """The parent, which would end a parse after its time, is gone."""
+    code = """
+from rss_pipeline.pipeline.visits.parser_pool import Workers
+list(Workers(processes=2, timeout=2).map(sum, [range(10**13)]))
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
+    process = psutil.Process(parent.pid)
+
+    def is_busy() -> bool:
+        return any(
+            worker.cpu_times().user > 0.3 for server in _fork_servers(process) for worker in server.children()
+        )
+
+    assert _soon(is_busy), "no worker is at the task"
+    children = process.children(recursive=True)
+    parent.kill()
+    parent.wait()
+    assert _soon(lambda: all(map(_is_gone, children)), seconds=20), "a worker goes on for nobody"
+
+
+class RefusingDatabase(Trapped):
+    """A Database that refuses a value wherever a statement `at` knows comes, for as long as it lives."""
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        if any(map(self._at, statements)):
+            raise StorageRejected("the database refused a value: CHECK constraint failed")
+        return self._database.batch(statements)
+
+
+def refusing(pipeline: Pipeline, at: Callable[[Statement], bool]) -> dict[str, Any]:
+    def open_database(context: dg.InitResourceContext) -> Iterator[Database]:
+        database = SqliteDatabase(pipeline.settings.database_path)
+        yield RefusingDatabase(database, at, lambda _: None)
+        database.close()
+
+    return {"database": dg.ResourceDefinition(open_database)}
+
+
+REFUSED = {
+    "its items": statement("INSERT INTO items", of="one"),
+    "its closing": statement("fresh(n, unseen)", of='"id":"one"'),
+}
+
+
+@pytest.mark.parametrize("at", REFUSED.values(), ids=REFUSED)
+def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_not_tried_again(
+    at: Callable[[Statement], bool], feeds: Pipeline, server: FeedServer
+) -> None:
+    resources = refusing(feeds, at)
+    rounds = feeds.poll(resources=resources)
+    assert sorted(ends(rounds, lambda visit: type(visit.outcome).__name__)) == ["Failure", "Stored", "Stored"]
+    for count in (1, 2, 3):
+        feed = feeds.feed("one")
+        assert (feed["last_error_kind"], feed["consecutive_failures"]) == ("storage_rejected", count)
+        assert "CHECK constraint failed" in feed["last_error"]
+        assert (feed["last_etag"], feed["content_hash"], feed["lease_token"]) == (None, None, None)
+        assert len(feeds.backups("one")) == 1
+        feeds.poll(all_feeds=True, resources=resources)
+    assert feeds.guids("two") == FEEDS["two"]
+    assert all("if-none-match" not in request.headers for request in server.asked("127.0.0.2"))
+
+    server.route("127.0.0.2", "/feed", Answer(body=rss("mended"), etag='"mended"'))
+    feeds.poll(all_feeds=True)
+    assert "mended" in feeds.guids("one")
+    assert feeds.feed("one")["consecutive_failures"] == 0
+
+
+def test_a_304_whose_values_the_database_refuses_fails_alone(feeds: Pipeline) -> None:
+    feeds.poll()
+    at = statement("UPDATE feeds SET\n  last_etag", of='"id":"one","token"')
+    rounds = feeds.poll(all_feeds=True, resources=refusing(feeds, at))
+    assert len(ends(rounds, lambda visit: visit)) == 3
+    assert feeds.feed("one")["last_error_kind"] == "storage_rejected"
+    assert [feeds.feed(id)["consecutive_failures"] for id in ("two", "big")] == [0, 0]
+
+
+def test_an_etag_too_long_for_object_metadata_ends_its_own_visit_only(
+    feeds: Pipeline, server: FeedServer
+) -> None:
+    etag = f'"{"e" * 5000}"'
+    server.route("127.0.0.2", "/feed", Answer(body=rss(*FEEDS["one"]), etag=etag))
+    for count in (1, 2, 3):
+        feeds.poll(all_feeds=True)
+        feed = feeds.feed("one")
+        assert (feed["last_error_kind"], feed["consecutive_failures"]) == ("storage_rejected", count)
+        assert "bytes of metadata; at most 4,096 fit" in feed["last_error"]
+        assert (feed["last_etag"], feed["lease_token"]) == (None, None)
+    assert (feeds.guids("one"), feeds.backups("one")) == ([], [])
+    assert (feeds.guids("two"), feeds.guids("big")) == (FEEDS["two"], FEEDS["big"])
+    server.route("127.0.0.2", "/feed", Answer(body=rss(*FEEDS["one"]), etag='"short"'))
+    feeds.clock.turn(days=1)
+    feeds.poll()
+    assert feeds.guids("one") == FEEDS["one"], "the same bytes, but now they can be stored"
+
+
+def test_a_run_gives_back_what_it_claimed_also_where_its_workers_cannot_be_ended(feeds: Pipeline) -> None:
+    class Stubborn:
+        def close(self) -> None:
+            raise OSError("no such process")
+
+    visiting = Visiting(
+        settings=feeds.settings,
+        database=feeds.database,
+        objects=FolderStore(feeds.settings.objects_path),
+        run_id="run",
+        clock=feeds.clock,
+    )
+    visiting.workers = Stubborn()  # type: ignore[assignment]
+    from rss_pipeline.storage.feeds import leases
+
+    with pytest.raises(OSError, match="no such process"), visiting:
+        assert visiting.claim(leases.Due(now=feeds.clock()), limit=10).feeds
+    assert feeds.rows("SELECT token FROM leases") == []

@@ -1,0 +1,91 @@
+"""A refresh by hand goes before what a poll claimed merely as due, also where that poll is at its host."""
+
+import contextlib
+import threading
+
+import pytest
+
+from rss_pipeline.collector.fetch import feeds
+from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.orchestration.in_process import poll_here
+from rss_pipeline.pipeline.visits import all_steps, claim
+from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.visit import Visit
+from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST = "127.0.0.2"
+FEEDS = 30
+
+
+@pytest.mark.parametrize("door", ["asset", "command"])
+def test_a_refresh_by_hand_goes_before_the_feeds_a_poll_has_not_begun(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    """The poll would take some seconds for its host; asked for is the feed at the end of its queue."""
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.2)
+    under_way = threading.Event()
+
+    def first(_request: object) -> Answer:
+        under_way.set()
+        return Answer(body=rss("first"))
+
+    pipeline.set(host_delay_seconds=0.4)
+    pipeline.register(server.route(HOST, "/00", first), "feed-00")
+    for n in range(1, FEEDS):
+        url = server.route(HOST, f"/{n:02}", Answer(body=rss(f"g{n}")))
+        pipeline.register(url, f"feed-{n:02}")
+    pipeline.sync()
+    visits: list[Visit] = []
+    polling = threading.Thread(target=lambda: visits.extend(_poll(pipeline)))
+    polling.start()
+    assert under_way.wait(30)
+    last = f"feed-{FEEDS - 1}"
+    if door == "asset":
+        assert pipeline.materialize(last).success
+    else:
+        _by_hand(pipeline, last)
+    polling.join()
+    assert pipeline.guids(last) == [f"g{FEEDS - 1}"]
+    asked = [request.target for request in server.asked(HOST)]
+    assert asked[-1] == f"/{FEEDS - 1}", "the poll made way for it"
+    assert len(asked) < FEEDS
+    assert server.most_open[HOST] == 1
+    made_way = [visit for visit in visits if isinstance(visit.outcome, GivenBack)]
+    assert {str(visit.outcome) for visit in made_way} == {
+        str(GivenBack(reason="a refresh by hand goes first at its host"))
+    }
+    assert len(made_way) == FEEDS - len(asked) + 1
+    assert pipeline.rows("SELECT token FROM leases") == []
+    left = pipeline.rows("SELECT id FROM feeds WHERE last_visited_at IS NULL AND unclosed_claims = 0")
+    assert len(left) == FEEDS - len(asked), "given back, still due, nobody's fault"
+
+
+def _poll(pipeline: Pipeline) -> list[Visit]:
+    """What a run of the daemon's does. Not by Dagster, which runs no two jobs in one process at once."""
+    with (
+        contextlib.closing(connect(pipeline.settings)) as database,
+        Visiting(
+            settings=pipeline.settings,
+            database=database,
+            objects=pipeline.objects,
+            run_id="daemon",
+            clock=pipeline.clock,
+        ) as visiting,
+    ):
+        visits = claim.claim_wanted(visiting, leases.Due(now=pipeline.clock()), {})
+        return all_steps.run_through(visiting, visits)
+
+
+def _by_hand(pipeline: Pipeline, id: str) -> None:
+    polls = poll_here(
+        pipeline.definitions(),
+        pipeline.instance,
+        pipeline.database,
+        clock=pipeline.clock,
+        feeds=[id],
+        patience=30,
+    )
+    assert [len(round_.visits) for round_ in polls] == [0, 1]

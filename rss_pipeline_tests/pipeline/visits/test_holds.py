@@ -1,0 +1,353 @@
+"""Hosts that ask for a pause, in whole polls: obeyed on each hop, after a restart, by each machine, by hand.
+
+How long pauses are stands in collector/test_holds.py; the images' own in test_downloading.py.
+"""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline_tests.pipeline.visits.test_cloudflare import away, environ, machine
+from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+__all__ = ["away", "environ"]
+
+A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
+
+
+def busy(seconds: int | None = 600, status: int = 429) -> Answer:
+    return Answer(status=status, headers={} if seconds is None else {"Retry-After": str(seconds)})
+
+
+def to(url: str) -> Answer:
+    return Answer(status=302, headers={"Location": url})
+
+
+def kinds(rounds: Any) -> list[type]:
+    return ends(rounds, lambda visit: type(visit.outcome))
+
+
+def holds(pipeline: Pipeline) -> dict[str, tuple[str, int]]:
+    return {
+        row["host"]: (row["hold_until"], int(row["times"])) for row in pipeline.rows("SELECT * FROM hosts")
+    }
+
+
+def test_feeds_that_lead_to_a_host_on_hold_cost_it_no_request_and_are_no_failures(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """Until its pause is over, whoever comes and however often."""
+    there = server.route(B, "/there", Answer(body=rss("a")))
+    pipeline.register(server.route(B, "/busy", busy(), Answer(body=rss("b"))), "busy")
+    led = [pipeline.register(server.route(A, f"/{n}", to(there)), f"led-{n}") for n in range(3)]
+    pipeline.poll("busy")
+    until = pipeline.clock() + timedelta(minutes=10)
+    assert holds(pipeline) == {B: (instant(until), 1)}
+    rounds = pipeline.poll()
+    assert kinds(rounds) == [OnHold] * 3
+    assert (len(server.asked(B)), len(server.asked(A))) == (1, 3)
+    for id in led:
+        feed = pipeline.feed(id)
+        assert (feed["consecutive_failures"], feed["lease_token"], feed["unclosed_claims"]) == (0, None, 0)
+        assert instant(until) <= feed["next_fetch_at"] <= instant(until + timedelta(minutes=1))
+        assert feed["schedule_reason"].startswith(f"{B} is left alone until {instant(until)}: 429")
+    for minutes in (1, 4, 4):
+        pipeline.clock.turn(minutes=minutes)
+        assert kinds(pipeline.poll(all_feeds=True)) == [], "nor is their own host asked in vain"
+    assert (len(server.asked(B)), len(server.asked(A))) == (1, 3)
+    pipeline.clock.turn(minutes=2)
+    pipeline.poll()
+    assert [pipeline.guids(id) for id in led] == [["a"]] * 3
+    assert holds(pipeline) == {}, "it has recovered, and its next pause is its first"
+
+
+def test_within_a_round_nobody_asks_after_the_429_whatever_way_they_come(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.set(fetch_concurrency=1)
+    there = server.route(B, "/there", busy())
+    for n in range(3):
+        pipeline.register(server.route(B, f"/{n}", busy()), f"direct-{n}")
+        pipeline.register(server.route(A, f"/{n}", to(there)), f"led-{n}")
+    rounds = pipeline.poll()
+    assert len(server.asked(B)) == 1
+    assert sorted(kind.__name__ for kind in kinds(rounds)) == ["Failure", *["OnHold"] * 5]
+    (failure,) = [v.outcome for r in rounds for v in r.visits if isinstance(v.outcome, Failure)]
+    assert failure.kind == "rate_limited"
+    assert pipeline.rows("SELECT token FROM leases") == []
+
+
+def test_two_feeds_that_are_told_503_hold_their_host_in_one_round_or_in_two(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    for n in range(4):
+        fine = Answer(body=rss(f"g{n}"))
+        pipeline.register(server.route(B, f"/{n}", busy(1200, 503) if n < 2 else fine), f"feed-{n}")
+    pipeline.set(fetch_concurrency=1)
+    pipeline.poll("feed-0")
+    pipeline.clock.turn(minutes=10)
+    assert kinds(pipeline.poll("feed-0")) == [], "the feed that was told is left alone"
+    assert holds(pipeline) == {}
+    pipeline.poll("feed-1")
+    pipeline.poll()
+    assert len(server.asked(B)) == 2
+    until = pipeline.clock() + timedelta(minutes=20) - timedelta(seconds=1)
+    assert holds(pipeline) == {B: (instant(until), 1)}
+    pipeline.clock.turn(minutes=15)
+    assert kinds(pipeline.poll(all_feeds=True)) == []
+    pipeline.clock.turn(minutes=6)
+    pipeline.poll()
+    assert [pipeline.guids(f"feed-{n}") for n in (2, 3)] == [["g2"], ["g3"]]
+
+
+def test_a_pause_that_comes_again_is_as_long_as_the_host_says(pipeline: Pipeline, server: FeedServer) -> None:
+    feeds = [
+        pipeline.register(server.route(B, f"/{n}", busy(6 * 3600)), f"feed-{n}") for n in range(3)
+    ]  # fmt: skip
+    pipeline.poll()
+    assert holds(pipeline)[B] == (instant(pipeline.clock() + timedelta(hours=1)), 1)
+    pipeline.clock.turn(minutes=65)
+    pipeline.poll()
+    assert holds(pipeline)[B] == (instant(pipeline.clock() + timedelta(hours=6)), 2)
+    assert len(server.asked(B)) == 2
+    pipeline.clock.turn(hours=5, minutes=59)
+    assert kinds(pipeline.poll(*feeds)) == []
+
+
+def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
+    pipeline: Pipeline, server: FeedServer, tmp_path: Path
+) -> None:
+    """It is written when it is asked for: this run dies before it closes anything."""
+    id = pipeline.register(server.route(B, "/1", busy()), "one")
+    pipeline.register(server.route(A, "/2", Answer(body=rss("a"))), "two")
+
+    class Dies:
+        def begin(self, step: str, total: int) -> None: ...
+
+        def advance(self, step: str) -> None:
+            if holds(pipeline):
+                raise RuntimeError("power cut")
+
+    (round_,) = pipeline.try_poll(progress=Dies())
+    assert round_.error is not None
+    assert pipeline.feed(id)["last_visited_at"] is None
+    pipeline.lapse_leases()
+    second = Pipeline(tmp_path, pipeline.instance)
+    second.feeds, second.clock.now = pipeline.feeds, pipeline.clock.now
+    for each in (pipeline, second):
+        each.poll(all_feeds=True)
+        each.clock.turn(minutes=9)
+        each.poll(id)
+    assert len(server.asked(B)) == 1
+    second.clock.turn(minutes=2)
+    second.poll(id)
+    assert len(server.asked(B)) == 2
+    second.close()
+
+
+def test_of_two_runs_at_once_the_later_one_keeps_to_what_the_first_was_told(
+    pipeline: Pipeline, server: FeedServer, tmp_path: Path
+) -> None:
+    """The second run begins and ends while the first one is at its round."""
+    pipeline.register(server.route(B, "/busy", busy()), "busy")
+    pipeline.register(server.route(A, "/led", to(server.route(B, "/there", Answer(body=rss("a"))))), "led")
+    pipeline.sync()
+    second = Pipeline(tmp_path, pipeline.instance)
+    second.feeds, second.clock = pipeline.feeds, pipeline.clock
+    told: list[type] = []
+
+    class Meanwhile:
+        def begin(self, step: str, total: int) -> None: ...
+
+        def advance(self, step: str) -> None:
+            if step == "fetch":
+                told.extend(kinds(second.poll("led")))
+
+    pipeline.poll("busy", progress=Meanwhile())
+    assert told == [OnHold]
+    assert server.asked(B, "/there") == []
+    second.close()
+
+
+def test_a_clock_that_was_set_back_by_days_lets_no_host_wait_for_days(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    id = pipeline.register(server.route(B, "/1", busy(7200), Answer(body=rss("a"))), "one")
+    led = pipeline.register(server.route(A, "/2", to(server.url(B, "/1"))), "two")
+    pipeline.poll(id)
+    pipeline.poll(led)
+    pipeline.clock.turn(days=-3)
+    pipeline.poll()
+    assert [pipeline.guids(each) for each in (id, led)] == [["a"], ["a"]]
+
+
+def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route(B, "/old", busy(7200, 503)), "one")
+    pipeline.poll()
+    pipeline.feeds[0]["url"] = server.route(B, "/new", Answer(body=rss("a")))
+    pipeline.write_registry()
+    pipeline.poll()
+    assert pipeline.guids("one") == ["a"]
+
+
+def test_materializing_a_feed_whose_host_is_on_hold_says_on_its_key_until_when(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route(B, "/1", busy()), "first")
+    pipeline.register(server.route(B, "/2", Answer(body=rss("a"))), "second")
+    pipeline.register(server.route(A, "/3", to(server.url(B, "/2"))), "third")
+    pipeline.poll("first")
+    until = pipeline.clock() + timedelta(minutes=10)
+    result = pipeline.materialize("first", "second", "third")
+    assert not result.success
+    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
+    said = f"{B} asked for a pause until {instant(until)} (429 Too Many Requests with Retry-After 10 min"
+    assert said in str(failure.event_specific_data.error)
+    table = failure.step_failure_data.user_failure_data.metadata["failed"].md_str
+    rows = [line.split(" | ") for line in table.splitlines()[2:]]
+    assert sorted((row[0], row[2]) for row in rows) == [
+        (f"| [{id}](/assets/feed_items?view=partitions&partition={id})", "host_on_hold")
+        for id in ("first", "second", "third")
+    ]
+    for id in ("first", "second", "third"):
+        observed = pipeline.instance.fetch_observations(
+            dg.AssetRecordsFilter(asset_key=dg.AssetKey("feed_items"), asset_partitions=[id]), limit=5
+        ).records
+        (observation,) = [record.asset_observation for record in observed]
+        assert observation is not None
+        assert observation.metadata["held_until"].value == until.timestamp()
+        assert said in (observation.description or "")
+        assert pipeline.events(id) == []
+    assert len(server.asked(B)) == 1
+    pipeline.clock.turn(minutes=11)
+    assert pipeline.materialize("second", "third").success
+
+
+@pytest.fixture
+def invoke(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(pipeline.settings.home)
+    monkeypatch.setenv("RSS_PIPELINE_HOME", str(pipeline.settings.home))
+    monkeypatch.setenv("RSS_HOST_DELAY_SECONDS", "0")
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *words: CliRunner().invoke(main, list(words), catch_exceptions=False)
+
+
+def test_polling_by_hand_says_of_each_feed_on_hold_until_when(
+    invoke: Any, pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route(B, "/1", busy(1800)), "first")
+    pipeline.register(server.route(A, "/2", to(server.url(B, "/1"))), "led")
+    pipeline.register(server.route(C, "/3", Answer(body=rss("a"))), "other")
+    told = invoke("poll", "first", "--json")
+    assert json.loads(told.stdout)["failures"][0]["kind"] == "rate_limited"
+    ((until, _),) = holds(pipeline).values()
+    # What was visited within the second in which a poll begins counts as visited by it.
+    pipeline.database.query("UPDATE feeds SET last_visited_at = '2026-01-01T00:00:00Z' WHERE id = 'first'")
+    all_ = invoke("poll", "--all")
+    assert all_.exit_code == 1
+    assert "1 feeds visited: 1 with a new document" in all_.stdout
+    for id in ("first", "led"):
+        # The two are told in the same second or the next.
+        assert f"{id} was not visited: {B} asked for a pause until {until[:14]}" in all_.stderr
+    named = invoke("poll", "led", "--json")
+    assert named.exit_code == 1
+    (left,) = json.loads(named.stdout)["not_visited"]
+    assert (left["feed"], left["kind"], left["until"]) == ("led", "host_on_hold", until)
+    due = invoke("poll")
+    assert (due.exit_code, due.stdout.strip()) == (0, "Nothing was due.")
+    assert (len(server.asked(B)), len(server.asked(A))) == (1, 1)
+    pipeline.database.query("UPDATE feeds SET next_fetch_at = '2026-01-01T00:00:00Z' WHERE id = 'first'")
+    (line,) = [line for line in invoke("status").stdout.splitlines() if line.startswith("first")]
+    assert until in line
+    assert "its host asked for a pause" in line
+
+
+def test_an_ordinary_poll_writes_no_row_for_holds(pipeline: Pipeline, server: FeedServer) -> None:
+    pipeline.register(server.route(A, "/1", to(server.route(B, "/2", Answer(body=rss("a"))))), "led")
+    pipeline.register(server.route(C, "/3", Answer(status=503)), "failing")
+    pipeline.poll()
+    for table in ("hosts", "feed_holds", "image_holds"):
+        assert pipeline.rows(f"SELECT * FROM {table}") == []
+
+
+def test_on_d1_a_pause_is_kept_and_obeyed_alike(tmp_path: Path, away: Pipeline, server: FeedServer) -> None:
+    with machine(tmp_path / "home") as home:
+        for pipeline in (home, away):
+            server.route(B, "/1", busy(), Answer(body=rss("a")))
+            server.route(B, "/3", busy(7200, 503), Answer(body=rss("c")))
+            pipeline.register(server.url(B, "/1"), "direct")
+            pipeline.register(server.route(A, "/2", to(server.url(B, "/1"))), "led")
+            pipeline.register(server.url(B, "/3"), "told")
+            server.forget()
+            pipeline.poll("told")
+            pipeline.poll("direct")
+            assert kinds(pipeline.poll("led")) == [OnHold]
+            assert [len(pipeline.rows(f"SELECT * FROM {table}")) for table in ("hosts", "feed_holds")] == [
+                1,
+                3,
+            ]
+            pipeline.clock.turn(minutes=12)
+            pipeline.poll()
+            assert [pipeline.guids(id) for id in ("direct", "led", "told")] == [[], ["a"], []]
+            assert pipeline.rows("SELECT * FROM hosts") == []
+        tables = ("feed_holds", "hosts")
+        assert [home.rows(f"SELECT * FROM {table}") for table in tables] == [
+            away.rows(f"SELECT * FROM {table}") for table in tables
+        ]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([(200, None), (404, None), (429, None), (429, 1700), (429, 9000), (503, 900)]),
+        st.integers(1, 90),
+        st.sampled_from(["due", "all", "named"]),
+    ),
+    min_size=3,
+    max_size=7,
+)  # fmt: skip
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+def test_no_poll_asks_a_host_before_its_pause_is_over_whatever_it_answers(
+    pipeline: Pipeline, server: FeedServer, steps: list[tuple[tuple[int, int | None], int, str]]
+) -> None:
+    """Three feeds of one host and one that leads there, polled in every way at any time."""
+    pipeline.feeds = []
+    pipeline.clock.turn(days=40)
+    allowed = pipeline.clock()
+    now: tuple[int, int | None] = (200, None)
+    asked = 0
+
+    def answer(_request: Any) -> Answer:
+        nonlocal allowed, asked
+        asked += 1
+        assert pipeline.clock() >= allowed
+        status, retry_after = now
+        if status == 429:
+            allowed = pipeline.clock() + timedelta(seconds=min(retry_after or 900, 3600))
+        return busy(retry_after, status) if status != 200 else Answer(body=rss("a"))
+
+    for n in range(3):
+        pipeline.register(server.route(B, f"/{n}", answer), f"direct-{n}")
+    pipeline.register(server.route(A, "/led", to(server.url(B, "/0"))), "led")
+    for then, minutes, way in steps:
+        now = then
+        pipeline.clock.turn(minutes=minutes)
+        before, early = asked, pipeline.clock() < allowed - timedelta(seconds=1)
+        pipeline.poll(*(["direct-1", "led"] if way == "named" else []), all_feeds=way == "all")
+        assert not (early and asked > before)

@@ -1,0 +1,89 @@
+"""When a feed is asked again, through whole polls: what only the database and the claim make true.
+
+The rules as such are tests of collector.schedule; all of them at once are politeness/test_fortnight.py's.
+"""
+
+from datetime import timedelta
+
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST = "127.0.0.2"
+ETAG = {"ETag": '"1"'}
+
+
+def asked_at(pipeline: Pipeline, server: FeedServer, *minutes: float) -> list[float]:
+    """Poll at each of these minutes after noon; those at which the feed was asked."""
+    asked = []
+    for minute in minutes:
+        pipeline.clock.now = NOON + timedelta(minutes=minute, seconds=-1)
+        server.forget()
+        pipeline.poll()
+        asked += [minute] * len(server.requests)
+    return asked
+
+
+def test_a_max_age_that_came_with_the_document_holds_after_a_304_that_says_nothing_of_it(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    first = Answer(body=rss("a"), headers={**ETAG, "Cache-Control": "max-age=7200"})
+    url = server.route(HOST, "/feed", first, Answer(status=304))
+    pipeline.register(url, "feed", interval="30m")
+    assert asked_at(pipeline, server, 0, 125, 185) == [0, 125]
+
+
+def test_a_poll_that_is_late_asks_no_feed_in_an_hour_that_it_asks_to_skip(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """It was due at 12:30 and at 12:58; the poll comes at one o'clock, with another feed due."""
+    skip = rss("a").replace(b"<channel>", b"<channel><skipHours><hour>13</hour><hour>14</hour></skipHours>")
+    url = server.route(HOST, "/feed", Answer(body=skip, headers=ETAG))
+    pipeline.register(url, "feed", interval="30m")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("a"))), "other", interval="30m")
+    assert asked_at(pipeline, server, 0) == [0, 0]
+    assert asked_at(pipeline, server, 61) == [61]
+    assert [request.host for request in server.requests] == ["127.0.0.3"]
+    feed = pipeline.feed("feed")
+    assert feed["next_fetch_at"].startswith("2026-03-02T15:0")
+    assert feed["schedule_reason"] == "skipHours/skipDays of the feed"
+    assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
+    assert asked_at(pipeline, server, 189) == [189, 189]
+
+
+def test_by_hand_it_is_asked_in_such_an_hour_all_the_same(pipeline: Pipeline, server: FeedServer) -> None:
+    skip = rss("a").replace(b"<channel>", b"<channel><skipHours><hour>12</hour></skipHours>")
+    pipeline.register(server.route(HOST, "/feed", Answer(body=skip)), "feed", interval="30m")
+    pipeline.poll()
+    pipeline.poll("feed")
+    assert len(server.requests) == 2
+
+
+def test_a_refresh_by_hand_that_fails_brings_the_next_visit_no_nearer(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    first = Answer(body=rss("a"), headers={"Cache-Control": "max-age=43200"})
+    pipeline.register(server.route(HOST, "/feed", first, Answer(status=500)), "feed", interval="30m")
+    pipeline.poll()
+    due = pipeline.feed("feed")["next_fetch_at"]
+    pipeline.clock.turn(minutes=5)
+    pipeline.poll("feed")
+    feed = pipeline.feed("feed")
+    assert (feed["consecutive_failures"], feed["next_fetch_at"]) == (1, due)
+
+
+def test_an_error_page_and_the_feed_again_cost_one_document(pipeline: Pipeline, server: FeedServer) -> None:
+    """The 304 answers the stored document's validators: nothing is asked for again."""
+    url = server.route(
+        HOST,
+        "/feed",
+        Answer(body=rss("a"), headers=ETAG),
+        Answer(body=b"<!doctype html><html><body>Back soon</body></html>"),
+        Answer(status=304),
+    )
+    pipeline.register(url, "feed", interval="30m")
+    asked_at(pipeline, server, 0, 40)
+    assert pipeline.feed("feed")["last_error_kind"] == "html"
+    assert asked_at(pipeline, server, 80) == [80]
+    assert server.requests[0].headers["if-none-match"] == '"1"'
+    feed = pipeline.feed("feed")
+    assert (feed["consecutive_failures"], feed["last_error"]) == (0, None)

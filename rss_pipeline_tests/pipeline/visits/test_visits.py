@@ -1,0 +1,388 @@
+"""The main job: what a poll stores, reports and schedules, and what the asset's door does of the same.
+
+Crashes, faults of the stores, the sensors and the registry have files of their own.
+"""
+
+import logging
+import signal
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.pipeline.visits.visit import Stored
+from rss_pipeline.storage.backups.backups import describe_backup
+from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST = "127.0.0.2"
+JUNK = b"<rss><channel><title>cut in the mid"
+
+
+def outcome(visit: Any) -> type:
+    return type(visit.outcome)
+
+
+def test_a_first_poll_backs_up_stores_finds_images_and_reports(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    body = rss("a", "b", title="The feed", image="http://images.example")
+    id = pipeline.register(server.route(HOST, "/feed", Answer(body=body, etag='W/"1-gzip"')), "feed")
+    pipeline.poll()
+
+    assert pipeline.guids(id) == ["a", "b"]
+    item = pipeline.items(id)[0]
+    assert item["content_html"] == '<p>Text of a</p><img src="http://images.example/a.png">'
+    assert (item["pub_date"], item["pub_date_source"]) == ("2026-03-02T08:00:00Z", "feed")
+    assert item["created_at"] == instant(pipeline.clock())
+
+    (key,) = pipeline.backups(id)
+    assert key == f"backups/feed/{instant(pipeline.clock())}.xml"
+    found = pipeline.objects.get(key)
+    assert found is not None
+    assert found[0] == body
+    known = describe_backup(found[1])
+    assert (known.etag, known.status, known.url) == ('W/"1-gzip"', 200, server.url(HOST, "/feed"))
+    assert item["backup_key"] == key
+
+    assert pipeline.tasks() == ["http://images.example/a.png", "http://images.example/b.png"]
+    feed = pipeline.feed(id)
+    assert (feed["title"], feed["link"]) == ("The feed", "http://example.com/")
+    assert feed["last_etag"] == 'W/"1-gzip"'
+
+    (event,) = pipeline.events(id)
+    assert (event["items_seen"], event["items_new"], event["http_status"]) == (2, 2, 200)
+    assert event["body_bytes"] == len(body)
+    assert event["charset"].startswith("utf-8")
+    assert event["backup_key"] == key
+    assert (event["feed"], event["site"]) == (server.url(HOST, "/feed"), "http://example.com/")
+    assert event["next_visit_reason"] == feed["schedule_reason"]
+    assert isinstance(event["fetch_ms"], int)
+
+
+def test_an_unchanged_feed_is_asked_conditionally_and_neither_parsed_backed_up_nor_reported(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    modified = "Mon, 02 Mar 2026 08:00:00 GMT"
+    answer = Answer(body=rss("a"), etag='"1"', last_modified=modified)
+    id = pipeline.register(server.route(HOST, "/feed", answer), "feed")
+    pipeline.poll()
+    rounds = pipeline.poll(all_feeds=True)
+
+    assert ends(rounds, outcome) == [NotModified]
+    first, second = server.requests
+    assert "if-none-match" not in first.headers
+    assert "if-modified-since" not in first.headers
+    assert second.headers["if-none-match"] == '"1"'
+    assert second.headers["if-modified-since"] == modified
+    assert len(pipeline.backups(id)) == 1
+    assert len(pipeline.events(id)) == 1
+
+
+def test_the_same_bytes_without_validators_are_not_parsed_again(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    id = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a"))), "feed")
+    pipeline.poll()
+    rounds = pipeline.poll(all_feeds=True)
+    assert ends(rounds, outcome) == [NotModified]
+    assert len(pipeline.backups(id)) == 1
+
+
+def test_new_items_of_a_changed_document_are_added_and_old_ones_stay_as_they_were(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    changed = rss("a", "b").replace(b"Text of a", b"Rewritten a")
+    url = server.route(HOST, "/feed", Answer(body=rss("a")), Answer(body=changed))
+    id = pipeline.register(url, "feed")
+    pipeline.poll()
+    before = pipeline.items(id)
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids(id) == ["a", "b"]
+    assert pipeline.items(id)[0] == before[0]
+    assert [event["items_new"] for event in pipeline.events(id)] == [1, 1]
+
+
+def test_a_data_version_changes_with_new_items_only(pipeline: Pipeline, server: FeedServer) -> None:
+    id = pipeline.register(
+        server.route(
+            HOST, "/feed", Answer(body=rss("a"), etag='"1"'), Answer(body=rss("a", "b"), etag='"2"')
+        ),
+        "feed",
+    )
+    versions = []
+    for days in (0, 1, 8):
+        pipeline.clock.turn(days=days)
+        if days == 8:
+            server.route(HOST, "/feed", Answer(body=rss("a", "b"), etag='"2"'))
+        pipeline.poll(all_feeds=True)
+        record = pipeline.latest_record(id)
+        versions.append(record.asset_materialization.tags["dagster/data_version"])
+    assert versions[0] != versions[1]
+    assert versions[1] == versions[2], "the third event is a heartbeat after a week"
+    assert len(pipeline.events(id)) == 3
+
+
+def test_a_feed_that_fails_harms_no_neighbour_and_does_not_fail_the_run(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    fine = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a"))), "fine")
+    gone = pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "gone")
+    junk = pipeline.register(server.route("127.0.0.4", "/feed", Answer(body=b"\x00\x01junk")), "junk")
+    html = pipeline.register(
+        server.route("127.0.0.5", "/feed", Answer(body=b"<!doctype html><html><body>hi</body></html>")),
+        "html",
+    )
+    pipeline.poll()
+    assert pipeline.guids(fine) == ["a"]
+    assert pipeline.feed(gone)["last_error_kind"] == "http_status"
+    assert pipeline.feed(junk)["last_error_kind"] == "not_a_feed"
+    assert pipeline.feed(html)["last_error_kind"] == "html"
+    assert all(pipeline.feed(id)["last_error"] for id in (gone, junk, html))
+    assert pipeline.events(gone) == []
+
+
+def test_a_document_that_fails_stays_a_failure_with_one_backup_until_it_is_corrected(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    junk = Answer(body=b"this is no feed", etag='"bad"')
+    id = pipeline.register(
+        server.route(HOST, "/feed", junk, Answer(status=304), junk, Answer(body=rss("a"), etag='"good"')),
+        "feed",
+    )
+    for count in (1, 2, 3):
+        pipeline.poll(all_feeds=True)
+        feed = pipeline.feed(id)
+        assert feed["consecutive_failures"] == count
+        assert (feed["last_etag"], feed["content_hash"]) == (None, None)
+        assert len(pipeline.backups(id)) == 1
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids(id) == ["a"]
+    assert pipeline.feed(id)["consecutive_failures"] == 0
+    assert pipeline.feed(id)["last_etag"] == '"good"'
+    assert len(pipeline.backups(id)) == 2
+    assert all("if-none-match" not in request.headers for request in server.requests)
+
+
+def test_a_stored_feed_whose_document_breaks_keeps_its_validators_through_a_304(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """A 304 to the good document's ETag says that it stands again. The bad one is backed up once."""
+    url = server.route(HOST, "/feed", Answer(body=rss("a"), etag='"good"'))
+    id = pipeline.register(url, "feed")
+    pipeline.poll()
+    junk = Answer(body=b"this is no feed", etag='"bad"')
+    server.route(HOST, "/feed", junk, Answer(status=304), junk, junk)
+    for count in (1, 0, 1, 2):
+        pipeline.poll(all_feeds=True)
+        assert pipeline.feed(id)["consecutive_failures"] == count
+        assert pipeline.feed(id)["last_etag"] == '"good"'
+        assert len(pipeline.backups(id)) == 2
+    server.route(HOST, "/feed", Answer(body=rss("a", "b"), etag='"better"'))
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids(id) == ["a", "b"]
+
+
+def test_failure_n_waits_twice_as_long_as_the_one_before_up_to_a_day_and_success_resets(
+    pipeline: Pipeline, server: FeedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    id = pipeline.register(server.route(HOST, "/feed", Answer(status=500)), "feed")
+    waits = []
+    for number in range(1, 12):
+        with caplog.at_level(logging.WARNING, "rss_pipeline"):
+            caplog.clear()
+            pipeline.poll()
+            warned = "failed 10 times in a row" in caplog.text
+        assert warned == (number == 10)
+        due = pipeline.feed(id)["next_fetch_at"]
+        waits.append((_at(due) - pipeline.clock().replace(microsecond=0)) / timedelta(hours=1))
+        pipeline.clock.now = _at(due)
+    assert waits == [0.5, 1, 2, 4, 8, 16, 24, 24, 24, 24, 24]
+    server.route(HOST, "/feed", Answer(body=rss("a")))
+    pipeline.poll()
+    assert pipeline.feed(id)["consecutive_failures"] == 0
+    assert len(pipeline.events(id)) == 1
+
+
+def test_retry_after_lengthens_the_wait(pipeline: Pipeline, server: FeedServer) -> None:
+    slow = Answer(status=503, headers={"Retry-After": "7200"})
+    id = pipeline.register(server.route(HOST, "/feed", slow), "feed")
+    pipeline.poll()
+    assert pipeline.feed(id)["next_fetch_at"] == instant(pipeline.clock() + timedelta(hours=2))
+
+
+def test_a_date_that_cannot_be_read_falls_back_to_the_fetch_time_and_is_logged(
+    pipeline: Pipeline, server: FeedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = rss("a").replace(b"Mon, 02 Mar 2026 08:00:00 GMT", b"30 February, perhaps")
+    url = server.route(HOST, "/feed", Answer(body=body))
+    id = pipeline.register(url, "feed")
+    with caplog.at_level(logging.WARNING, "rss_pipeline"):
+        pipeline.poll()
+    (item,) = pipeline.items(id)
+    assert (item["pub_date"], item["pub_date_source"]) == (instant(pipeline.clock()), "fetched")
+    assert item["pub_date_raw"] == "30 February, perhaps"
+    (line,) = [record.getMessage() for record in caplog.records if "unreadable date" in record.getMessage()]
+    assert "30 February, perhaps" in line
+    assert "Title of a" in line
+    assert url in line
+
+
+def test_a_doubled_guid_is_stored_once_and_reported(pipeline: Pipeline, server: FeedServer) -> None:
+    id = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b", "a"))), "feed")
+    pipeline.poll()
+    assert pipeline.guids(id) == ["a", "b"]
+    assert pipeline.events(id)[0]["duplicate_guids"] == 1
+
+
+def test_guids_that_change_with_every_document_are_warned_of(pipeline: Pipeline, server: FeedServer) -> None:
+    def fresh(turn: int) -> bytes:
+        body = rss(*(f"t{n}" for n in range(8)))
+        return body.replace(b"'false'>", f"'false'>token{turn}-".encode())
+
+    url = server.route(HOST, "/feed", Answer(body=fresh(1)), Answer(body=fresh(2)))
+    id = pipeline.register(url, "feed")
+    pipeline.poll()
+    assert pipeline.feed(id)["warning"] is None
+    pipeline.poll(all_feeds=True)
+    assert "unstable guids: 8 of 8" in pipeline.feed(id)["warning"]
+
+
+def test_a_feed_may_opt_out_of_images(pipeline: Pipeline, server: FeedServer) -> None:
+    body = rss("a", image="http://images.example")
+    id = pipeline.register(server.route(HOST, "/feed", Answer(body=body)), "feed", images=False)
+    pipeline.poll()
+    assert pipeline.guids(id) == ["a"]
+    assert pipeline.tasks() == []
+    pipeline.feeds[0]["images"] = True
+    pipeline.write_registry()
+    pipeline.poll(all_feeds=True)
+    assert pipeline.tasks() == ["http://images.example/a.png"], "opting in later takes the items stored too"
+
+
+def test_a_hostile_document_costs_its_own_visit_and_no_more(pipeline: Pipeline, server: FeedServer) -> None:
+    huge = rss(*(f"{n}{'<b>' * 300}".replace("<", "&lt;") for n in range(1_200)))
+    pipeline.set(parse_timeout_seconds=0.05)
+    slow = pipeline.register(server.route(HOST, "/feed", Answer(body=huge)), "slow")
+    fine = pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("a"))), "fine")
+    pipeline.poll()
+    assert pipeline.feed(slow)["last_error_kind"] == "parse_timeout"
+    assert pipeline.guids(fine) == ["a"]
+    assert len(pipeline.backups(slow)) == 1
+
+
+def test_html_that_kills_its_worker_costs_that_item_its_images_only(
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The item is stored, marked as looked at, and its neighbours' images are found."""
+    body = rss("a", "b", image="http://images.example")
+    id = pipeline.register(server.route(HOST, "/feed", Answer(body=body)), "feed")
+    pipeline.poll(progress=_KillWorkersOnce())
+    assert pipeline.guids(id) == ["a", "b"]
+    assert pipeline.tasks() == ["http://images.example/a.png", "http://images.example/b.png"]
+    assert pipeline.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
+
+
+class _KillWorkersOnce:
+    """A Progress that kills this process's parser workers as extract_images begins."""
+
+    def begin(self, step: str, total: int) -> None:
+        if step == "extract_images":
+            import psutil
+
+            for child in psutil.Process().children(recursive=True):
+                if "forkserver" not in " ".join(child.cmdline()) or child.children():
+                    continue
+                child.send_signal(signal.SIGKILL)
+
+    def advance(self, step: str) -> None: ...
+
+
+def test_materializing_feeds_by_hand_visits_each_and_turns_exactly_the_failed_ones_red(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    good = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a"), etag='"1"')), "good")
+    bad = pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=500)), "bad")
+    also = pipeline.register(server.route("127.0.0.4", "/feed", Answer(body=rss("b"), etag='"1"')), "also")
+    pipeline.sync()
+    result = pipeline.materialize(good, bad, also)
+    assert not result.success
+    assert [len(pipeline.events(id)) for id in (good, bad, also)] == [1, 0, 1]
+    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
+    assert failure.step_key == "feed_items.report"
+    assert "1 of 3 feeds were not collected: bad" in str(failure.event_specific_data.error)
+
+    again = pipeline.materialize(good)
+    assert again.success
+    assert [event["http_status"] for event in pipeline.events(good)] == [304, 200]
+    assert server.requests[-1].headers["if-none-match"] == '"1"', "by hand is conditional too"
+
+
+def test_more_than_sixty_feeds_of_one_host_are_all_visited_by_hand(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    ids = [
+        pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n:02}")
+        for n in range(70)
+    ]
+    pipeline.sync()
+    assert pipeline.materialize(*ids).success
+    assert len(pipeline.rows("SELECT id FROM items")) == 70
+
+
+def test_a_host_that_asked_for_a_pause_gets_it_also_from_a_refresh_by_hand(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    busy = Answer(status=429, headers={"Retry-After": "600"})
+    first = pipeline.register(server.route(HOST, "/1", busy), "first")
+    second = pipeline.register(server.route(HOST, "/2", Answer(body=rss("a"))), "second")
+    pipeline.poll(first)
+    asked = len(server.requests)
+    result = pipeline.materialize(second)
+    assert not result.success
+    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
+    until = instant(pipeline.clock() + timedelta(minutes=10))
+    assert f"asked for a pause until {until}" in str(failure.event_specific_data.error)
+    assert len(server.requests) == asked
+    pipeline.clock.turn(minutes=11)
+    assert pipeline.materialize(second).success
+
+
+def test_a_feed_that_another_run_holds_is_waited_for_and_reported_with_that_result(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """The other run dies meanwhile: its lease lapses, and the feed is visited here."""
+    id = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a"))), "feed")
+    pipeline.sync()
+    pipeline.hold(id)
+    pipeline.after(0.5, pipeline.lapse_leases)
+    result = pipeline.materialize(id)
+    assert result.success
+    assert pipeline.guids(id) == ["a"]
+
+
+def test_nothing_but_sixty_of_one_host_is_claimed_at_once_by_a_poll(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    for n in range(130):
+        pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n:03}")
+    rounds = pipeline.poll()
+    assert [len(round_.visits) for round_ in rounds] == [60, 60, 10]
+    assert set(ends(rounds, outcome)) == {Stored}
+
+
+def test_a_poll_of_named_feeds_leaves_the_others_alone(pipeline: Pipeline, server: FeedServer) -> None:
+    pipeline.register(server.route(HOST, "/1", Answer(body=rss("a"))), "one")
+    pipeline.register(server.route("127.0.0.3", "/2", Answer(status=500)), "two")
+    rounds = pipeline.poll("two")
+    assert ends(rounds, outcome) == [Failure]
+    assert pipeline.feed("one")["last_visited_at"] is None
+
+
+def _at(text: str) -> Any:
+    from datetime import datetime
+
+    return datetime.fromisoformat(text)

@@ -1,0 +1,187 @@
+"""The embedded database's own troubles: each is told in a sentence with the path and what to do."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Statement
+from rss_pipeline_tests.storage.conftest import nobody
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rss.sqlite"
+
+
+@pytest.fixture
+def notes(path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(path, busy_timeout=0.05)
+    database.query("CREATE TABLE notes (id TEXT PRIMARY KEY, text TEXT)")
+    yield database
+    database.close()
+
+
+def trouble(database: SqliteDatabase, sql: str = "INSERT INTO notes (id) VALUES ('1')") -> str:
+    with pytest.raises(DatabaseUnavailable) as caught:
+        database.query(sql)
+    return str(caught.value)
+
+
+def trouble_opening(path: Path) -> str:
+    with pytest.raises(DatabaseUnavailable) as caught:
+        SqliteDatabase(path, busy_timeout=0.05)
+    return str(caught.value)
+
+
+def test_readers_and_a_writer_do_not_wait_for_each_other_and_references_hold(notes: SqliteDatabase) -> None:
+    assert notes.query("SELECT * FROM pragma_journal_mode").rows == [{"journal_mode": "wal"}]
+    assert notes.query("SELECT * FROM pragma_foreign_keys").rows == [{"foreign_keys": 1}]
+
+
+def test_folders_above_the_file_are_made(tmp_path: Path) -> None:
+    SqliteDatabase(tmp_path / "not" / "yet" / "rss.sqlite").close()
+    assert (tmp_path / "not" / "yet" / "rss.sqlite").is_file()
+
+
+def test_a_lock_held_elsewhere_is_named(notes: SqliteDatabase, path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    text = trouble(notes)
+    assert notes.query("SELECT count(*) AS n FROM notes").rows == [{"n": 0}]
+    other.close()
+    assert str(path) in text
+    assert "another process holds the write lock; end it or wait" in text
+    assert notes.query("INSERT INTO notes (id) VALUES ('1')").changes == 1
+
+
+def test_a_batch_that_reads_before_it_writes_waits_for_its_turn(notes: SqliteDatabase, path: Path) -> None:
+    notes.query("INSERT INTO notes (id, text) VALUES ('sum', '0')")
+    add = "UPDATE notes SET text = CAST(CAST(text AS INTEGER) + 1 AS TEXT)"
+
+    def count(_: int) -> None:
+        database = SqliteDatabase(path)
+        for _ in range(20):
+            database.batch([Statement("SELECT * FROM notes"), Statement(add)])
+        database.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(count, range(4)))
+    assert notes.query("SELECT text FROM notes").rows == [{"text": "80"}]
+
+
+def test_a_database_locked_while_it_is_opened_is_not_blamed_on_the_disk(path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    text = trouble_opening(path)
+    other.close()
+    assert str(path) in text
+    assert "another process holds the write lock" in text
+
+
+def test_a_file_one_may_only_read_can_be_read_and_says_so_at_the_first_write(public_folder: Path) -> None:
+    path = public_folder / "rss.sqlite"
+    owner = SqliteDatabase(path)
+    owner.query("CREATE TABLE notes (id TEXT PRIMARY KEY)")
+    path.chmod(0o444)
+    with nobody():
+        reader = SqliteDatabase(path)
+        assert reader.query("SELECT * FROM notes").rows == []
+        text = trouble(reader)
+        reader.close()
+    owner.close()
+    assert str(path) in text
+    assert "make the file and its folder writable" in text
+
+
+def test_a_connection_that_may_not_write_says_so(notes: SqliteDatabase, path: Path) -> None:
+    notes.query("PRAGMA query_only = ON")
+    text = trouble(notes)
+    assert str(path) in text
+    assert "make the file and its folder writable" in text
+
+
+def test_a_folder_one_may_not_write_is_named(public_folder: Path) -> None:
+    with nobody():
+        if os.geteuid() == public_folder.stat().st_uid:
+            public_folder.chmod(0o555)
+        text = trouble_opening(public_folder / "rss.sqlite")
+    assert str(public_folder / "rss.sqlite") in text
+    assert "check the path" in text
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "var").write_text("not a folder")
+    assert str(tmp_path / "var" / "rss.sqlite") in trouble_opening(tmp_path / "var" / "rss.sqlite")
+
+
+def test_a_folder_in_place_of_the_file_is_named(path: Path) -> None:
+    path.mkdir()
+    text = trouble_opening(path)
+    assert str(path) in text
+    assert "check the path" in text
+
+
+def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
+    path.write_text("feeds:\n  - https://example.org/feed\n" * 100)
+    before = path.read_bytes()
+    text = trouble_opening(path)
+    assert str(path) in text
+    assert "not a SQLite file; check RSS_PIPELINE_HOME" in text
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_file_asks_for_its_copy(notes: SqliteDatabase, path: Path) -> None:
+    for n in range(200):
+        notes.query("INSERT INTO notes (id, text) VALUES (?, ?)", [str(n), "x" * 500])
+    notes.close()
+    damaged = bytearray(path.read_bytes())
+    damaged[4096:] = b"\x55" * (len(damaged) - 4096)
+    path.write_bytes(damaged)
+    again = SqliteDatabase(path)
+    text = trouble(again, "SELECT * FROM notes")
+    again.close()
+    assert str(path) in text
+    assert "the file is damaged; restore it from a copy" in text
+
+
+def test_a_full_disk_rolls_back_and_says_so(notes: SqliteDatabase, path: Path) -> None:
+    notes.query("PRAGMA max_page_count = 20")
+    with pytest.raises(DatabaseUnavailable) as caught:
+        notes.batch(
+            [
+                Statement("INSERT INTO notes (id) VALUES ('first')"),
+                Statement("INSERT INTO notes (id, text) VALUES ('large', ?)", ["x" * 500_000]),
+            ]
+        )
+    assert str(path) in str(caught.value)
+    assert "the disk is full; make room" in str(caught.value)
+    assert notes.query("SELECT * FROM notes").rows == []
+    notes.query("INSERT INTO notes (id) VALUES ('small')")
+
+
+def test_a_missing_table_points_to_migrate(notes: SqliteDatabase) -> None:
+    assert "run `rss-pipeline migrate`" in trouble(notes, "SELECT * FROM feeds")
+
+
+def test_a_closed_database_is_unavailable(notes: SqliteDatabase) -> None:
+    notes.close()
+    notes.close()
+    assert "closed" in trouble(notes)
+
+
+def test_no_bound_value_shows_in_an_error(notes: SqliteDatabase) -> None:
+    with pytest.raises(DatabaseUnavailable) as caught:
+        notes.query("SELECT * FROM nothing WHERE id = ?", ["hunter2"])
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_function_has_at_most_the_arguments_that_d1_takes(notes: SqliteDatabase) -> None:
+    """D1's documentation says 32; workerd on a desk takes more."""
+    with pytest.raises(StorageRejected, match="too many arguments"):
+        notes.query("SELECT max(" + ", ".join("1" * 33) + ")")

@@ -1,0 +1,426 @@
+"""Moving house, between a home on this disk and a Cloudflare in workerd: there, back, and half-way.
+
+What is compared is read by plain SELECTs and gets, not by the copy's own pages and hashes.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.errors import CopyRefused, DatabaseUnavailable, SettingsError
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.copy.stores import MARKER, Copied, Side, SideName, copy, open_side
+from rss_pipeline.storage.copy.tables import TABLES, fingerprint
+from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.schema import migrate
+from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline_tests.support.cloudflare import Cloudflare
+
+CJK = "世界 📰 \U0001f980 é\r\n\t\x1b \u2028"
+AT = "2026-03-02T08:00:00Z"
+
+
+class Quiet:
+    """A CopyProgress that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
+        self.done: dict[str, int] = {}
+
+    def begin(self, step: str, total: int) -> None:
+        self.totals[step] = total
+
+    def advance(self, step: str, by: int = 1) -> None:
+        self.done[step] = self.done.get(step, 0) + by
+
+
+class House:
+    """A home and a Cloudflare that one environment names."""
+
+    def __init__(self, home: Path, cloudflare: Cloudflare) -> None:
+        self.cloudflare = cloudflare
+        self.environ = {
+            **{
+                name: text for name, text in os.environ.items() if not name.startswith(("RSS_", "D1_", "R2_"))
+            },
+            "RSS_PIPELINE_HOME": str(home),
+            **cloudflare.environ,
+        }
+        self.settings = Settings.from_environ(self.environ, cwd=home.parent)
+        with contextlib.closing(D1Database(cloudflare.url, cloudflare.token)) as database:
+            migrate(database)
+
+    def moved_to(self, home: Path) -> "House":
+        return House(home, self.cloudflare)
+
+    @contextlib.contextmanager
+    def side(self, name: SideName) -> Iterator[Side]:
+        with open_side(self.settings, name) as side:
+            yield side
+            if name == "cloudflare":
+                side.objects.client.close()  # type: ignore[attr-defined]
+
+    def copy(self, source: SideName, target: SideName, *, progress: Quiet | None = None) -> Copied:
+        with self.side(source) as ours, self.side(target) as theirs:
+            return copy(ours, theirs, progress=progress or Quiet())
+
+    def contents(self, name: SideName) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+        """All rows with the type of each value, and all objects."""
+        with self.side(name) as side:
+            return {table: rows(side.database, table) for table in TABLES}, objects(side.objects)
+
+    def killed(self, source: SideName, target: SideName, step: str, advances: int) -> None:
+        """Copy in a process that dies by SIGKILL there."""
+        command = [sys.executable, "-m", "rss_pipeline_tests.storage.copy.dying_copy", source, target, step]
+        done = subprocess.run([*command, str(advances)], env=self.environ, check=False, capture_output=True)
+        assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+def rows(database: Database, table: str) -> list[Any]:
+    """Every row and the type of its every value."""
+    columns = database.query("SELECT name FROM pragma_table_info(?)", [table]).rows
+    types = ", ".join(f"typeof({row['name']}) AS {row['name']}" for row in columns)
+    order = ", ".join(f"{table}.{column}" for column in TABLES[table])
+    found: list[Any] = []
+    for what in ("*", types):
+        seen = 0
+        while page := database.query(
+            f"SELECT {what} FROM {table} ORDER BY {order} LIMIT 300 OFFSET ?", [seen]
+        ).rows:
+            seen += len(page)
+            found += page
+    return found
+
+
+def objects(store: ObjectStore) -> dict[str, Any]:
+    found = {}
+    for info in store.list(""):
+        if info.key != MARKER and (got := store.get(info.key)) is not None:
+            found[info.key] = (got[0], got[1].content_type, dict(got[1].metadata))
+    return found
+
+
+def same(ours: tuple[dict[str, Any], dict[str, Any]], theirs: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+    """Whether two contents are the same; told in a word, for they are megabytes."""
+    return ours == theirs
+
+
+def insert(database: Database, table: str, *some: dict[str, Any]) -> None:
+    names = list(some[0])
+    extracted = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(names)))
+    for chunk in chunked(compact(list(row.values())) for row in some):
+        database.query(
+            f"INSERT INTO {table} ({', '.join(names)}) SELECT {extracted} FROM json_each(?)", [chunk]
+        )
+
+
+def feed(id: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": id,
+        "url": f"https://{id}.example/",
+        "next_fetch_at": AT,
+        "created_at": AT,
+        "host": id,
+        **fields,
+    }
+
+
+def item(id: str, feed_id: str, **fields: Any) -> dict[str, Any]:
+    known = {"guid": id, "title": None, "content_html": None, "author": None}
+    dates = {"pub_date": AT, "created_at": AT, "guid_source": "guid", "pub_date_source": "feed"}
+    return {"id": id, "feed_id": feed_id, **known, **dates, **fields}
+
+
+def fill(side: Side) -> None:
+    """Several pages of items, and the values that differ between stores most easily."""
+    insert(
+        side.database,
+        "feeds",
+        *(
+            feed(
+                f"f{n}",
+                title=title,
+                consecutive_failures=n * 1000,
+                ttl=2**53,
+                rhythm='["1"]',
+                last_etag="007",
+            )
+            for n, title in enumerate(["1.0", "", CJK, None])
+        ),
+    )
+    insert(
+        side.database,
+        "items",
+        *(item(f"i{n:04}", f"f{n % 3}", title=f"{n}", content_html=CJK * 40, author="") for n in range(700)),
+    )
+    # Longer as JSON than a parameter of ours may be; the second one longer than any value may be.
+    for id, text in (("i0500-large", "世" * 633_000), ("i0500-quotes", '"\\' * 600_000)):
+        row = item(id, "f1", content_html=text)
+        marks = ", ".join("?" * len(row))
+        side.database.query(f"INSERT INTO items ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+    insert(
+        side.database,
+        "image_tasks",
+        *(
+            {
+                "id": f"t{n}",
+                "item_id": f"i{n:04}",
+                "original_url": f"https://x/{n}?{CJK}",
+                "status": "pending",
+                "attempts": n,
+                "created_at": AT,
+                "updated_at": AT,
+                "host": "x",
+                "position": n,
+            }
+            for n in range(30)
+        ),
+    )
+    insert(side.database, "hosts", {"host": "", "hold_until": AT, "reason": CJK})
+    insert(side.database, "hosts", {"host": "slow.example", "hold_until": AT, "reason": ""})
+    insert(side.database, "feed_holds", {"feed_id": "f1", "host": "x", "hold_until": AT, "reason": CJK})
+    insert(side.database, "sequences", {"name": "items", "value": 2**52 + 1})
+    insert(side.database, "image_holds", {"host": "images.example", "hold_until": AT, "reason": CJK})
+    # More than a page of both, and keys whose first parts are the same on both sides of its end.
+    tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
+    insert(side.database, "expired_items", *tombstones)
+    insert(
+        side.database,
+        "item_versions",
+        *(
+            {
+                "item_id": f"i{n // 3:04}",
+                "replaced_at": f"2026-03-02T08:00:{n % 3:02}Z",
+                "title": CJK,
+                "pub_date": AT,
+                "content_html": None if n % 2 else "x" * n,
+                "categories": "[]",
+                "enclosures": "[]",
+                "guid_source": "guid",
+                "pub_date_source": "feed",
+            }
+            for n in range(600)
+        ),
+    )
+    metadata = {"rss-pipeline": json.dumps({"etag": '"x"', "charset": None})}
+    for n in range(40):
+        key = f"backups/f{n % 4}/2026-03-02T08:00:{n:02}Z.xml"
+        side.objects.put(key, f"<rss>{n}</rss>".encode(), content_type="application/xml", metadata=metadata)
+    side.objects.put("images/f1/aaaa/0.png", bytes(range(256)) * 8000, content_type="image/png")
+    side.objects.put("images/f1/世 界+%41/1.png", b"", content_type="image/svg+xml; charset=x")
+
+
+@pytest.fixture
+def house(tmp_path: Path, cloudflare: Cloudflare) -> House:
+    """A full home and an empty Cloudflare."""
+    house = House(tmp_path / "home", cloudflare)
+    with house.side("embedded") as side:
+        fill(side)
+    return house
+
+
+def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path: Path) -> None:
+    before = house.contents("embedded")
+    progress = Quiet()
+    there = house.copy("embedded", "cloudflare", progress=progress)
+    assert same(house.contents("cloudflare"), before)
+    assert (there.rows_written, there.objects_written) == (2541, 42)
+    assert {name: made.count for name, made in there.tables.items()} == {
+        "feeds": 4, "items": 702, "image_tasks": 30, "item_versions": 600, "expired_items": 1200,
+        "hosts": 2, "feed_holds": 1, "image_holds": 1, "sequences": 1,
+    }  # fmt: skip
+    assert progress.done == progress.totals
+    back = house.moved_to(tmp_path / "another")
+    again = back.copy("cloudflare", "embedded")
+    assert same(back.contents("embedded"), before)
+    assert (again.tables, again.objects) == (there.tables, there.objects)
+
+
+def test_killed_half_way_and_started_again_both_ways_it_ends_the_same(house: House, tmp_path: Path) -> None:
+    before = house.contents("embedded")
+    house.killed("embedded", "cloudflare", "items", 2)
+    with house.side("cloudflare") as side:
+        assert 0 < side.database.query("SELECT count(*) AS n FROM items").rows[0]["n"] < 702
+    house.killed("embedded", "cloudflare", "objects", 7)
+    with house.side("cloudflare") as side:
+        assert 0 < len(objects(side.objects)) < 42
+    there = house.copy("embedded", "cloudflare")
+    assert there.rows_written == 0, "what is there already is not written again"
+    assert 0 < there.objects_written < 42
+    assert same(house.contents("cloudflare"), before)
+    back = house.moved_to(tmp_path / "another")
+    back.killed("cloudflare", "embedded", "items", 1)
+    back.killed("cloudflare", "embedded", "expired_items", 1)
+    back.killed("cloudflare", "embedded", "check", 1)
+    back.copy("cloudflare", "embedded")
+    assert same(back.contents("embedded"), before)
+
+
+def test_copied_again_only_what_is_new_goes_over(house: House) -> None:
+    house.copy("embedded", "cloudflare")
+    nothing = house.copy("embedded", "cloudflare")
+    assert (nothing.rows_written, nothing.objects_written) == (0, 0)
+    with house.side("embedded") as side:
+        side.database.query("UPDATE feeds SET title = NULL WHERE id = 'f0'")
+        insert(side.database, "items", item("new", "f0", title=CJK))
+        side.objects.put("backups/f0/2026-03-03T08:00:00Z.xml", b"<rss/>", content_type="application/xml")
+        key = "backups/f0/2026-03-02T08:00:00Z.xml"
+        side.objects.put(key, b"<rss>x</rss>", content_type="application/xml")
+    more = house.copy("embedded", "cloudflare")
+    assert (more.rows_written, more.objects_written) == (2, 2)
+    assert same(house.contents("cloudflare"), house.contents("embedded"))
+
+
+def test_a_target_that_was_used_since_is_left_alone(house: House) -> None:
+    house.copy("embedded", "cloudflare")
+    with house.side("cloudflare") as side:
+        side.database.query("UPDATE feeds SET last_etag = 'newer' WHERE id = 'f2'")
+    before = house.contents("cloudflare")
+    with pytest.raises(
+        CopyRefused, match=r"was used since it was copied \(feeds has changed\).*empty database"
+    ):
+        house.copy("embedded", "cloudflare")
+    assert same(house.contents("cloudflare"), before)
+
+
+@pytest.mark.parametrize("held", ["row", "object"])
+def test_a_target_with_other_data_is_left_alone(house: House, tmp_path: Path, held: str) -> None:
+    other = house.moved_to(tmp_path / "other")
+    with other.side("embedded") as side:
+        if held == "row":
+            insert(side.database, "feeds", feed("mine"))
+        else:
+            side.objects.put("backups/mine/x.xml", b"", content_type="application/xml")
+    before = other.contents("embedded")
+    wanted = r"already holds (1 feeds|objects): .*RSS_PIPELINE_HOME"
+    with pytest.raises(CopyRefused, match=wanted):
+        other.copy("cloudflare", "embedded")
+    assert same(other.contents("embedded"), before)
+
+
+def test_an_unfinished_copy_of_another_home_is_left_alone(house: House, tmp_path: Path) -> None:
+    house.killed("embedded", "cloudflare", "feeds", 1)
+    other = house.moved_to(tmp_path / "other")
+    with other.side("embedded") as side:
+        insert(side.database, "feeds", feed("mine"))
+    with pytest.raises(CopyRefused, match=r"is a copy of embedded .*home.*, not of embedded .*other"):
+        other.copy("embedded", "cloudflare")
+
+
+@pytest.mark.parametrize("side_name", ["embedded", "cloudflare"])
+def test_while_a_run_is_alive_on_either_side_nothing_is_copied(house: House, side_name: SideName) -> None:
+    with house.side(side_name) as side:
+        lease = {"token": "t", "run_id": "run-7", "feeds": "[]", "hosts": "[]"}
+        later = instant(datetime.now(UTC) + timedelta(minutes=3))
+        insert(side.database, "leases", {**lease, "expires_at": later})
+    with pytest.raises(CopyRefused, match=f"run run-7 is at work in {side_name}"):
+        house.copy("embedded", "cloudflare")
+    with house.side("cloudflare") as side:
+        assert (rows(side.database, "feeds"), objects(side.objects)) == ([], {})
+        assert side.objects.get(MARKER) is None
+    with house.side(side_name) as side:
+        side.database.query("UPDATE leases SET expires_at = '2020-01-01T00:00:00Z'")
+    house.copy("embedded", "cloudflare")
+
+
+def test_what_changes_in_the_target_meanwhile_is_told_at_the_end(house: House) -> None:
+    class Meddling(Quiet):
+        def begin(self, step: str, total: int) -> None:
+            if step == "objects":
+                with house.side("cloudflare") as side:
+                    insert(side.database, "items", item("theirs", "f0"))
+
+    with pytest.raises(CopyRefused, match="items differs after the copy: 702 rows in embedded, 703 in cloud"):
+        house.copy("embedded", "cloudflare", progress=Meddling())
+
+
+def test_a_side_that_is_not_configured_is_a_sentence(house: House, tmp_path: Path) -> None:
+    without = replace(house.settings, r2=None)
+    with (
+        pytest.raises(SettingsError, match=r"^R2_ENDPOINT_URL, .*: not set; a copy"),
+        open_side(without, "cloudflare"),
+    ):
+        pass
+    nowhere = replace(house.settings, home=tmp_path / "nowhere")
+    with (
+        pytest.raises(SettingsError, match=r"there is no .*rss\.sqlite to copy from"),
+        open_side(nowhere, "embedded", as_source=True),
+    ):
+        pass
+    assert not (tmp_path / "nowhere").exists()
+    house.cloudflare.wipe()
+    with (
+        pytest.raises(DatabaseUnavailable, match="rss-pipeline migrate"),
+        open_side(house.settings, "cloudflare"),
+    ):
+        pass
+
+
+def test_the_command_copies_and_says_what_lies_where(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(house.settings.home)
+    command = ["copy", "--from", "embedded", "--to", "cloudflare"]
+    said = CliRunner().invoke(main, command, env=house.environ)
+    assert said.exit_code == 0, said.output
+    assert "702" in said.stdout
+    assert (
+        "Both sides hold the same; written now: 2,541 rows and 42 of 42 objects (2.0 MB in all)."
+        in said.stdout
+    )
+    told = json.loads(CliRunner().invoke(main, [*command, "--json"], env=house.environ).stdout)
+    assert (told["items"]["count"], told["rows_written"]) == (702, 0)
+    same = CliRunner().invoke(main, ["copy", "--from", "embedded", "--to", "embedded"], env=house.environ)
+    assert (same.exit_code, "name two sides" in same.stderr) == (1, True)
+    without = {**house.environ, "D1_PROXY_URL": "", "D1_PROXY_TOKEN": ""}
+    refused = CliRunner().invoke(main, command, env=without)
+    assert refused.exit_code == 1
+    assert (
+        "D1_PROXY_URL, D1_PROXY_TOKEN: not set; a copy from or to Cloudflare needs all six" in refused.stderr
+    )
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+ROWS = st.dictionaries(
+    TEXT, st.tuples(st.none() | TEXT, st.integers(-(2**53), 2**53), st.none() | TEXT), max_size=12
+)
+
+
+@hypothesis_settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(some=ROWS)
+def test_any_row_is_the_same_on_the_other_side(house_of_two: House, some: dict[str, Any]) -> None:
+    with house_of_two.side("embedded") as ours, house_of_two.side("cloudflare") as theirs:
+        for side in (ours, theirs):
+            side.database.batch([Statement("DELETE FROM hosts"), Statement("DELETE FROM feeds")])
+            side.objects.delete_many([MARKER])
+        if some:
+            made = [
+                feed(key, url=key, title=title, consecutive_failures=number, rhythm=text)
+                for key, (title, number, text) in some.items()
+            ]
+            insert(ours.database, "feeds", *made)
+        copied = copy(ours, theirs, progress=Quiet())
+        assert copied.tables["feeds"].count == len(some)
+        assert rows(theirs.database, "feeds") == rows(ours.database, "feeds")
+        assert fingerprint(theirs.database, "feeds") == copied.tables["feeds"]
+
+
+@pytest.fixture
+def house_of_two(tmp_path: Path, cloudflare: Cloudflare) -> House:
+    return House(tmp_path / "home", cloudflare)

@@ -1,0 +1,446 @@
+"""What a visit leaves in its feed when it ends: validators, counts, schedule, changes, if still ours."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import closings, feeds, leases
+from rss_pipeline_tests.storage.values import (
+    DAY,
+    HOUR,
+    NOW,
+    change,
+    claim,
+    claim_one,
+    closing,
+    failed,
+    feed_row,
+    inserts,
+    item,
+    later,
+    register,
+    response,
+    spec,
+    store,
+    unchanged,
+    visit,
+)
+
+
+@pytest.fixture
+def known(database: Database) -> Database:
+    """A feed `a` whose first document was stored and reported an hour ago."""
+    register(database, spec("a"))
+    answer = response(at=NOW - HOUR, etag='"1"', last_modified="Tue, 17 Feb 2026 10:00:00 GMT")
+    assert visit(database, [item("1")], at=NOW - HOUR, answer=answer, content_hash="first") == 1
+    report(database, now=NOW - HOUR)
+    return database
+
+
+def report(database: Database, *, now: Any = NOW) -> list[feeds.Change]:
+    changes = feeds.unreported(database)
+    feeds.mark_reported(database, [(change.feed_id, change.count) for change in changes], now=now)
+    return changes
+
+
+def validators(database: Database) -> tuple[str | None, str | None, str | None]:
+    row = feed_row(database)
+    return row["last_etag"], row["last_modified"], row["validators_url"]
+
+
+ASKED = "https://a.example/a"
+
+ENDINGS: dict[str, Callable[[Database, Feed, str], Any]] = {
+    "not modified": lambda database, feed, token: unchanged(database, feed, token, etag='"new"'),
+    "same bytes": lambda database, feed, token: unchanged(database, feed, token, body_bytes=9),
+    "failed": lambda database, feed, token: failed(database, feed, token, answered=True, document_hash="x"),
+    "stored": lambda database, feed, token: store(database, feed, token, [item("new")]),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: Database, ending: str) -> None:
+    change(known, "UPDATE feeds SET next_fetch_at = ?", instant(NOW))
+    [feed], token = (found := claim(known, lease_now=NOW)).feeds, found.token
+    [_], other = (found := claim(known, suspects=True, lease_now=NOW + HOUR)).feeds, found.token
+    tables = [f"SELECT * FROM {table}" for table in ("feeds", "items", "hosts")]
+    before = [known.query(sql).rows for sql in tables]
+    assert not ENDINGS[ending](known, feed, token)
+    assert [known.query(sql).rows for sql in tables] == before
+    assert ENDINGS[ending](known, feed, other)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_to_close_twice_is_to_close_once(known: Database, ending: str) -> None:
+    feed, token = claim_one(known)
+    assert ENDINGS[ending](known, feed, token)
+    before = feed_row(known)
+    assert not ENDINGS[ending](known, feed, token)
+    assert feed_row(known) == before
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_every_ending_releases_the_claim_and_says_when_next_and_why(known: Database, ending: str) -> None:
+    feed, token = claim_one(known)
+    assert ENDINGS[ending](known, feed, token)
+    row = feed_row(known)
+    assert (row["lease_token"], row["unclosed_claims"], row["backup_unsure"]) == (None, 0, 0)
+    assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(NOW + HOUR), "in an hour")
+    assert row["last_visited_at"] == instant(NOW)
+
+
+def test_many_visits_close_at_once_each_with_its_own_values(database: Database) -> None:
+    register(database, *(spec(f"f{n:03}") for n in range(400)))
+    found = claim(database)
+    visits = [
+        closings.Unchanged(
+            feed=feed,
+            token=found.token if n % 2 else "lost",
+            outcome=NotModified(response=response(etag=f'"{feed.id}"')),
+            next=later(NOW + n * HOUR),
+        )
+        for n, feed in enumerate(found.feeds)
+    ]
+    ours = closings.close_unchanged(database, visits, now=NOW)
+    assert ours == {feed.id for n, feed in enumerate(found.feeds) if n % 2}
+    rows = database.query("SELECT id, last_etag, lease_token FROM feeds").rows
+    assert all((row["last_etag"] == f'"{row["id"]}"') == (row["id"] in ours) for row in rows)
+    assert all((row["lease_token"] is None) == (row["id"] in ours) for row in rows)
+
+
+def test_nothing_to_close_is_no_batch(database: Database) -> None:
+    assert closings.close_unchanged(database, [], now=NOW) == set()
+    assert closings.close_failed(database, [], now=NOW) == set()
+
+
+@pytest.mark.parametrize(
+    "etag", ['"a"', 'W/"a-gzip"', "unquoted", "1", "true", "null", "0x10", '"\\u0041"', "1e5"]
+)
+def test_an_etag_is_kept_byte_for_byte(known: Database, etag: str) -> None:
+    visit(known, [item("2")], answer=response(etag=etag))
+    assert validators(known) == (etag, None, ASKED)
+    feed, token = claim_one(known)
+    assert feed.last_etag == etag
+    unchanged(known, feed, token, etag=etag + "x", last_modified="007")
+    assert validators(known) == (etag + "x", "007", ASKED)
+
+
+def test_a_document_overwrites_both_validators_also_with_nothing(known: Database) -> None:
+    visit(known, [item("2")], answer=response(etag='"2"', url="https://cdn.example/a"))
+    assert validators(known) == ('"2"', None, "https://cdn.example/a")
+    visit(known, [item("3")], answer=response())
+    assert validators(known) == (None, None, None)
+
+
+def test_a_304_updates_the_validators_it_carries_and_keeps_the_others(known: Database) -> None:
+    unchanged(known, *claim_one(known), etag='"2"')
+    assert validators(known) == ('"2"', "Tue, 17 Feb 2026 10:00:00 GMT", ASKED)
+    unchanged(known, *claim_one(known), last_modified="Wed, 18 Feb 2026 10:00:00 GMT")
+    assert validators(known) == ('"2"', "Wed, 18 Feb 2026 10:00:00 GMT", ASKED)
+    unchanged(known, *claim_one(known))
+    assert validators(known) == ('"2"', "Wed, 18 Feb 2026 10:00:00 GMT", ASKED)
+
+
+def test_same_bytes_overwrite_both_validators_also_with_nothing(known: Database) -> None:
+    unchanged(known, *claim_one(known), body_bytes=9, etag='"2"')
+    assert validators(known) == ('"2"', None, ASKED)
+    unchanged(known, *claim_one(known), body_bytes=9)
+    assert validators(known) == (None, None, None)
+    assert feed_row(known)["content_hash"] == "first"
+
+
+def test_a_failure_never_touches_validators_nor_the_hash_of_what_is_stored(known: Database) -> None:
+    before = validators(known)
+    for n in range(3):
+        failed(
+            known, *claim_one(known), now=NOW + n * HOUR, kind="not_a_feed", answered=True, document_hash="x"
+        )
+    row = feed_row(known)
+    assert validators(known) == before
+    assert (row["content_hash"], row["last_success_at"]) == ("first", instant(NOW - HOUR))
+
+
+def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> None:
+    visit(
+        known,
+        [item("2")],
+        at=NOW,
+        content_hash="second",
+        title="Title",
+        link="https://a.example/home",
+        language="ja",
+        charset="cp932",
+        rhythm=(NOW, NOW - DAY),
+        ttl=timedelta(minutes=90),
+        skip_hours=frozenset({0, 23}),
+        skip_days=frozenset({6}),
+        answer=response(at=NOW, max_age=600),
+    )
+    feed = feeds.feeds_by_id(known, ["a", "unknown"])["a"]
+    assert (feed.title, feed.link, feed.language) == ("Title", "https://a.example/home", "ja")
+    assert (feed.content_hash, feed.charset, feed.rhythm) == ("second", "cp932", (NOW, NOW - DAY))
+    assert (feed.ttl, feed.skip_hours, feed.skip_days) == (timedelta(minutes=90), {0, 23}, {6})
+    assert feed.max_age == 600
+    assert feed.last_body_at == feed.last_fetched_at == feed.last_success_at == NOW
+    visit(known, [item("3")], title=None, link=None, language=None)
+    feed = feeds.feeds_by_id(known, ["a"])["a"]
+    assert (feed.title, feed.link, feed.language) == ("Title", None, None)
+
+
+def test_a_title_that_looks_like_a_number_stays_text(known: Database) -> None:
+    visit(known, [item("2")], title="1984", link="007", charset="1e3")
+    row = feed_row(known)
+    assert (row["title"], row["link"], row["charset"]) == ("1984", "007", "1e3")
+
+
+def test_the_registry_s_title_stands_before_the_document_s(database: Database) -> None:
+    register(database, spec("a", title="Mine"))
+    visit(database, title="Theirs")
+    assert feed_row(database)["title"] == "Mine"
+    register(database, spec("a"))
+    visit(database, title="Theirs")
+    assert feed_row(database)["title"] == "Theirs"
+
+
+def test_only_an_answer_counts_as_fetched(known: Database) -> None:
+    failed(known, *claim_one(known), now=NOW, answered=False)
+    row = feed_row(known)
+    assert (row["last_fetched_at"], row["last_visited_at"]) == (instant(NOW - HOUR), instant(NOW))
+    assert row["host_answered"] == 0
+    failed(known, *claim_one(known), now=NOW, kind="http_status", status=500, answered=True)
+    assert (feed_row(known)["last_fetched_at"], feed_row(known)["host_answered"]) == (instant(NOW), 1)
+
+
+@pytest.mark.parametrize("ending", ["not modified", "same bytes", "stored"])
+def test_failures_are_counted_and_a_success_forgives_them(known: Database, ending: str) -> None:
+    for n in range(1, 4):
+        failed(known, *claim_one(known), message=f"failure {n}", document_hash="x")
+        assert feed_row(known)["consecutive_failures"] == n
+    row = feed_row(known)
+    assert (row["last_error_kind"], row["last_error"]) == ("timeout", "failure 3")
+    ENDINGS[ending](known, *claim_one(known))
+    row = feed_row(known)
+    assert (row["consecutive_failures"], row["last_error_kind"], row["last_error"]) == (0, None, None)
+    assert (row["host_answered"], row["last_success_at"]) == (1, instant(NOW))
+    # The unreadable document may come again after a 304, and is known then.
+    assert row["failed_hash"] == ("x" if ending == "not modified" else None)
+
+
+def test_the_hash_of_a_failed_document_stays_through_other_failures(known: Database) -> None:
+    failed(known, *claim_one(known), kind="not_a_feed", document_hash="broken", answered=True)
+    failed(known, *claim_one(known))
+    assert feed_row(known)["failed_hash"] == "broken"
+    failed(known, *claim_one(known), kind="not_a_feed", document_hash="broken too", answered=True)
+    assert feed_row(known)["failed_hash"] == "broken too"
+
+
+@pytest.mark.parametrize("message", ["a\0b", "x\ud83dy", "語" * 5000, '{"json": "\\u0000"}', ""])
+def test_whatever_a_failure_quotes_it_can_be_recorded(known: Database, message: str) -> None:
+    feed, token = claim_one(known)
+    outcome = Failure(kind="http_status", message=message)
+    ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later())
+    assert closings.close_failed(known, [ending], now=NOW) == {"a"}
+    assert len(feed_row(known)["last_error"]) <= 2000
+
+
+def test_a_value_no_store_takes_is_refused_and_closes_nothing(known: Database) -> None:
+    feed, token = claim_one(known)
+    for etag in ("\ud800", "a\0b", "x" * 2_000_001):
+        with pytest.raises(StorageRejected):
+            unchanged(known, feed, token, etag=etag)
+    assert feed_row(known)["lease_token"] == token
+
+
+def test_the_first_success_is_a_change_although_no_item_is_new(database: Database) -> None:
+    register(database, spec("a"), spec("b"))
+    assert feeds.unreported(database) == []
+    assert visit(database, []) == 0
+    unchanged(database, *claim_one(database, "b"))
+    assert [change.feed_id for change in report(database)] == ["a", "b"]
+    unchanged(database, *claim_one(database, "b"))
+    assert report(database) == []
+
+
+def test_a_visit_that_brings_nothing_new_is_no_change(known: Database) -> None:
+    assert visit(known, [item("1")], at=NOW) == 0
+    unchanged(known, *claim_one(known))
+    failed(known, *claim_one(known))
+    assert feeds.unreported(known) == []
+
+
+@pytest.mark.parametrize("ending", ["not modified", "same bytes", "stored"])
+def test_the_first_success_after_a_failure_is_a_change(known: Database, ending: str) -> None:
+    failed(known, *claim_one(known))
+    assert report(known) == []
+    ENDINGS[ending](known, *claim_one(known))
+    [found] = report(known)
+    assert (found.feed_id, found.is_reported) == ("a", False)
+    assert found.facts["items_new"] == (1 if ending == "stored" else 0)
+
+
+@pytest.mark.parametrize("documents", [False, True])
+def test_every_seven_days_a_living_feed_is_a_change(known: Database, documents: bool) -> None:
+    def again(at: Any) -> None:
+        if documents:
+            visit(known, [item("1")], at=at)
+        else:
+            unchanged(known, *claim_one(known, now=at), now=at)
+
+    reported = NOW - HOUR
+    again(reported + 7 * DAY - timedelta(seconds=1))
+    assert report(known) == []
+    again(reported + 7 * DAY)
+    [heartbeat] = report(known, now=reported + 7 * DAY)
+    assert heartbeat.facts["items_new"] == 0
+    again(reported + 8 * DAY)
+    assert report(known) == []
+
+
+def test_new_items_are_a_change_with_its_facts(known: Database) -> None:
+    assert visit(known, [item("1"), item("2"), item("3")], at=NOW, facts={"charset": "utf-8 (bom)"}) == 2
+    [found] = feeds.unreported(known)
+    assert found.facts == {"charset": "utf-8 (bom)", "items_new": 2}
+    assert (found.count, found.feed_id, found.url) == (2, "a", ASKED)
+    assert feed_row(known)["changed_at"] == instant(NOW)
+
+
+def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Database) -> None:
+    visit(known, [item("1"), item("2"), item("3")], at=NOW)
+    visit(known, [item("4")], at=NOW + HOUR)
+    visit(known, [item("4")], at=NOW + 2 * HOUR)
+    unchanged(known, *claim_one(known), now=NOW + 3 * HOUR)
+    [found] = feeds.unreported(known)
+    assert found.facts["items_new"] == 3
+    assert found.count == 3
+    report(known, now=NOW + 3 * HOUR)
+    assert visit(known, [item("5")], at=NOW + 4 * HOUR) == 1
+    assert report(known)[0].facts["items_new"] == 1
+
+
+def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: Database) -> None:
+    visit(known, [item("2")], at=NOW)
+    [first] = feeds.unreported(known)
+    visit(known, [item("3")], at=NOW)
+    feeds.mark_reported(known, [("a", first.count)], now=NOW)
+    [second] = report(known)
+    assert second.count == first.count + 1
+    feeds.mark_reported(known, [("a", first.count)], now=NOW)
+    assert feeds.unreported(known) == []
+
+
+def test_the_last_change_can_be_asked_for_reported_or_not(known: Database) -> None:
+    found = feeds.last_changes(known, ["a", "unknown"])
+    assert list(found) == ["a"]
+    assert (found["a"].is_reported, found["a"].facts["items_new"]) == (True, 1)
+    visit(known, [item("2")])
+    assert not feeds.last_changes(known, ["a"])["a"].is_reported
+
+
+def test_the_version_of_the_items_changes_with_new_items_only(known: Database) -> None:
+    version = feed_row(known)["items_version"]
+    assert version is not None
+    failed(known, *claim_one(known))
+    visit(known, [item("1")], at=NOW)
+    unchanged(known, *claim_one(known), now=NOW + 8 * DAY)
+    assert feed_row(known)["change_count"] > 1
+    assert feed_row(known)["items_version"] == version
+    visit(known, [item("2")], at=NOW + 9 * DAY)
+    second = feed_row(known)["items_version"]
+    visit(known, [item("3")], at=NOW + 9 * DAY)
+    assert len({version, second, feed_row(known)["items_version"]}) == 3
+
+
+def test_a_visit_without_new_items_says_none_were_new_whatever_the_last_change_was(
+    known: Database,
+) -> None:
+    assert visit(known, [item("2"), item("3")], at=NOW) == 2
+    report(known)
+    assert visit(known, [item("3")], at=NOW + HOUR) == 0
+    assert feeds.last_changes(known, ["a"])["a"].facts["items_new"] == 2
+
+
+def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: Database) -> None:
+    feed, token = claim_one(known)
+    known.batch(inserts(feed, token, [item("2"), item("3")], at=NOW))
+    leases.end(known, token, forgive=True)
+    feed, token = claim_one(known)
+    some = [item("2"), item("3"), item("4")]
+    assert store(known, feed, token, some, at=NOW, now=NOW + HOUR) == 3
+    assert report(known)[0].facts["items_new"] == 3
+
+
+def test_they_are_new_also_where_the_document_has_changed_meanwhile(known: Database) -> None:
+    feed, token = claim_one(known)
+    known.batch(inserts(feed, token, [item("1"), item("2"), item("3")], at=NOW))
+    leases.end(known, token, forgive=True)
+    assert visit(known, [item("1"), item("2"), item("3")], at=NOW + HOUR, content_hash="changed") == 2
+    [found] = report(known)
+    assert found.facts["items_new"] == 2
+    assert visit(known, [item("1"), item("2"), item("3")], at=NOW + 2 * HOUR) == 0
+
+
+def test_items_left_by_a_document_that_was_refused_half_way_are_not_forgotten(known: Database) -> None:
+    change(known, "UPDATE feeds SET images_pending = 0")
+    feed, token = claim_one(known)
+    known.batch(inserts(feed, token, [item("2")], at=NOW))
+    failed(known, feed, token, kind="storage_rejected", answered=True, document_hash="x")
+    assert feed_row(known)["images_pending"] == 1
+    assert visit(known, [item("1"), item("2")], at=NOW + HOUR) == 1
+
+
+def test_new_items_have_their_images_pending(known: Database) -> None:
+    change(known, "UPDATE feeds SET images_pending = 0")
+    visit(known, [item("1")])
+    assert feed_row(known)["images_pending"] == 0
+    visit(known, [item("2")])
+    assert feed_row(known)["images_pending"] == 1
+    visit(known, [item("2")])
+    assert feed_row(known)["images_pending"] == 1
+
+
+def test_a_feed_without_images_has_none_pending_until_it_wants_them(database: Database) -> None:
+    register(database, spec("a", images=False))
+    visit(database, [item("1")])
+    assert feed_row(database)["images_pending"] == 0
+    register(database, spec("a"))
+    assert feed_row(database)["images_pending"] == 1
+
+
+@pytest.mark.parametrize("ending", ["not modified", "same bytes", "failed"])
+@pytest.mark.parametrize("forgive", [True, False])
+def test_an_interrupted_visit_leaves_images_pending_whatever_the_next_one_ends_with(
+    known: Database, ending: str, forgive: bool
+) -> None:
+    change(known, "UPDATE feeds SET images_pending = 0")
+    ENDINGS[ending](known, *claim_one(known))
+    assert feed_row(known)["images_pending"] == 0
+    feed, token = claim_one(known)
+    known.batch(inserts(feed, token, [item("2")], at=NOW))
+    leases.end(known, token, forgive=forgive)
+    ENDINGS[ending](known, *claim_one(known))
+    assert feed_row(known)["images_pending"] == 1
+
+
+def test_a_warning_goes_with_the_next_stored_document(known: Database) -> None:
+    change(known, "UPDATE feeds SET warning = 'unstable guids'")
+    unchanged(known, *claim_one(known))
+    failed(known, *claim_one(known))
+    assert feed_row(known)["warning"] == "unstable guids"
+    visit(known, [item("1")])
+    assert feed_row(known)["warning"] is None
+
+
+def test_the_close_is_one_statement_below_a_megabyte_for_five_thousand_items(known: Database) -> None:
+    feed, token = claim_one(known)
+    statement = closing(feed, token, [item(f"{n}") for n in range(5_000)])
+    assert sum(len(str(value).encode()) for value in statement.params) < 500_000
+    assert len(json.loads(str(statement.params[0]))) == 5_000

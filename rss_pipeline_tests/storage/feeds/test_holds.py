@@ -1,0 +1,113 @@
+"""The pauses as the database keeps them, on SQLite and D1."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import NextVisit
+from rss_pipeline.collector.models.hold import FeedHold, HostHold
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.holds import Kept, KnownHolds, keep_holds, known_holds, known_statement
+from rss_pipeline.storage.feeds.leases import Named, NotVisitedSince, PutOff
+from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, claim, feed_row, ids, register, spec
+
+SECOND = timedelta(seconds=1)
+
+
+def on_host(host: str, until: datetime, *, times: int = 1) -> HostHold:
+    return HostHold(host=host, until=until, reason=f"held {times}", times=times)
+
+
+def on_feed(id: str, until: datetime, *, host: str = "x") -> FeedHold:
+    return FeedHold(feed_id=id, host=host, until=until, reason="503")
+
+
+def known(database: Database, now: datetime = NOW) -> KnownHolds:
+    (result,) = database.batch([known_statement(now)])
+    return known_holds(result)
+
+
+@pytest.mark.parametrize("kept", ["hosts", "image_holds"])
+def test_a_pause_is_prolonged_and_never_shortened(database: Database, kept: Kept) -> None:
+    for hours, times in ((1, 1), (3, 2), (2, 9)):
+        keep_holds(database, kept, hosts=[on_host("x", NOW + hours * HOUR, times=times)], now=NOW)
+    found = known(database)
+    longest = [on_host("x", NOW + 3 * HOUR, times=2)]
+    assert (found.hosts, found.images) == ((longest, []) if kept == "hosts" else ([], longest))
+    for hours in (3, 1):
+        keep_holds(database, kept, feeds=[on_feed("a", NOW + hours * HOUR)], now=NOW)
+    assert known(database).feeds == [on_feed("a", NOW + 3 * HOUR)]
+
+
+def test_a_host_that_has_recovered_is_forgotten_unless_it_asked_again_meanwhile(database: Database) -> None:
+    keep_holds(database, "hosts", hosts=[on_host("x", NOW), on_host("y", NOW + SECOND)], now=NOW)
+    keep_holds(database, "hosts", recovered=["x", "y", "z"], now=NOW)
+    assert [hold.host for hold in known(database).hosts] == ["y"]
+
+
+def test_a_pause_that_is_over_is_remembered_for_a_week(database: Database) -> None:
+    keep_holds(
+        database, "hosts", hosts=[on_host("x", NOW, times=4)], feeds=[on_feed("a", NOW + HOUR)], now=NOW
+    )
+    assert known(database, NOW + 6 * DAY).hosts == [on_host("x", NOW, times=4)]
+    assert known(database, NOW + 6 * DAY).feeds == []
+    assert known(database, NOW + 7 * DAY) == KnownHolds(hosts=[], feeds=[], images=[])
+    keep_holds(database, "hosts", feeds=[on_feed("b", NOW + 9 * HOUR)], now=NOW + 2 * HOUR)
+    assert [row["feed_id"] for row in database.query("SELECT * FROM feed_holds").rows] == ["b"]
+
+
+def test_nothing_asked_for_writes_nothing(database: Database) -> None:
+    keep_holds(database, "hosts", now=NOW)
+    leases.put_off(database, [])
+    assert known(database) == KnownHolds(hosts=[], feeds=[], images=[])
+
+
+def test_a_feed_that_is_to_be_left_alone_is_claimed_by_nobody_until_then(database: Database) -> None:
+    register(database, spec("a", host="x"), spec("b", host="x"))
+    keep_holds(database, "hosts", feeds=[on_feed("a", NOW + HOUR)], now=NOW)
+    everything = NotVisitedSince(since=NOW, now=NOW)
+    assert leases.left_alone(database, since=NOW, now=NOW) == ["a"]
+    for wanted in (None, Named(ids=["a", "b"], now=NOW), everything):
+        found = claim(database, wanted)
+        assert ids(found) == ["b"]
+        assert found.holds.feeds == [on_feed("a", NOW + HOUR)]
+        leases.end(database, found.token, forgive=True)
+    assert leases.due_summary(database, NOW).due == 1
+    assert not leases.claimable(database, Named(ids=["a"], now=NOW))
+    row = leases.standing(database, ["a", "b"], now=NOW)["a"]
+    assert (row["hold_until"], row["hold_host"], row["hold_reason"]) == (instant(NOW + HOUR), "x", "503")
+    keep_holds(database, "hosts", hosts=[on_host("x", NOW + 2 * HOUR)], now=NOW)
+    rows = leases.standing(database, ["a", "b"], now=NOW)
+    assert {row["hold_until"] for row in rows.values()} == {instant(NOW + 2 * HOUR)}, "the longest of them"
+    assert ids(claim(database, Named(ids=["a", "b"], now=NOW + 2 * HOUR))) == ["a", "b"]
+
+
+def test_what_was_not_asked_because_of_a_pause_comes_after_it_and_is_not_blamed(database: Database) -> None:
+    register(database, spec("a"), spec("b"), spec("c"))
+    found = claim(database)
+    later = NextVisit(at=NOW + HOUR, reason="left alone")
+    leases.put_off(
+        database,
+        [
+            PutOff(feed_id="a", token=found.token, hold=on_feed("a", NOW + HOUR), next=later),
+            PutOff(feed_id="b", token=found.token, hold=None, next=later),
+            PutOff(feed_id="c", token="another", hold=None, next=later),
+        ],
+    )
+    for id in "ab":
+        row = feed_row(database, id)
+        assert (row["lease_token"], row["unclosed_claims"], row["last_visited_at"]) == (None, 0, None)
+        assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(NOW + HOUR), "left alone")
+    assert feed_row(database, "c")["lease_token"] == found.token
+    assert [hold.feed_id for hold in known(database).feeds] == ["a"]
+
+
+def test_a_wrong_clock_heals(database: Database) -> None:
+    register(database, spec("a", host="x"), spec("b", host="y"))
+    wrong = NOW + 1000 * DAY
+    keep_holds(
+        database, "hosts", hosts=[on_host("x", wrong)], feeds=[on_feed("b", wrong, host="y")], now=wrong
+    )
+    assert ids(claim(database)) == ["a", "b"]

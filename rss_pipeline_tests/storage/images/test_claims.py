@@ -1,0 +1,261 @@
+"""Image tasks claimed and closed: none twice, none of a host that is being asked, none lost."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.item import image_task_id, item_id
+from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.images import claims, closings, tasks
+from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
+from rss_pipeline.storage.images.closings import Archived, Attempted
+from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
+
+ONE = image_task_id(item_id("a", "1"), "https://x.example/1")
+
+
+@pytest.fixture
+def known(database: Database) -> Database:
+    """Two feeds; `a` has items 1 to 3, `b` has item 1."""
+    register(database, spec("a"), spec("b"))
+    visit(database, [item(guid) for guid in "123"])
+    visit(database, [item("1")], id="b")
+    return database
+
+
+def wait_for(database: Database, guid: str, *urls: str, feed: str = "a", since: datetime = NOW) -> None:
+    """Tasks for these images of an item."""
+    found = [ItemImages(item_id=item_id(feed, guid), urls=urls)]
+    for batch in tasks.record_statements(found, feeds=[], now=since):
+        database.batch(batch)
+
+
+def claim(database: Database, *, now: datetime = NOW, limit: int = 100, run: str = "r") -> ImageClaim:
+    return claims.claim_images(database, now=now, run_id=run, lease_seconds=180, limit=limit)
+
+
+def urls(claimed: ImageClaim) -> list[str]:
+    return [task.url for task in claimed.tasks]
+
+
+def lapse(database: Database) -> None:
+    database.query("UPDATE leases SET expires_at = '2000-01-01T00:00:00Z'")
+
+
+def task(database: Database, id: str = ONE) -> Row:
+    return database.query("SELECT * FROM image_tasks WHERE id = ?", [id]).rows[0]
+
+
+def test_what_a_download_needs_comes_with_the_claim(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
+    first, second = claim(known).tasks
+    assert (first.id, first.feed_id, first.guid, first.host) == (ONE, "a", "1", "x.example")
+    assert (first.position, second.position) == (0, 1)
+    assert (first.attempts, first.was_interrupted, first.postponed_at) == (0, False, None)
+    assert (
+        first.item_link
+        == known.query("SELECT link FROM items WHERE id = ?", [item_id("a", "1")]).rows[0]["link"]
+    )
+
+
+def test_a_private_feeds_links_are_shown_to_no_image_host(known: Database) -> None:
+    register(known, replace(spec("a"), allow_private=True), spec("b"))
+    wait_for(known, "1", "https://x.example/1")
+    assert claim(known).tasks[0].item_link is None
+
+
+def test_a_task_is_claimed_once_and_its_host_is_left_to_that_run(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/1")
+    assert len(claim(known, limit=1).tasks) == 1
+    wait_for(known, "2", "https://x.example/2")
+    assert urls(claim(known)) == ["https://y.example/1"]
+    assert claim(known).tasks == ()
+
+
+def test_the_longest_due_comes_first_and_a_host_gets_no_more_than_its_share(
+    known: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "PER_HOST", 2)
+    wait_for(known, "1", *(f"https://x.example/{n}" for n in range(5)), since=NOW - HOUR)
+    wait_for(known, "2", "https://y.example/1", since=NOW - 2 * HOUR)
+    wait_for(known, "3", "https://z.example/1")
+    claimed = urls(claim(known))
+    assert claimed[0] == "https://y.example/1"
+    assert sorted(claimed)[0].startswith("https://x.example/")
+    assert len(claimed) == 4
+
+
+def test_ten_thousand_older_images_of_one_host_do_not_starve_the_others(known: Database) -> None:
+    known.query(
+        """INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position)
+        SELECT 't' || value, ?, 'https://big.example/' || value, ?, ?, 'big.example', value
+        FROM json_each(?)""",
+        [item_id("a", "1"), instant(NOW - HOUR), instant(NOW - HOUR), json.dumps(list(range(10_000)))],
+    )
+    wait_for(known, "2", "https://small.example/1")
+    claimed = urls(claim(known, limit=500))
+    assert "https://small.example/1" in claimed
+    assert len(claimed) == claims.PER_HOST + 1
+
+
+def test_a_claims_texts_are_bounded_and_one_task_is_always_taken(known: Database) -> None:
+    long = "https://{}.example/" + "x" * 60_000
+    wait_for(known, "1", *(long.format(f"h{n}") for n in range(30)))
+    claimed = len(claim(known).tasks)
+    assert claimed == 1_000_000 // (60_000 + 60)
+    assert len(claim(known).tasks) == 30 - claimed
+
+
+def test_a_feed_that_does_not_archive_images_is_passed_over(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1")
+    wait_for(known, "1", "https://y.example/1", feed="b")
+    register(known, replace(spec("a"), images=False), spec("b"))
+    assert urls(claim(known)) == ["https://y.example/1"]
+
+
+def test_a_run_that_died_leaves_its_tasks_interrupted_and_one_that_gave_them_back_does_not(
+    known: Database,
+) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
+    first = claim(known)
+    closings.release(known, first.token, [first.tasks[1].id])
+    lapse(known)
+    assert {task.url: task.was_interrupted for task in claim(known).tasks} == {
+        "https://x.example/1": True,
+        "https://y.example/2": False,
+    }
+
+
+def test_the_hosts_of_feeds_and_of_images_are_held_apart(known: Database) -> None:
+    wait_for(known, "1", f"https://{spec('a').host}/1.png")
+    assert len(claim(known).tasks) == 1
+    wanted = leases.Named(ids=["a"], now=NOW)
+    assert len(leases.claim(known, wanted, run_id="p", lease_seconds=180, limit=1).feeds) == 1
+    lapse(known)
+    leases.claim(known, wanted, run_id="p", lease_seconds=180, limit=1)
+    assert len(claim(known).tasks) == 1
+
+
+@pytest.mark.parametrize("table", ["hosts", "image_holds"])
+def test_a_host_that_asked_for_a_pause_is_left_alone(known: Database, table: str) -> None:
+    known.query(f"INSERT INTO {table} VALUES ('x.example', ?, 'asked', 1)", [instant(NOW + HOUR)])
+    wait_for(known, "1", "https://x.example/1", "https://y.example/1")
+    assert urls(claim(known)) == ["https://y.example/1"]
+    assert urls(claim(known, now=NOW + 2 * HOUR)) == ["https://x.example/1"]
+
+
+def test_success_is_recorded_with_key_and_size(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1")
+    claimed = claim(known)
+    archived = [Archived(task_id=ONE, key="images/a/x/0.png", bytes=70)]
+    assert closings.record_archived(known, claimed.token, archived, now=NOW + HOUR) == {ONE}
+    row = task(known)
+    assert (row["status"], row["r2_key"], row["bytes"], row["attempts"]) == (
+        "success",
+        "images/a/x/0.png",
+        70,
+        0,
+    )
+    assert (row["updated_at"], row["lease_token"], row["last_error"]) == (instant(NOW + HOUR), None, None)
+    lapse(known)
+    assert claim(known).tasks == ()
+
+
+def test_the_third_failed_attempt_is_the_last(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1")
+    at = NOW
+    for attempt in (1, 2, 3):
+        claimed = claim(known, now=at)
+        assert [task.attempts for task in claimed.tasks] == [attempt - 1]
+        at += HOUR
+        failed = [Attempted(task_id=ONE, message=f"said\0 no {attempt}", next_attempt_at=at)]
+        assert closings.record_attempted(known, claimed.token, failed, now=NOW) == {ONE}
+        leases.end(known, claimed.token, forgive=True)
+        assert claim(known, now=at - timedelta(seconds=1)).tasks == ()
+    row = task(known)
+    assert (row["status"], row["attempts"], row["last_error"]) == ("failed", 3, "said no 3")
+    assert row["next_attempt_at"] is None
+    assert claim(known, now=at + 1000 * HOUR).tasks == ()
+
+
+def test_a_claim_that_was_lost_records_nothing(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1")
+    lost = claim(known)
+    lapse(known)
+    again = claim(known)
+    archived = [Archived(task_id=ONE, key="k", bytes=1)]
+    failed = [Attempted(task_id=ONE, message="no", next_attempt_at=NOW)]
+    assert closings.record_archived(known, lost.token, archived, now=NOW) == set()
+    assert closings.record_attempted(known, lost.token, failed, now=NOW) == set()
+    closings.release(known, lost.token, [ONE])
+    assert (task(known)["status"], task(known)["attempts"]) == ("pending", 0)
+    assert closings.record_archived(known, again.token, archived, now=NOW) == {ONE}
+    assert closings.still_there(known, [ONE, "gone"]) == {ONE}
+
+
+def test_what_is_postponed_counts_no_attempt_and_remembers_since_when(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1")
+    claimed = claim(known)
+    closings.postpone(known, claimed.token, [ONE], until=NOW + HOUR, reason="x", now=NOW)
+    leases.end(known, claimed.token, forgive=True)
+    assert claim(known).tasks == ()
+    (again,) = claim(known, now=NOW + HOUR).tasks
+    assert (again.attempts, again.postponed_at, again.was_interrupted) == (0, NOW, False)
+
+
+def test_what_leads_to_a_host_that_is_left_alone_comes_after_its_pause(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1", "https://y.example/2")
+    claimed = claim(known)
+    first, second = claimed.tasks
+    closings.put_off(known, claimed.token, {first.id: NOW + HOUR}, now=NOW)
+    closings.put_off(known, "another token", {second.id: NOW + 9 * HOUR}, now=NOW)
+    leases.end(known, claimed.token, forgive=True)
+    assert [task.id for task in claim(known).tasks] == [second.id]
+    (again,) = claim(known, now=NOW + HOUR).tasks
+    assert (again.id, again.attempts, again.postponed_at) == (first.id, 0, None)
+
+
+def test_a_wrong_clock_heals(known: Database) -> None:
+    wait_for(known, "1", "https://x.example/1", since=NOW + 1000 * HOUR)
+    known.query("INSERT INTO image_holds VALUES ('x.example', ?, 'asked', 1)", [instant(NOW + 1000 * HOUR)])
+    assert urls(claim(known)) == ["https://x.example/1"]
+
+
+def test_the_sensor_hears_what_waits_and_who_is_at_it(known: Database) -> None:
+    assert claims.images_due(known, NOW) == ImagesDue(
+        fresh=0, retries=0, oldest_fresh_at=None, live_run_ids=()
+    )
+    wait_for(known, "1", "https://x.example/1", "https://y.example/1", "https://z.example/1")
+    claimed = claim(known, limit=1, run="at it")
+    (taken,) = claimed.tasks
+    due = claims.images_due(known, NOW)
+    assert (due.fresh, due.retries, due.oldest_fresh_at) == (2, 0, instant(NOW))
+    assert due.live_run_ids == ("at it",)
+    failed = [Attempted(task_id=taken.id, message="no", next_attempt_at=NOW + HOUR)]
+    closings.record_attempted(known, claimed.token, failed, now=NOW)
+    leases.end(known, claimed.token, forgive=True)
+    assert claims.images_due(known, NOW).retries == 0
+    assert claims.images_due(known, NOW + HOUR).retries == 1
+
+
+def test_tasks_are_counted_by_how_they_ended(known: Database) -> None:
+    wait_for(known, "1", *(f"https://x{n}.example/" for n in range(4)))
+    claimed = claim(known, limit=3)
+    one, two, three = claimed.tasks
+    closings.record_archived(
+        known, claimed.token, [Archived(task_id=t.id, key=t.id, bytes=7) for t in (one, two)], now=NOW
+    )
+    known.query("UPDATE image_tasks SET status = 'failed' WHERE id = ?", [three.id])
+    assert closings.image_totals(known) == closings.ImageTotals(pending=1, success=2, failed=1, bytes=14)
+    assert closings.pending_images(known) == 1
+
+
+def test_when_a_feed_last_answered(known: Database) -> None:
+    assert claims.last_answer(known) is not None
+    known.query("UPDATE feeds SET last_fetched_at = NULL")
+    assert claims.last_answer(known) is None

