@@ -31,7 +31,7 @@ from rss_pipeline.storage.reports import overview
 from rss_pipeline.storage.schema import migrate as apply_migrations
 
 if TYPE_CHECKING:
-    from rss_pipeline.pipeline.registry.sync import Synced
+    from rss_pipeline.pipeline.registry.sync import RegistrySync
 
 
 class _Command(click.Group):
@@ -96,7 +96,7 @@ def _check_port(port: int) -> None:
             ) from error
 
 
-def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> "Synced | None":
+def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> "RegistrySync | None":
     """Sync the registry; None, and said so, where the file is refused."""
     from rss_pipeline.orchestration.registry_partitions import register
     from rss_pipeline.pipeline.registry.sync import sync_registry

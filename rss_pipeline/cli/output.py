@@ -26,7 +26,7 @@ from rss_pipeline.storage.reports.overview import Overview
 if TYPE_CHECKING:
     from rss_pipeline.orchestration.in_process import NotVisited, Round
     from rss_pipeline.pipeline.health.findings import Check
-    from rss_pipeline.pipeline.retention.result import Cleaned
+    from rss_pipeline.pipeline.retention.result import CleanResult
 
 FEEDS_LISTED = 50
 """Of `status`, unless it is told otherwise."""
@@ -55,7 +55,7 @@ def complain(sentence: str) -> None:
 class Bars:
     """A bar a step on a terminal, nothing elsewhere.
 
-    Implements `orchestration.visiting.Progress`, `storage.copying.CopyProgress` and
+    Implements `orchestration.session.Progress`, `storage.copying.CopyProgress` and
     `orchestration.cleaned.CleanProgress`.
     """
 
@@ -319,13 +319,13 @@ def show_copied(copied: Copied) -> None:
     )
 
 
-def cleaned_as_json(cleaned: "Cleaned") -> dict[str, Any]:
+def cleaned_as_json(cleaned: "CleanResult") -> dict[str, Any]:
     """What a clean came to, for programs."""
     by_feed = {id: asdict(removed) for id, removed in sorted(cleaned.by_feed.items())}
     return {**cleaned.figures(), "by_feed": by_feed, "refusals": cleaned.refusals}
 
 
-def show_cleaned(cleaned: "Cleaned") -> None:
+def show_cleaned(cleaned: "CleanResult") -> None:
     """What went, and what did not and why."""
     console = _console()
     total = cleaned.total

@@ -25,27 +25,27 @@ from rss_pipeline.storage.database import Database
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.replay.replay import FeedReplay
     from rss_pipeline.pipeline.replay.restore import Restored
-    from rss_pipeline.pipeline.visits.session import Visiting
+    from rss_pipeline.pipeline.visits.session import Session
 
 _ROWS_SHOWN = 40
 
 
 @contextmanager
-def _visiting(settings: Settings, database: Database) -> "Iterator[Visiting]":
-    from rss_pipeline.pipeline.visits.session import Visiting
+def _session(settings: Settings, database: Database) -> "Iterator[Session]":
+    from rss_pipeline.pipeline.visits.session import Session
 
     with (
         output.Bars() as progress,
-        Visiting(
+        Session(
             settings=settings,
             database=database,
             objects=open_objects(settings),
             run_id=uuid.uuid4().hex,
             clock=utc_now,
             progress=progress,
-        ) as visiting,
+        ) as session,
     ):
-        yield visiting
+        yield session
 
 
 @click.command()
@@ -71,9 +71,9 @@ def replay(
         raise click.UsageError("name feeds, or say --all")
     with open_database(settings) as database:
         ids = sorted(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
-        with _visiting(settings, database) as visiting:
+        with _session(settings, database) as session:
             unique = list(dict.fromkeys(ids))
-            replays = list(replay_feeds(visiting, unique, dry_run=dry_run, repair=repair))
+            replays = list(replay_feeds(session, unique, dry_run=dry_run, repair=repair))
     if as_json:
         told = {"dry_run": dry_run, **summed(replays), "feeds": [_as_json(each) for each in replays]}
         click.echo(json.dumps(told, ensure_ascii=False))
@@ -146,10 +146,10 @@ def restore(settings: Settings, as_json: bool) -> None:
     with (
         open_database(settings) as database,
         open_instance(settings) as instance,
-        _visiting(settings, database) as visiting,
+        _session(settings, database) as session,
     ):
         restored = restoring.restore(
-            visiting,
+            session,
             on_registry=partial(register, database, instance),
             on_feeds=partial(register_keys, database, instance),
         )

@@ -49,9 +49,9 @@ def feed_items(registry: Any) -> Any:
     ),
 )
 def item_images(
-    context: dg.AssetExecutionContext, visiting: ops.VisitingResource
+    context: dg.AssetExecutionContext, session: ops.SessionResource
 ) -> dg.MaterializeResult[None]:
     """Claim, download, put, record: in rounds, until nothing is due or a quarter of an hour is over."""
-    with visiting.step():
-        done = download.download_images(visiting)
-        return dg.MaterializeResult(metadata=image_metadata(visiting, context.instance, done))
+    with session.step():
+        done = download.download_images(session)
+        return dg.MaterializeResult(metadata=image_metadata(session, context.instance, done))

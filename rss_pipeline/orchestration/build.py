@@ -17,10 +17,10 @@ from rss_pipeline.orchestration.external_assets import placed, told_assets
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.purge_job import purge_history
-from rss_pipeline.orchestration.resources import database_resource, object_resource, visiting_resource
+from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
-from rss_pipeline.pipeline.registry.sync import Synced
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.visits.session import Progress
 from rss_pipeline.settings import Settings
 
@@ -30,7 +30,7 @@ def build_definitions(
     *,
     clock: Clock = utc_now,
     progress: Progress | None = None,
-    synced: Synced | None = None,
+    synced: RegistrySync | None = None,
     resource_overrides: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
     """All definitions for these settings.
@@ -42,7 +42,7 @@ def build_definitions(
     resources = {
         "database": database_resource(settings),
         "objects": object_resource(settings),
-        "visiting": visiting_resource(settings, clock=clock, progress=progress, synced=synced),
+        "session": session_resource(settings, clock=clock, progress=progress, synced=synced),
         "cleaning": cleaning_resource(settings, clock=clock),
         VISITS_IO_MANAGER: dg.mem_io_manager,
     }

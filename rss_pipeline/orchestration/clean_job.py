@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.clean import clean
-from rss_pipeline.pipeline.retention.result import Allowance, Cleaned, Removed
+from rss_pipeline.pipeline.retention.result import Allowance, CleanResult, Removed
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -84,7 +84,7 @@ def clean_(
     return dg.Output(None, metadata=metadata(cleaned))
 
 
-def metadata(cleaned: Cleaned) -> dict[str, Any]:
+def metadata(cleaned: CleanResult) -> dict[str, Any]:
     """Numbers, which plot over runs, and a table by feed of what most was removed of."""
     tables: dict[str, Any] = {}
     if cleaned.by_feed:

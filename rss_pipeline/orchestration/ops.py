@@ -21,7 +21,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.ui_labels import kind
-from rss_pipeline.pipeline.registry.sync import Synced, sync_registry
+from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.replay import replay as replaying
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
 from rss_pipeline.pipeline.visits import backup as backup_step
@@ -31,7 +31,7 @@ from rss_pipeline.pipeline.visits import fetch as fetch_step
 from rss_pipeline.pipeline.visits import our_outage
 from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.feeds import leases
 
@@ -42,7 +42,7 @@ ROUND_SECONDS = 120.0
 """What a poll has not begun to fetch by then is given back, still due."""
 
 Visits = list[Visit]
-VisitingResource = dg.ResourceParam[Visiting]
+SessionResource = dg.ResourceParam[Session]
 _visits_out = dg.Out(io_manager_key=VISITS_IO_MANAGER, description="The run's visits and how far each came.")
 
 
@@ -75,38 +75,38 @@ class ClaimConfig(dg.Config):
     out=_visits_out,
     tags=kind("sql"),
 )
-def claim(context: dg.OpExecutionContext, config: ClaimConfig, visiting: VisitingResource) -> Visits:
+def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionResource) -> Visits:
     """Sync the registry, probe both stores, and claim the feeds this run visits."""
-    with visiting.step():
-        synced = _synced(context, visiting)
+    with session.step():
+        synced = _synced(context, session)
         accesses = None if synced is None else synced.accesses
         suspects = synced is None or synced.has_suspects
-        reporting.settle(visiting, context.instance)
+        reporting.settle(session, context.instance)
         if context.has_partitions:
-            return _named(visiting, list(context.partition_keys), accesses, suspects=suspects)
-        wanted = _wanted(config, visiting.clock())
+            return _named(session, list(context.partition_keys), accesses, suspects=suspects)
+        wanted = _wanted(config, session.clock())
         if isinstance(wanted, leases.Named):
-            return _named(visiting, wanted.ids, accesses, suspects=suspects)
-        visits = claiming.claim_wanted(visiting, wanted, accesses, suspects=suspects)
+            return _named(session, wanted.ids, accesses, suspects=suspects)
+        visits = claiming.claim_wanted(session, wanted, accesses, suspects=suspects)
         context.log.info(f"{len(visits)} feeds claimed")
         if config.all and not config.feeds and visits and isinstance(wanted, leases.NotVisitedSince):
             context.instance.add_run_tags(context.run_id, {ALL_SINCE_TAG: instant(wanted.since)})
         return visits
 
 
-def _named(visiting: Visiting, ids: Sequence[str], accesses: claiming.Accesses, *, suspects: bool) -> Visits:
-    visits = claiming.claim_named(visiting, ids, accesses, suspects=suspects)
-    claiming.go_first(visiting, visits)
+def _named(session: Session, ids: Sequence[str], accesses: claiming.Accesses, *, suspects: bool) -> Visits:
+    visits = claiming.claim_named(session, ids, accesses, suspects=suspects)
+    claiming.go_first(session, visits)
     return visits
 
 
-def _synced(context: dg.OpExecutionContext, visiting: Visiting) -> Synced | None:
+def _synced(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
     """The registry, synced; None, and said so, where it cannot be used."""
-    if visiting.synced is not None:
-        return visiting.synced
+    if session.synced is not None:
+        return session.synced
     try:
-        synced = sync_registry(visiting.database, visiting.settings, now=visiting.clock())
-        register(visiting.database, context.instance, synced)
+        synced = sync_registry(session.database, session.settings, now=session.clock())
+        register(session.database, context.instance, synced)
     except RegistryError as error:
         context.log.error(f"{error}\nThe poll goes on with the feeds as they were.")
         return None
@@ -138,65 +138,65 @@ def _instant(text: str) -> datetime:
 
 
 @dg.op(out=_visits_out, tags=kind("http"))
-def fetch(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Visits:
+def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
-    with visiting.step():
+    with session.step():
         return fetch_step.fetch(
-            visiting, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS
+            session, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS
         )
 
 
 @dg.op(out=_visits_out, tags=kind("file"))
-def backup(visiting: VisitingResource, visits: Visits) -> Visits:
+def backup(session: SessionResource, visits: Visits) -> Visits:
     """Put each new document into the object store as served, before anything reads it."""
-    with visiting.step():
-        return backup_step.backup(visiting, visits)
+    with session.step():
+        return backup_step.backup(session, visits)
 
 
 @dg.op(out=_visits_out, tags=kind("python"))
-def parse(visiting: VisitingResource, visits: Visits) -> Visits:
+def parse(session: SessionResource, visits: Visits) -> Visits:
     """Decode, repair and parse each document in worker processes under a time limit."""
-    with visiting.step():
-        return parse_step.parse(visiting, visits)
+    with session.step():
+        return parse_step.parse(session, visits)
 
 
 @dg.op(out=_visits_out, tags=kind("sql"))
-def store(visiting: VisitingResource, visits: Visits) -> Visits:
+def store(session: SessionResource, visits: Visits) -> Visits:
     """Insert new items, then close each visit: validators, schedule, release of the claim."""
-    with visiting.step():
-        return store_step.store(visiting, visits)
+    with session.step():
+        return store_step.store(session, visits)
 
 
 @dg.op(out=_visits_out, tags=kind("sql"))
-def extract_images(visiting: VisitingResource, visits: Visits) -> Visits:
+def extract_images(session: SessionResource, visits: Visits) -> Visits:
     """Write a task for each image of the new items, and of items an earlier run left."""
-    with visiting.step():
-        visits = extract_images_step.extract_images(visiting, visits)
-        visiting.end_leases({visit.token for visit in visits})
+    with session.step():
+        visits = extract_images_step.extract_images(session, visits)
+        session.end_leases({visit.token for visit in visits})
         return visits
 
 
 # No kind: that of the op an asset comes out of would stand on its page in place of the asset's own kinds.
 @dg.op(out=dg.Out(dg.Nothing, is_required=False))
-def report(context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits) -> Iterator[Any]:
+def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
     """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
-    with visiting.step():
-        visiting.progress.begin("report", 0)
+    with session.step():
+        session.progress.begin("report", 0)
         held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
         rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
         if context.has_partitions:
             _log_summary(context, visits)
-            failed = yield from reporting.report_named(visiting, rest)
-            waited = claiming.wait_for(visiting, held)
-            failed += yield from reporting.report_named(visiting, waited)
+            failed = yield from reporting.report_named(session, rest)
+            waited = claiming.wait_for(session, held)
+            failed += yield from reporting.report_named(session, waited)
             reporting.raise_for(failed, visits=len(visits))
         else:
-            visits = [*rest, *claiming.wait_for(visiting, held)]
+            visits = [*rest, *claiming.wait_for(session, held)]
             counts = _log_summary(context, visits)
-            yield from reporting.report_changes(visiting, context.instance, visits)
+            yield from reporting.report_changes(session, context.instance, visits)
             if claimed := [visit for visit in visits if visit.token]:
                 yield poll_event(
-                    claimed, started_at=visiting.opened_at, now=visiting.clock(), pauses=visiting.pauses
+                    claimed, started_at=session.opened_at, now=session.clock(), pauses=session.pauses
                 )
             our_outage.raise_for_our_outage(visits)
             failed = reporting.failures(visits)
@@ -231,22 +231,20 @@ class ReplayConfig(dg.Config):
 
 
 @dg.op(out=_visits_out, tags=kind("file"))
-def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, visiting: VisitingResource) -> Visits:
+def open_backups(context: dg.OpExecutionContext, config: ReplayConfig, session: SessionResource) -> Visits:
     """A visit of each backup of the feed, oldest first, in place of asking its publisher."""
-    with visiting.step():
-        feed = replaying.one_feed(visiting, context.partition_key)
-        visits = replaying.replay_visits(visiting, feed, dry_run=config.dry_run, repair=config.repair)
+    with session.step():
+        feed = replaying.one_feed(session, context.partition_key)
+        visits = replaying.replay_visits(session, feed, dry_run=config.dry_run, repair=config.repair)
         context.log.info(f"{len(visits)} backups of {feed.url}")
         return visits
 
 
 @dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
-def report_replay(
-    context: dg.OpExecutionContext, visiting: VisitingResource, visits: Visits
-) -> Iterator[Any]:
+def report_replay(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
     """Tell what the backups brought, what they would bring, and which of them could not be read."""
-    with visiting.step():
-        replay = replaying.FeedReplay(feed=replaying.one_feed(visiting, context.partition_key))
+    with session.step():
+        replay = replaying.FeedReplay(feed=replaying.one_feed(session, context.partition_key))
         for visit in visits:
             replay.add(visit)
         told = replays.metadata(replay)

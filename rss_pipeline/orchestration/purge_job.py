@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from rss_pipeline.orchestration.ops import VisitingResource
+from rss_pipeline.orchestration.ops import SessionResource
 from rss_pipeline.orchestration.purge import Purged, purge
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.result import Allowance
@@ -37,15 +37,15 @@ class PurgeConfig(dg.Config):
 
 
 @dg.op(name="purge", out=dg.Out(dg.Nothing), tags=kind("sql"))
-def purge_(context: dg.OpExecutionContext, config: PurgeConfig, visiting: VisitingResource) -> Iterator[Any]:
+def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: SessionResource) -> Iterator[Any]:
     """Remove old runs with all they left; tell again of each feed that only they told of."""
-    with visiting.step():
-        days = visiting.settings.history_days if config.days is None else config.days
+    with session.step():
+        days = session.settings.history_days if config.days is None else config.days
         for each in purge(
-            visiting,
+            session,
             context.instance,
             keep=timedelta(days=days),
-            now=visiting.clock(),
+            now=session.clock(),
             dry_run=config.dry_run,
             allowance=Allowance(PURGE_SECONDS),
         ):

@@ -7,12 +7,12 @@ import dagster as dg
 
 from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
-from rss_pipeline.pipeline.registry.sync import Synced
+from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
 
 
-def register(database: Database, instance: dg.DagsterInstance, synced: Synced) -> int:
+def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:
     """Add the keys that a synced registry needs and report its changes; the number of keys added."""
     added = register_keys(database, instance, [spec.id for spec in synced.specs])
     changes = synced.changes

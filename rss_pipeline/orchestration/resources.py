@@ -1,6 +1,6 @@
 """The stores as Dagster resources, for our ops and for anybody's downstream assets, and a run's session.
 
-What the stores do is storage's; what a session holds is visiting.py's.
+What the stores do is storage's; what a session holds is session.py's.
 https://docs.dagster.io/guides/build/external-resources
 """
 
@@ -13,8 +13,8 @@ from pydantic import Field
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.pipeline.registry.sync import Synced
-from rss_pipeline.pipeline.visits.session import Progress, Visiting
+from rss_pipeline.pipeline.registry.sync import RegistrySync
+from rss_pipeline.pipeline.visits.session import Progress, Session
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import check_schema
 from rss_pipeline.storage.backends.d1 import D1Database
@@ -115,18 +115,18 @@ def object_resource(settings: Settings) -> FolderResource | R2Resource:
     return FolderResource(root=str(settings.objects_path))
 
 
-def visiting_resource(
+def session_resource(
     settings: Settings,
     *,
     clock: Clock = utc_now,
     progress: Progress | None = None,
-    synced: Synced | None = None,
+    synced: RegistrySync | None = None,
 ) -> dg.ResourceDefinition:
-    """A run's `Visiting`, opened with the run and ended with it."""
+    """A run's `Session`, opened with the run and ended with it."""
     pace, image_pace = Pace(), Pace()
 
-    def open_visiting(context: dg.InitResourceContext) -> Iterator[Visiting]:
-        with Visiting(
+    def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
+        with Session(
             settings=settings,
             database=context.resources.database,
             objects=context.resources.objects,
@@ -136,11 +136,11 @@ def visiting_resource(
             pace=pace,
             image_pace=image_pace,
             synced=synced,
-        ) as visiting:
-            yield visiting
+        ) as session:
+            yield session
 
     return dg.ResourceDefinition(
-        resource_fn=open_visiting,
+        resource_fn=open_session,
         required_resource_keys={"database", "objects"},
         description="What one run needs to visit feeds: stores, worker processes, spool folder, leases.",
     )

@@ -19,7 +19,7 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.orchestration.ops import ROUND_SECONDS
 from rss_pipeline.pipeline.visits import all_steps, claim
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline_tests.politeness.publishers import START, Kind
@@ -75,7 +75,7 @@ class Fortnight:
         self._kinds = kinds
         self._patience = patience
         self._open = ExitStack()
-        self._visiting: Visiting | None = None
+        self._session: Session | None = None
         self._pace = SimulatedPace(self.clock)
         self._by_hand = [START + timedelta(days=day) for day in BY_HAND_DAYS]
         self._restarts = [START + timedelta(days=day) for day in RESTART_DAYS]
@@ -132,37 +132,37 @@ class Fortnight:
     def _poll(self, wanted: leases.Wanted | None = None) -> None:
         """What is due, or what is wanted by hand."""
         self.polls += 1
-        if self._visiting is None:
+        if self._session is None:
             stores = (self.pipeline.database, self.pipeline.objects)
-            self._visiting = self._open.enter_context(self._new_visiting(*stores, "fortnight"))
-        visiting = self._visiting
+            self._session = self._open.enter_context(self._new_session(*stores, "fortnight"))
+        session = self._session
         visits = claim.claim_wanted(
-            visiting,
+            session,
             wanted or leases.Due(now=self.clock()),
             dict.fromkeys(self.stand.feeds, Access()),
             suspects=False,
         )
-        visits = all_steps.fetch(visiting, visits, round_seconds=ROUND_SECONDS)
+        visits = all_steps.fetch(session, visits, round_seconds=ROUND_SECONDS)
         for step in all_steps.STEPS[1:]:
-            visits = step(visiting, visits)
-        visiting.end_leases({visit.token for visit in visits})
+            visits = step(session, visits)
+        session.end_leases({visit.token for visit in visits})
 
     def _run(self, *feeds: str) -> None:
         """A run of the job, of what is due or of these feeds."""
         self.polls += 1
         self.runs += 1
 
-        def resource(context: dg.InitResourceContext) -> Iterator[Visiting]:
+        def resource(context: dg.InitResourceContext) -> Iterator[Session]:
             stores: Any = context.resources
             run_id = "" if context.run is None else context.run.run_id
-            with self._new_visiting(stores.database, stores.objects, run_id) as visiting:
-                yield visiting
+            with self._new_session(stores.database, stores.objects, run_id) as session:
+                yield session
 
-        visiting = dg.ResourceDefinition(resource_fn=resource, required_resource_keys={"database", "objects"})
-        self.pipeline.poll(*feeds, resources={"visiting": visiting})
+        session = dg.ResourceDefinition(resource_fn=resource, required_resource_keys={"database", "objects"})
+        self.pipeline.poll(*feeds, resources={"session": session})
 
-    def _new_visiting(self, database: Any, objects: Any, run_id: str) -> Visiting:
-        visiting = Visiting(
+    def _new_session(self, database: Any, objects: Any, run_id: str) -> Session:
+        session = Session(
             settings=self.pipeline.settings,
             database=database,
             objects=objects,
@@ -170,8 +170,8 @@ class Fortnight:
             clock=self.clock,
             pace=self._pace,
         )
-        visiting.policy = replace(visiting.policy, deadline=DEADLINE)
-        return visiting
+        session.policy = replace(session.policy, deadline=DEADLINE)
+        return session
 
     def _refresh_by_hand(self) -> None:
         """All feeds, asked for by name: due or not, in backoff or not."""
@@ -189,7 +189,7 @@ class Fortnight:
     def _restart(self) -> None:
         """What lies in memory is lost: the pace of hosts, worker processes, leases."""
         self._open.close()
-        self._visiting = None
+        self._session = None
         self.clock.turn(seconds=3)
         self._pace = SimulatedPace(self.clock)
 

@@ -20,7 +20,7 @@ from rss_pipeline.orchestration.build import build_definitions
 from rss_pipeline.orchestration.in_process import Round, poll_here
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.pipeline.registry.sync import Synced, sync_registry
+from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.visits.session import Progress
 from rss_pipeline.settings import D1Settings, R2Settings, Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
@@ -81,7 +81,7 @@ class Pipeline:
     def write_registry(self) -> None:
         self.settings.feeds_file.write_text(yaml.safe_dump({"feeds": self.feeds}), "utf-8")
 
-    def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> Synced:
+    def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> RegistrySync:
         synced = sync_registry(self.database, self.settings, now=self.clock(), yes=yes, environ=environ)
         self.keys_added = register(self.database, self.instance, synced)
         return synced

@@ -20,7 +20,7 @@ from rss_pipeline.collector.models.outcome import GivenBack
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.storage.images import closings
 from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
 from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted
@@ -54,7 +54,7 @@ class Downloads:
     """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
 
 
-def download_images(visiting: Visiting, *, seconds: float = RUN_SECONDS) -> Downloads:
+def download_images(session: Session, *, seconds: float = RUN_SECONDS) -> Downloads:
     """Download what is due, in rounds, until nothing is or the time is over.
 
     Raises:
@@ -64,26 +64,26 @@ def download_images(visiting: Visiting, *, seconds: float = RUN_SECONDS) -> Down
     """
     done = Downloads()
     until = time.monotonic() + seconds
-    visiting.objects.probe()
+    session.objects.probe()
     while time.monotonic() < until:
-        claim = visiting.claim_images(limit=CLAIMED_AT_ONCE)
+        claim = session.claim_images(limit=CLAIMED_AT_ONCE)
         if not claim.tasks:
             break
-        visiting.progress.begin("download_images", len(claim.tasks))
-        _Round(visiting, claim, done).run()
-        visiting.end_leases({claim.token})
+        session.progress.begin("download_images", len(claim.tasks))
+        _Round(session, claim, done).run()
+        session.end_leases({claim.token})
     return done
 
 
 class _Round:
     """One claim on its way to being recorded. Outcomes come one at a time, in the run's own thread."""
 
-    def __init__(self, visiting: Visiting, claim: ImageClaim, done: Downloads) -> None:
-        self._visiting = visiting
+    def __init__(self, session: Session, claim: ImageClaim, done: Downloads) -> None:
+        self._session = session
         self._token = claim.token
         self._tasks = {task.id: task for task in claim.tasks}
         self._done = done
-        self._started_at = visiting.clock()
+        self._started_at = session.clock()
         self._archived: list[Archived] = []
         self._failed: list[tuple[ImageTask, Failure]] = []
         self._given_back: list[str] = []
@@ -93,7 +93,7 @@ class _Round:
     def run(self) -> None:
         try:
             self._adopt()
-            settings = self._visiting.settings
+            settings = self._session.settings
             requests = [
                 ImageRequest(
                     id=task.id, url=task.url, item_link=task.item_link, allow_private=task.allow_private
@@ -114,12 +114,12 @@ class _Round:
                     allow_networks=settings.allow_networks,
                     allow_ports=settings.allow_ports,
                 ),
-                spool=self._visiting.spool,
+                spool=self._session.spool,
                 keep=self._keep,
-                clock=self._visiting.clock,
+                clock=self._session.clock,
                 on_done=self._take,
-                pace=self._visiting.image_pace,
-                holds=self._visiting.image_holds,
+                pace=self._session.image_pace,
+                holds=self._session.image_holds,
             )
         except BaseException:
             self._save_what_is_there()
@@ -132,19 +132,19 @@ class _Round:
     def _adopt(self) -> None:
         """Images that a run put into the store and did not live to record."""
         interrupted = [task for task in self._tasks.values() if task.was_interrupted]
-        with ThreadPoolExecutor(self._visiting.settings.image_concurrency, "adopt") as threads:
-            found = threads.map(lambda task: stored_image(self._visiting.objects, _place(task)), interrupted)
+        with ThreadPoolExecutor(self._session.settings.image_concurrency, "adopt") as threads:
+            found = threads.map(lambda task: stored_image(self._session.objects, _place(task)), interrupted)
             for task, there in zip(interrupted, found, strict=True):
                 if there is not None:
                     del self._tasks[task.id]
                     self._done.adopted += 1
                     self._add(task.id, there)
-                    self._visiting.progress.advance("download_images")
+                    self._session.progress.advance("download_images")
 
     def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
         """Runs in a thread of the round, while the image's slot is held."""
         return put_image(
-            self._visiting.objects,
+            self._session.objects,
             _place(self._tasks[request.id]),
             image.body,
             size=image.size,
@@ -153,8 +153,8 @@ class _Round:
         )
 
     def _take(self, request: ImageRequest, outcome: ImageOutcome[StoredImage]) -> None:
-        self._visiting.progress.advance("download_images")
-        self._visiting.keep_holds()
+        self._session.progress.advance("download_images")
+        self._session.keep_holds()
         match outcome:
             case Kept(value=stored):
                 self._network_is_up = True
@@ -179,8 +179,8 @@ class _Round:
         archived, self._archived = self._archived, []
         if not archived:
             return
-        now = self._visiting.clock()
-        ours = closings.record_archived(self._visiting.database, self._token, archived, now=now)
+        now = self._session.clock()
+        ours = closings.record_archived(self._session.database, self._token, archived, now=now)
         lost = [each for each in archived if each.task_id not in ours]
         if lost:
             self._remove_of_deleted(lost)
@@ -189,16 +189,16 @@ class _Round:
 
     def _remove_of_deleted(self, lost: Sequence[Archived]) -> None:
         """The feed was forgotten while its images came: they would belong to nobody."""
-        there = closings.still_there(self._visiting.database, [each.task_id for each in lost])
+        there = closings.still_there(self._session.database, [each.task_id for each in lost])
         keys = [each.key for each in lost if each.task_id not in there]
-        for key, reason in self._visiting.objects.delete_many(keys).items():
+        for key, reason in self._session.objects.delete_many(keys).items():
             logger.warning("%s, an image of a deleted item, could not be removed: %s", key, reason)
 
     def _record_failed(self) -> None:
         failed, self._failed = self._failed, []
         if not failed:
             return
-        now = self._visiting.clock()
+        now = self._session.clock()
         attempted = [
             Attempted(
                 task_id=task.id,
@@ -207,7 +207,7 @@ class _Round:
             )
             for task, failure in failed
         ]
-        ours = closings.record_attempted(self._visiting.database, self._token, attempted, now=now)
+        ours = closings.record_attempted(self._session.database, self._token, attempted, now=now)
         for task, failure in failed:
             if task.id in ours:
                 self._done.failed_attempts += 1
@@ -222,15 +222,15 @@ class _Round:
         postponed = [task.postponed_at for task in tried if task.postponed_at is not None]
         if not images_network_is_down(
             [(failure.host or task.host, failure.kind) for task, failure in self._failed],
-            last_feed_answer=last_answer(self._visiting.database),
+            last_feed_answer=last_answer(self._session.database),
             since=min(postponed, default=self._started_at),
         ):
             return
-        now = self._visiting.clock()
+        now = self._session.clock()
         said = next(failure.message for _, failure in self._failed if failure.kind in NETWORK_KINDS)
         ids = [task.id for task in tried]
         closings.postpone(
-            self._visiting.database,
+            self._session.database,
             self._token,
             ids,
             until=now + OUTAGE_PAUSE,
@@ -246,8 +246,8 @@ class _Round:
 
     def _release(self) -> None:
         """What was not begun: due still, or when the pause of a host it leads to is over."""
-        database = self._visiting.database
-        closings.put_off(database, self._token, self._put_off, now=self._visiting.clock())
+        database = self._session.database
+        closings.put_off(database, self._token, self._put_off, now=self._session.clock())
         closings.release(database, self._token, self._given_back)
 
     def _save_what_is_there(self) -> None:

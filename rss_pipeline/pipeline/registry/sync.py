@@ -18,7 +18,7 @@ from rss_pipeline.storage.feeds import feeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
+class RegistrySync:
     """What a registry held and what it changed."""
 
     specs: tuple[FeedSpec, ...]
@@ -46,7 +46,7 @@ def sync_registry(
     now: datetime,
     yes: bool = False,
     environ: Mapping[str, str] | None = None,
-) -> Synced:
+) -> RegistrySync:
     """Read the registry and write what it changes. Idempotent.
 
     Raises:
@@ -68,7 +68,7 @@ def sync_registry(
         )
     if not changes.is_empty:
         feeds.apply(database, changes, now=now)
-    return Synced(
+    return RegistrySync(
         specs=tuple(specs),
         changes=changes,
         has_suspects=any(row["suspect"] for row in rows),

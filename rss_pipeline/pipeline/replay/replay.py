@@ -15,7 +15,7 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.pipeline.visits.extract_images import extract_images
 from rss_pipeline.pipeline.visits.from_backup import FINDINGS_KEPT, slices
 from rss_pipeline.pipeline.visits.parse import parse
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.store import store
 from rss_pipeline.pipeline.visits.visit import (
     Finding,
@@ -34,7 +34,7 @@ NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ReplayProblem:
     """A backup that gave no items, and why."""
 
     backup_key: str
@@ -59,7 +59,7 @@ class FeedReplay:
     items_repaired: int = 0
     findings: list[Finding] = field(default_factory=list)
     """The first 200."""
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[ReplayProblem] = field(default_factory=list)
     earliest: datetime | None = None
     """When the oldest backup that can be read was taken."""
     newest: Parsed | None = None
@@ -82,25 +82,27 @@ class FeedReplay:
                 self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
             case Failure() as failure:
                 self.troubles.append(
-                    Trouble(backup_key=visit.key, kind=failure.kind, message=failure.message)
+                    ReplayProblem(backup_key=visit.key, kind=failure.kind, message=failure.message)
                 )
                 self.failed_since = failure
                 self.earliest = self.earliest or failure.fetched_at
             case NoLongerRead(failure=failure) as unread:
                 # Of a kind of its own: that it holds no feed is not expected of it.
                 message = f"{unread.items_gone} items were stored of it once. {failure.message}"
-                self.troubles.append(Trouble(backup_key=visit.key, kind="no_longer_read", message=message))
+                self.troubles.append(
+                    ReplayProblem(backup_key=visit.key, kind="no_longer_read", message=message)
+                )
                 self.items_gone += unread.items_gone
                 self.findings += unread.findings[: FINDINGS_KEPT - len(self.findings)]
                 self.failed_since = failure
                 self.earliest = self.earliest or failure.fetched_at
             case Unreadable(message=message):
-                self.troubles.append(Trouble(backup_key=visit.key, kind="unreadable", message=message))
+                self.troubles.append(ReplayProblem(backup_key=visit.key, kind="unreadable", message=message))
             case outcome:
                 raise AssertionError(f"{visit.key} ended as {type(outcome).__name__}")
 
     @property
-    def unread(self) -> list[Trouble]:
+    def unread(self) -> list[ReplayProblem]:
         """Those a person should know of: they ought to have given items."""
         return [trouble for trouble in self.troubles if not trouble.is_expected]
 
@@ -123,7 +125,7 @@ class FeedReplay:
 
 
 def replay_visits(
-    visiting: Visiting, feed: Feed, *, dry_run: bool = False, repair: bool = False
+    session: Session, feed: Feed, *, dry_run: bool = False, repair: bool = False
 ) -> list[Visit]:
     """A visit of each backup of a feed, oldest first."""
     handled: set[str] = set()
@@ -139,17 +141,17 @@ def replay_visits(
                 handled=handled,
             ),
         )
-        for info in list_backups(visiting.objects, feed.id)
+        for info in list_backups(session.objects, feed.id)
     ]
 
 
-def one_feed(visiting: Visiting, feed_id: str) -> Feed:
+def one_feed(session: Session, feed_id: str) -> Feed:
     """The feed as it stands.
 
     Raises:
         RssPipelineError: there is no such feed.
     """
-    feed = feeds_by_id(visiting.database, [feed_id]).get(feed_id)
+    feed = feeds_by_id(session.database, [feed_id]).get(feed_id)
     if feed is None:
         raise RssPipelineError(
             f"no feed {feed_id} is stored: it was forgotten, or the database was lost; `rss-pipeline restore`"
@@ -159,29 +161,29 @@ def one_feed(visiting: Visiting, feed_id: str) -> Feed:
 
 
 def replay_feeds(
-    visiting: Visiting, ids: Sequence[str], *, dry_run: bool = False, repair: bool = False
+    session: Session, ids: Sequence[str], *, dry_run: bool = False, repair: bool = False
 ) -> Iterator[FeedReplay]:
     """Replay these feeds, one after the other, and give what came of each as it is done.
 
     Several small feeds share a passage through the steps, a large one takes several: the spool holds some
     32 MB of documents at a time, however many there are.
     """
-    visiting.progress.begin("feeds", len(ids))
+    session.progress.begin("feeds", len(ids))
     under_way: dict[str, FeedReplay] = {}
-    for passage in slices(_visits_of(visiting, ids, under_way, dry_run=dry_run, repair=repair)):
+    for passage in slices(_visits_of(session, ids, under_way, dry_run=dry_run, repair=repair)):
         visits = passage
         for step in (parse, store, extract_images):
-            visits = step(visiting, visits)
+            visits = step(session, visits)
         for visit in visits:
             under_way[visit.feed.id].add(visit)
             if isinstance(visit.outcome, Replayed):
                 visit.outcome.parsed.path.unlink(missing_ok=True)
-        yield from _done(visiting, under_way, but=visits[-1].feed.id)
-    yield from _done(visiting, under_way)
+        yield from _done(session, under_way, but=visits[-1].feed.id)
+    yield from _done(session, under_way)
 
 
 def _visits_of(
-    visiting: Visiting,
+    session: Session,
     ids: Sequence[str],
     under_way: dict[str, FeedReplay],
     *,
@@ -191,21 +193,21 @@ def _visits_of(
     """Listed when their turn comes; a feed without backups is under way too."""
     remaining = iter(ids)
     while some := list(islice(remaining, 100)):
-        feeds = feeds_by_id(visiting.database, some)
+        feeds = feeds_by_id(session.database, some)
         for id in some:
-            feed = feeds.get(id) or one_feed(visiting, id)
-            visits = replay_visits(visiting, feed, dry_run=dry_run, repair=repair)
+            feed = feeds.get(id) or one_feed(session, id)
+            visits = replay_visits(session, feed, dry_run=dry_run, repair=repair)
             under_way[id] = FeedReplay(feed=feed)
             yield from visits
 
 
 def _done(
-    visiting: Visiting, under_way: dict[str, FeedReplay], *, but: str | None = None
+    session: Session, under_way: dict[str, FeedReplay], *, but: str | None = None
 ) -> Iterator[FeedReplay]:
     """Those all of whose backups were read: a passage may end inside a feed, and the next one be listed."""
     ids = list(under_way)
     for id in ids if but is None else ids[: ids.index(but)]:
-        visiting.progress.advance("feeds")
+        session.progress.advance("feeds")
         yield under_way.pop(id)
 
 

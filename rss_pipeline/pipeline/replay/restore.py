@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 
 from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
-from rss_pipeline.pipeline.registry.sync import Synced, sync_registry
-from rss_pipeline.pipeline.replay.replay import FeedReplay, Trouble, replay_feeds
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
+from rss_pipeline.pipeline.replay.replay import FeedReplay, ReplayProblem, replay_feeds
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.storage.backups import restore as restores
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.restore import Standing
@@ -49,7 +49,7 @@ class Restored:
     """Objects whose task is not there; they stay."""
     lost_feeds: list[tuple[str, str]] = field(default_factory=list)
     """Feed id and reason of what could not be made a feed again."""
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[ReplayProblem] = field(default_factory=list)
     """Backups that could not be read."""
 
     @property
@@ -65,9 +65,9 @@ class Restored:
 
 
 def restore(
-    visiting: Visiting,
+    session: Session,
     *,
-    on_registry: Callable[[Synced], object],
+    on_registry: Callable[[RegistrySync], object],
     on_feeds: Callable[[list[str]], object],
     environ: Mapping[str, str] | None = None,
 ) -> Restored:
@@ -78,24 +78,24 @@ def restore(
     `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups.
     """
     restored = Restored()
-    _register(visiting, restored, on_registry, environ)
-    ids = _feeds_with_backups(visiting, restored)
+    _register(session, restored, on_registry, environ)
+    ids = _feeds_with_backups(session, restored)
     on_feeds(ids)
-    for replay in replay_feeds(visiting, ids):
+    for replay in replay_feeds(session, ids):
         restored.add(replay)
-        _stand(visiting, replay, restored)
-    _adopt_images(visiting, restored)
+        _stand(session, replay, restored)
+    _adopt_images(session, restored)
     return restored
 
 
 def _register(
-    visiting: Visiting,
+    session: Session,
     restored: Restored,
-    on_registry: Callable[[Synced], object],
+    on_registry: Callable[[RegistrySync], object],
     environ: Mapping[str, str] | None,
 ) -> None:
     try:
-        synced = sync_registry(visiting.database, visiting.settings, now=visiting.clock(), environ=environ)
+        synced = sync_registry(session.database, session.settings, now=session.clock(), environ=environ)
     except RegistryError as error:
         restored.registry_error = str(error)
     else:
@@ -103,17 +103,17 @@ def _register(
         restored.registered = len(synced.specs)
 
 
-def _feeds_with_backups(visiting: Visiting, restored: Restored) -> list[str]:
+def _feeds_with_backups(session: Session, restored: Restored) -> list[str]:
     """Every feed that has backups; those that the registry does not know get a row."""
-    known = restores.feed_ids(visiting.database)
+    known = restores.feed_ids(session.database)
     found: list[str] = []
-    visiting.progress.begin("find backups", 0)
-    for id, objects in groupby(visiting.objects.list("backups/"), key=lambda info: _folder(info.key)):
+    session.progress.begin("find backups", 0)
+    for id, objects in groupby(session.objects.list("backups/"), key=lambda info: _folder(info.key)):
         keys = [info.key for info in objects] if id is None else []
         restored.lost_feeds += [(key, "no feed's backup: it lies in no feed's folder") for key in keys]
         if id is None:
             continue
-        if id not in known and not _add(visiting, id, restored):
+        if id not in known and not _add(session, id, restored):
             continue
         found.append(id)
     return found
@@ -125,13 +125,13 @@ def _folder(key: str) -> str | None:
     return id if rest and _FEED_ID.fullmatch(id) else None
 
 
-def _add(visiting: Visiting, id: str, restored: Restored) -> bool:
-    backup, reason = _newest_readable(visiting, id)
+def _add(session: Session, id: str, restored: Restored) -> bool:
+    backup, reason = _newest_readable(session, id)
     if backup is None:
         restored.lost_feeds.append((id, f"none of its backups says where it came from: {reason}"))
         return False
     try:
-        url = restores.add_unregistered(visiting.database, id, backup, now=visiting.clock())
+        url = restores.add_unregistered(session.database, id, backup, now=session.clock())
     except (ValueError, StorageRejected) as error:
         restored.lost_feeds.append((id, f"its URL {backup.requested_url} cannot be used: {error}"))
         return False
@@ -144,11 +144,11 @@ def _add(visiting: Visiting, id: str, restored: Restored) -> bool:
     return True
 
 
-def _newest_readable(visiting: Visiting, id: str) -> tuple[Backup | None, str]:
+def _newest_readable(session: Session, id: str) -> tuple[Backup | None, str]:
     reason = "they vanished"
-    keys = [info.key for info in list_backups(visiting.objects, id)]
+    keys = [info.key for info in list_backups(session.objects, id)]
     for key in reversed(keys):
-        info = visiting.objects.head(key)
+        info = session.objects.head(key)
         if info is None:
             continue
         try:
@@ -158,10 +158,10 @@ def _newest_readable(visiting: Visiting, id: str) -> tuple[Backup | None, str]:
     return None, reason
 
 
-def _stand(visiting: Visiting, replay: FeedReplay, restored: Restored) -> None:
+def _stand(session: Session, replay: FeedReplay, restored: Restored) -> None:
     standing = _standing(replay)
     try:
-        if standing is not None and restores.stand(visiting.database, standing, now=visiting.clock()):
+        if standing is not None and restores.stand(session.database, standing, now=session.clock()):
             restored.stood += 1
     except StorageRejected as error:
         restored.lost_feeds.append((replay.feed.id, f"its items are there, its validators are not: {error}"))
@@ -191,18 +191,18 @@ def _standing(replay: FeedReplay) -> Standing | None:
     )
 
 
-def _adopt_images(visiting: Visiting, restored: Restored) -> None:
+def _adopt_images(session: Session, restored: Restored) -> None:
     """Give each image object to the task it was downloaded for, so that nobody is asked for it again."""
-    visiting.progress.begin("images", 0)
+    session.progress.begin("images", 0)
     with ThreadPoolExecutor(_THREADS) as threads:
-        for id, objects in groupby(visiting.objects.list("images/"), key=lambda info: _folder(info.key)):
-            tasks = restores.task_keys(visiting.database, id) if id is not None else {}
+        for id, objects in groupby(session.objects.list("images/"), key=lambda info: _folder(info.key)):
+            tasks = restores.task_keys(session.database, id) if id is not None else {}
             taken = {key for key in tasks.values() if key is not None}
             for some in _batched(objects):
-                visiting.progress.begin("images", len(some))
+                session.progress.begin("images", len(some))
                 unknown = [info for info in some if info.key not in taken]
                 restored.images_known += len(some) - len(unknown)
-                heads = threads.map(visiting.objects.head, [info.key for info in unknown])
+                heads = threads.map(session.objects.head, [info.key for info in unknown])
                 images: dict[str, ObjectInfo] = {}
                 for head in filter(None, heads):
                     task = head.metadata.get(TASK_METADATA)
@@ -210,10 +210,10 @@ def _adopt_images(visiting: Visiting, restored: Restored) -> None:
                         restored.images_orphaned += 1
                     else:
                         images[task] = head
-                restored.images_adopted += restores.adopt(visiting.database, images)
+                restored.images_adopted += restores.adopt(session.database, images)
                 tasks.update((task, head.key) for task, head in images.items())
                 for _ in some:
-                    visiting.progress.advance("images")
+                    session.progress.advance("images")
 
 
 def _batched(objects: Iterator[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeVar
 
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.retention.result import Allowance, Cleaned, CleanProgress, Silence
+from rss_pipeline.pipeline.retention.result import Allowance, CleanProgress, CleanResult, Silence
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
@@ -39,7 +39,7 @@ def clean(
     dry_run: bool = False,
     allowance: Allowance | None = None,
     progress: CleanProgress | None = None,
-) -> Cleaned:
+) -> CleanResult:
     """Remove what is past its time at `now`; see storage.retention. Two cleans at once do no harm.
 
     Ended at any moment, the next one completes it. Memory does not grow with what there is to remove.
@@ -54,7 +54,7 @@ def clean(
         now=now,
         allowance=allowance or Allowance(),
         progress=progress or Silence(),
-        cleaned=Cleaned(dry_run=dry_run),
+        cleaned=CleanResult(dry_run=dry_run),
     )
     # What may not be missed comes first: a backup that is not put again in time is lost.
     cleaning.backups()
@@ -71,7 +71,7 @@ class _Cleaning:
     now: datetime
     allowance: Allowance
     progress: CleanProgress
-    cleaned: Cleaned
+    cleaned: CleanResult
 
     def backups(self) -> None:
         needed = expiry.needed_backups(self.database)

@@ -52,7 +52,7 @@ class Removed:
 
 
 @dataclass(slots=True, kw_only=True)
-class Cleaned:
+class CleanResult:
     """What a clean came to. In a dry run what it would have come to; nothing was written."""
 
     dry_run: bool

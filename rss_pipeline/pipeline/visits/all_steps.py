@@ -10,7 +10,7 @@ from rss_pipeline.pipeline.visits.backup import backup
 from rss_pipeline.pipeline.visits.extract_images import extract_images
 from rss_pipeline.pipeline.visits.fetch import fetch
 from rss_pipeline.pipeline.visits.parse import parse
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.store import store
 from rss_pipeline.pipeline.visits.visit import Visits
 
@@ -20,9 +20,9 @@ logger = logging.getLogger("rss_pipeline")
 STEPS = (fetch, backup, parse, store, extract_images)
 
 
-def run_through(visiting: Visiting, visits: Visits) -> Visits:
+def run_through(session: Session, visits: Visits) -> Visits:
     """All steps, one after the other: for visits that do not go the way of the batch."""
     for step in STEPS:
-        visits = step(visiting, visits)
-    visiting.end_leases({visit.token for visit in visits})
+        visits = step(session, visits)
+    session.end_leases({visit.token for visit in visits})
     return visits

@@ -18,7 +18,7 @@ from rss_pipeline.collector.schedule.next_visit import after_skipped_hours
 from rss_pipeline.pipeline.visits.all_steps import run_through
 from rss_pipeline.pipeline.visits.close import close
 from rss_pipeline.pipeline.visits.fetch import ask
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds import leases
@@ -41,7 +41,7 @@ _NO_ACCESS = Refused(
 
 
 def claim_wanted(
-    visiting: Visiting, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
+    session: Session, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
     """Probe both stores, take what may be dangerous through all steps alone, then claim the rest at once.
 
@@ -50,27 +50,27 @@ def claim_wanted(
     Raises:
         ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
     """
-    visiting.objects.probe()
-    limit = len(wanted.ids) if isinstance(wanted, leases.Named) else visiting.settings.batch_size
-    alone = _visit_suspects(visiting, wanted, accesses) if suspects else []
-    claim = visiting.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
+    session.objects.probe()
+    limit = len(wanted.ids) if isinstance(wanted, leases.Named) else session.settings.batch_size
+    alone = _visit_suspects(session, wanted, accesses) if suspects else []
+    claim = session.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
     if isinstance(wanted, leases.Due):
-        claim = _in_their_hours(visiting, claim)
-    return [*alone, *_visits(visiting, claim, accesses)]
+        claim = _in_their_hours(session, claim)
+    return [*alone, *_visits(session, claim, accesses)]
 
 
 def claim_named(
-    visiting: Visiting, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
+    session: Session, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
     """Claim each of these feeds; those that cannot be had now are `Refused`, `OnHold` or `HeldElsewhere`."""
-    wanted = leases.Named(ids=ids, now=visiting.clock())
-    visits = claim_wanted(visiting, wanted, accesses, suspects=suspects)
+    wanted = leases.Named(ids=ids, now=session.clock())
+    visits = claim_wanted(session, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
     if not missing:
         return visits
-    rows = leases.standing(visiting.database, missing, now=visiting.clock())
-    known = feeds_by_id(visiting.database, missing)
+    rows = leases.standing(session.database, missing, now=session.clock())
+    known = feeds_by_id(session.database, missing)
     for id in missing:
         feed = known.get(id) or Feed(id=id, url="", host="")
         access = (accesses or {}).get(id, Access())
@@ -79,11 +79,11 @@ def claim_named(
     return visits
 
 
-def go_first(visiting: Visiting, visits: Sequence[Visit]) -> None:
+def go_first(session: Session, visits: Sequence[Visit]) -> None:
     """Have other runs make way, where they are at a host of these for what is merely due."""
     held = [visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
     if held:
-        visiting.await_hosts(held)
+        session.await_hosts(held)
 
 
 def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
@@ -106,7 +106,7 @@ def _is_unknown(feed: Feed, accesses: Accesses) -> bool:
     return feed.needs_access and accesses is None
 
 
-def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list[Visit]:
+def _visits(session: Session, claim: leases.Claim, accesses: Accesses) -> list[Visit]:
     visits = []
     unknown = []
     for feed in claim.feeds:
@@ -118,10 +118,10 @@ def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list
     if unknown:
         # Not just given back: still due, they would make the sensor start a run every minute.
         leases.postpone(
-            visiting.database,
+            session.database,
             claim.token,
             [feed.id for feed in unknown],
-            until=visiting.clock() + UNREADABLE_PAUSE,
+            until=session.clock() + UNREADABLE_PAUSE,
             reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
         )
         logger.warning(
@@ -130,19 +130,19 @@ def _visits(visiting: Visiting, claim: leases.Claim, accesses: Accesses) -> list
     return visits
 
 
-def _in_their_hours(visiting: Visiting, claim: leases.Claim) -> leases.Claim:
+def _in_their_hours(session: Session, claim: leases.Claim) -> leases.Claim:
     """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
-    now = visiting.clock()
+    now = session.clock()
     later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
     for id, at in later.items():
-        leases.postpone(visiting.database, claim.token, [id], until=at.at, reason=at.reason)
+        leases.postpone(session.database, claim.token, [id], until=at.at, reason=at.reason)
     left = tuple(feed for feed in claim.feeds if feed.id not in later)
     if later and not left:
-        visiting.end_leases({claim.token})
+        session.end_leases({claim.token})
     return replace(claim, feeds=left)
 
 
-def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
+def _visit_suspects(session: Session, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
     """Feeds whose last claim was never closed, one by one: if one kills this process, it is known which.
 
     All feeds of a run that died are suspects; each is cleared by its own visit in here.
@@ -151,7 +151,7 @@ def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesse
     waiting: list[leases.Claim] = []
     until = time.monotonic() + ALONE_SECONDS
     while time.monotonic() < until:
-        claim = visiting.claim(wanted, limit=1, suspects=True)
+        claim = session.claim(wanted, limit=1, suspects=True)
         if not claim.feeds:
             break
         [feed] = claim.feeds
@@ -160,17 +160,17 @@ def _visit_suspects(visiting: Visiting, wanted: leases.Wanted, accesses: Accesse
             waiting.append(claim)
             continue
         access = (accesses or {}).get(feed.id, Access())
-        visited += _condemn_or_visit(visiting, Visit(feed=feed, token=claim.token, access=access))
+        visited += _condemn_or_visit(session, Visit(feed=feed, token=claim.token, access=access))
         if visited[-1].lost:
             break
         wanted = _without(wanted, {feed.id})
     for claim in waiting:
-        _visits(visiting, claim, accesses)
-        visiting.end_leases({claim.token})
+        _visits(session, claim, accesses)
+        session.end_leases({claim.token})
     return visited
 
 
-def _condemn_or_visit(visiting: Visiting, visit: Visit) -> list[Visit]:
+def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
     feed = visit.feed
     crashed_before = feed.last_error_kind == "crashed"
     if feed.unclosed_claims > (1 if crashed_before else 2):
@@ -180,15 +180,15 @@ def _condemn_or_visit(visiting: Visiting, visit: Visit) -> list[Visit]:
         )
         logger.warning("%s: %s", feed.url, message)
         condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
-        closed = close(visiting, [condemned])
-        visiting.end_leases({visit.token})
+        closed = close(session, [condemned])
+        session.end_leases({visit.token})
         return closed
-    [asked] = ask(visiting, [visit])
+    [asked] = ask(session, [visit])
     if isinstance(asked.outcome, Failure) and asked.outcome.kind in NETWORK_KINDS:
         # No document of it can harm anybody now, and whose network is down shows only beside the others:
         # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
         return [asked]
-    return run_through(visiting, [asked])
+    return run_through(session, [asked])
 
 
 def _without(wanted: leases.Wanted, visited: set[str]) -> leases.Wanted:
@@ -198,7 +198,7 @@ def _without(wanted: leases.Wanted, visited: set[str]) -> leases.Wanted:
     return wanted
 
 
-def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
+def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
     """Visits of feeds that another run held: its result where it closed them, else our own visit.
 
     Called when this run holds no feed any more, so two runs never wait for each other.
@@ -209,7 +209,7 @@ def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0)
     while waiting:
         ours: list[Visit] = []
         not_needed: set[str] = set()
-        for visit in claim_named(visiting, list(waiting), accesses):
+        for visit in claim_named(session, list(waiting), accesses):
             id = visit.feed.id
             if isinstance(visit.outcome, HeldElsewhere):
                 continue
@@ -220,11 +220,11 @@ def wait_for(visiting: Visiting, visits: Sequence[Visit], *, pause: float = 2.0)
             elif visit.feed.last_visited_at == before:
                 ours.append(visit)
             else:
-                leases.give_back(visiting.database, visit.token, [id])
+                leases.give_back(session.database, visit.token, [id])
                 not_needed.add(visit.token)
                 done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
-        done += run_through(visiting, ours)
-        visiting.end_leases(not_needed)
+        done += run_through(session, ours)
+        session.end_leases(not_needed)
         if waiting:
             time.sleep(pause)
     return done

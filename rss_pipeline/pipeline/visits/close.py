@@ -18,8 +18,8 @@ from rss_pipeline.collector.schedule.next_visit import (
     next_after_not_modified,
 )
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.visits.parser_pool import Trouble
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.closings import Failed, Unchanged, close_failed, close_unchanged
 from rss_pipeline.storage.feeds.leases import release_hosts
@@ -29,30 +29,30 @@ logger = logging.getLogger("rss_pipeline")
 Closing = TypeVar("Closing", Unchanged, Failed)
 
 
-def close(visiting: Visiting, visits: list[Visit], *, release: Sequence[str] = ()) -> list[Visit]:
+def close(session: Session, visits: list[Visit], *, release: Sequence[str] = ()) -> list[Visit]:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
     A visit whose values the database refuses ends as `storage_rejected`, alone. A replay closes nothing.
     `release` are tokens of claims whose requests are over: their hosts are free with the first statement
     written.
     """
-    now = visiting.clock()
+    now = session.clock()
     open_ = [visit for visit in visits if visit.next is None and not visit.lost and visit.replay is None]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
     hosts = [release_hosts(release)] if release else []
     if hosts and not unchanged:
-        visiting.database.batch(hosts)
+        session.database.batch(hosts)
     closed, refused = _write(
-        lambda some: close_unchanged(visiting.database, some, now=now, others=hosts), unchanged
+        lambda some: close_unchanged(session.database, some, now=now, others=hosts), unchanged
     )
     open_ = [
         replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
         for visit in open_
     ]
-    failed = [_failed(visiting, visit, now) for visit in open_ if isinstance(visit.outcome, Failure)]
+    failed = [_failed(session, visit, now) for visit in open_ if isinstance(visit.outcome, Failure)]
     for visit in failed:
         _log(visit)
-    also_closed, refused = _write(lambda some: close_failed(visiting.database, some, now=now), failed)
+    also_closed, refused = _write(lambda some: close_failed(session.database, some, now=now), failed)
     if refused:
         raise StorageRejected(f"a failure could not be recorded: {refused}")
     endings: dict[str, Unchanged | Failed] = {closing.feed.id: closing for closing in unchanged}
@@ -89,9 +89,9 @@ def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 
 
-def _failed(visiting: Visiting, visit: Visit, now: datetime) -> Failed:
+def _failed(session: Session, visit: Visit, now: datetime) -> Failed:
     assert isinstance(visit.outcome, Failure)
-    hold = visiting.holds.of(visit.outcome.host or visit.feed.host)
+    hold = session.holds.of(visit.outcome.host or visit.feed.host)
     later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
     found = permanent_redirects.after_failure(visit.feed, visit.outcome, now=now)
     return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
@@ -161,7 +161,7 @@ def _log(visit: Failed) -> None:
         )
 
 
-def unreadable(document: Document, trouble: Trouble) -> Failure:
+def unreadable(document: Document, trouble: WorkerFailure) -> Failure:
     response = document.response
     return Failure(
         kind=failure_kind(trouble.kind),
@@ -177,4 +177,4 @@ def unreadable(document: Document, trouble: Trouble) -> Failure:
 
 
 def rejected(document: Document, message: str) -> Failure:
-    return unreadable(document, Trouble("storage_rejected", message))
+    return unreadable(document, WorkerFailure("storage_rejected", message))

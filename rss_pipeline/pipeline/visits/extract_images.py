@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.pipeline.visits.parser_pool import (
-    ImageTask,
-    Trouble,
+    ImageSearch,
+    WorkerFailure,
     find_item_images,
     read_chunks,
 )
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Replayed, Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES
 from rss_pipeline.storage.images import tasks as image_tasks
@@ -30,7 +30,7 @@ _HOSTILE_ITEMS = 3
 _AT_ONCE_BYTES = MAX_PARAMETER_BYTES // 2
 
 
-def find_and_record(visiting: Visiting, visits: Sequence[Visit]) -> int:
+def find_and_record(session: Session, visits: Sequence[Visit]) -> int:
     """Write the image tasks of items without `images_extracted_at` of the feeds visited; how many images.
 
     Items stored by this run come from its spool. Items whose run ended before they were looked at are read
@@ -38,25 +38,25 @@ def find_and_record(visiting: Visiting, visits: Sequence[Visit]) -> int:
     """
     visits = [visit for visit in visits if visit.replay is None or not visit.replay.dry_run]
     fresh = {visit.key: visit for visit in visits if _has_fresh_items(visit)}
-    visiting.progress.begin("extract_images", len(fresh))
-    waiting = _Waiting(visiting)
+    session.progress.begin("extract_images", len(fresh))
+    waiting = _Waiting(session)
     tasks = {key: _fresh_task(visit) for key, visit in fresh.items()}
     keys = {id(task): key for key, task in tasks.items()}
     # A replay has several visits of a feed, and only the last one ends the search.
     left = Counter(visit.feed.id for visit in fresh.values())
-    for task, result in visiting.workers.map(find_item_images, tasks.values()) if tasks else ():
-        waiting.add(result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
+    for task, result in session.workers.map(find_item_images, tasks.values()) if tasks else ():
+        waiting.add(result if not isinstance(result, WorkerFailure) else _one_by_one(session, task))
         left[task.feed.id] -= 1
         visit = fresh[keys[id(task)]]
         if not left[task.feed.id] and not _has_leftovers(visit):
             waiting.done(visit)
-        visiting.progress.advance("extract_images")
+        session.progress.advance("extract_images")
     leftovers = {visit.feed.id: visit for visit in visits if _has_leftovers(visit)}
     if leftovers and fresh:
         # What was just found is not to be found again.
         waiting.write()
     for visit in leftovers.values():
-        _take_up_leftovers(visiting, visit, waiting)
+        _take_up_leftovers(session, visit, waiting)
     waiting.write()
     return waiting.images
 
@@ -78,26 +78,26 @@ def _has_leftovers(visit: Visit) -> bool:
     return feed.images and (feed.images_pending or interrupted)
 
 
-def _fresh_task(visit: Visit) -> ImageTask:
+def _fresh_task(visit: Visit) -> ImageSearch:
     assert isinstance(visit.outcome, Stored | Replayed)
     parsed = visit.outcome.parsed
-    return ImageTask(
+    return ImageSearch(
         feed=visit.feed, feed_link=parsed.link, path=parsed.path, ids=frozenset(visit.outcome.new_ids)
     )
 
 
-def _take_up_leftovers(visiting: Visiting, visit: Visit, waiting: "_Waiting") -> None:
+def _take_up_leftovers(session: Session, visit: Visit, waiting: "_Waiting") -> None:
     feed = visit.feed
     link = visit.outcome.parsed.link if isinstance(visit.outcome, Stored | Replayed) else feed.link
-    for page in image_tasks.pending_items(visiting.database, feed.id):
+    for page in image_tasks.pending_items(session.database, feed.id):
         found = tuple((row["id"], image_source(row)) for row in page)
-        task = ImageTask(feed=feed, feed_link=link, items=found)
-        for _, result in visiting.workers.map(find_item_images, [task]):
-            waiting.add(result if not isinstance(result, Trouble) else _one_by_one(visiting, task))
+        task = ImageSearch(feed=feed, feed_link=link, items=found)
+        for _, result in session.workers.map(find_item_images, [task]):
+            waiting.add(result if not isinstance(result, WorkerFailure) else _one_by_one(session, task))
     waiting.done(visit)
 
 
-def _one_by_one(visiting: Visiting, task: ImageTask) -> list[ItemImages]:
+def _one_by_one(session: Session, task: ImageSearch) -> list[ItemImages]:
     """A feed whose HTML overran or killed a worker: each item alone; the hostile ones have no images."""
     items: Iterable[tuple[str, Item]] = task.items
     if task.path is not None:
@@ -105,11 +105,13 @@ def _one_by_one(visiting: Visiting, task: ImageTask) -> list[ItemImages]:
     images: list[ItemImages] = []
     hostile = 0
     for id, item in items:
-        alone = ImageTask(feed=task.feed, feed_link=task.feed_link, items=((id, item),))
-        result: list[ItemImages] | Trouble = Trouble("crashed", "too many hostile items before it")
+        alone = ImageSearch(feed=task.feed, feed_link=task.feed_link, items=((id, item),))
+        result: list[ItemImages] | WorkerFailure = WorkerFailure(
+            "crashed", "too many hostile items before it"
+        )
         if hostile < _HOSTILE_ITEMS:
-            [(_, result)] = visiting.workers.map(find_item_images, [alone], timeout=_ALONE_SECONDS)
-        if isinstance(result, Trouble):
+            [(_, result)] = session.workers.map(find_item_images, [alone], timeout=_ALONE_SECONDS)
+        if isinstance(result, WorkerFailure):
             hostile += 1
             logger.warning("%s, item %s: no images were looked for: %s", task.feed.url, id, result.message)
             result = [ItemImages(item_id=id, urls=())]
@@ -120,8 +122,8 @@ def _one_by_one(visiting: Visiting, task: ImageTask) -> list[ItemImages]:
 class _Waiting:
     """Found images on their way into the database, several feeds to a batch."""
 
-    def __init__(self, visiting: Visiting) -> None:
-        self._visiting = visiting
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self._found: list[ItemImages] = []
         self._feeds: list[tuple[str, str | None]] = []
         self._bytes = 0
@@ -141,14 +143,14 @@ class _Waiting:
         self._feeds.append((visit.feed.id, stored or visit.feed.content_hash))
 
     def write(self) -> None:
-        now = self._visiting.clock()
+        now = self._session.clock()
         for batch in image_tasks.record_statements(self._found, feeds=self._feeds, now=now):
-            self._visiting.database.batch(batch)
+            self._session.database.batch(batch)
         self.images += sum(len(images.urls) for images in self._found)
         self._found, self._feeds, self._bytes = [], [], 0
 
 
-def extract_images(visiting: Visiting, visits: Visits) -> Visits:
+def extract_images(session: Session, visits: Visits) -> Visits:
     """Write an image task for each image of the items that nobody looked at yet, from this run or another."""
-    find_and_record(visiting, visits)
+    find_and_record(session, visits)
     return visits

@@ -12,51 +12,51 @@ from rss_pipeline.collector.models.outcome import Document, GivenBack, Pending
 from rss_pipeline.collector.schedule.next_visit import next_after_hold
 from rss_pipeline.pipeline.visits.close import close
 from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.feeds import leases
 
 
-def fetch(visiting: Visiting, visits: Visits, *, round_seconds: float | None = None) -> Visits:
+def fetch(session: Session, visits: Visits, *, round_seconds: float | None = None) -> Visits:
     """Ask each claimed feed; close what ends here (not modified, failed), give back what did not begin.
 
     Raises:
         NetworkUnavailable: our own network is down; no feed's count rose, all are due in five minutes. Where
             it went down during the round, what failed is `CutOff` instead.
     """
-    visits = ask(visiting, visits, round_seconds=round_seconds)
-    visits = set_our_outage_apart(visiting, visits)
+    visits = ask(session, visits, round_seconds=round_seconds)
+    visits = set_our_outage_apart(session, visits)
     for token in {visit.token for visit in visits}:
         back = [v.feed.id for v in visits if v.token == token and isinstance(v.outcome, GivenBack)]
         if back:
-            leases.give_back(visiting.database, token, back)
-    visits = _put_off(visiting, visits)
+            leases.give_back(session.database, token, back)
+    visits = _put_off(session, visits)
     if not any(isinstance(visit.outcome, Document) for visit in visits):
-        return close(visiting, visits)
+        return close(session, visits)
     # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
-    return close(visiting, visits, release=sorted({visit.token for visit in visits if visit.token}))
+    return close(session, visits, release=sorted({visit.token for visit in visits if visit.token}))
 
 
-def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = None) -> Visits:
+def ask(session: Session, visits: Visits, *, round_seconds: float | None = None) -> Visits:
     """Ask each feed that is pending. Nothing is closed yet: a network failure may turn out to be ours."""
     pending = [visit for visit in visits if isinstance(visit.outcome, Pending)]
-    visiting.progress.begin("fetch", len(pending))
+    session.progress.begin("fetch", len(pending))
     if not pending:
         return visits
-    policy = replace(visiting.policy, round_seconds=round_seconds)
+    policy = replace(session.policy, round_seconds=round_seconds)
 
     def done(_feed: Feed, _outcome: FetchOutcome) -> None:
-        visiting.keep_holds()
-        visiting.progress.advance("fetch")
+        session.keep_holds()
+        session.progress.advance("fetch")
 
     outcomes = fetch_feeds(
         [(visit.feed, visit.access) for visit in pending],
         policy=policy,
-        spool=visiting.spool,
-        clock=visiting.clock,
-        pace=visiting.pace,
-        holds=visiting.holds,
-        lookout=visiting,
+        spool=session.spool,
+        clock=session.clock,
+        pace=session.pace,
+        holds=session.holds,
+        lookout=session,
         on_done=done,
     )
     fetched = {
@@ -66,9 +66,9 @@ def ask(visiting: Visiting, visits: Visits, *, round_seconds: float | None = Non
     return [fetched.get(visit.feed.id, visit) for visit in visits]
 
 
-def _put_off(visiting: Visiting, visits: Visits) -> Visits:
+def _put_off(session: Session, visits: Visits) -> Visits:
     """Feeds that lead to a host which asked for a pause come when that is over."""
-    now = visiting.clock()
+    now = session.clock()
     done: dict[str, Visit] = {}
     rows = []
     for visit in visits:
@@ -80,5 +80,5 @@ def _put_off(visiting: Visiting, visits: Visits) -> Visits:
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
             rows.append(leases.PutOff(feed_id=visit.feed.id, token=visit.token, hold=led, next=later))
             done[visit.feed.id] = replace(visit, next=later)
-    leases.put_off(visiting.database, rows)
+    leases.put_off(session.database, rows)
     return [done.get(visit.feed.id, visit) for visit in visits]

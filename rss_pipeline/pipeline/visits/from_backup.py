@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document, Pending, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.visits.parser_pool import read_chunks
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import (
     Finding,
     NoLongerRead,
@@ -50,24 +50,24 @@ def slices(visits: Iterable[Visit]) -> Iterator[list[Visit]]:
         yield some
 
 
-def open_backups(visiting: Visiting, visits: Sequence[Visit]) -> list[Visit]:
+def open_backups(session: Session, visits: Sequence[Visit]) -> list[Visit]:
     """Bring the backups that replays have not opened yet into the spool, as documents; the rest passes."""
 
     def one(visit: Visit) -> Visit:
         if visit.replay is None or not isinstance(visit.outcome, Pending):
             return visit
-        return _opened(visiting, visit, visit.replay)
+        return _opened(session, visit, visit.replay)
 
     if not any(visit.replay for visit in visits):
         return list(visits)
-    spool = visiting.spool
+    spool = session.spool
     assert spool.exists()
     with ThreadPoolExecutor(_THREADS) as threads:
         return list(threads.map(one, visits))
 
 
-def _opened(visiting: Visiting, visit: Visit, replay: Replay) -> Visit:
-    found = visiting.objects.get(replay.backup_key)
+def _opened(session: Session, visit: Visit, replay: Replay) -> Visit:
+    found = session.objects.get(replay.backup_key)
     if found is None:
         message = f"{replay.backup_key} is gone: it was there when the backups were listed"
         return replace(visit, outcome=Unreadable(message=message))
@@ -76,7 +76,7 @@ def _opened(visiting: Visiting, visit: Visit, replay: Replay) -> Visit:
         backup = describe_backup(info)
     except BackupUnreadable as error:
         return replace(visit, outcome=Unreadable(message=str(error)))
-    path = visiting.spool / replay.backup_key.replace("/", "@")
+    path = session.spool / replay.backup_key.replace("/", "@")
     try:
         path.write_bytes(body)
     except OSError as error:
@@ -102,7 +102,7 @@ def _opened(visiting: Visiting, visit: Visit, replay: Replay) -> Visit:
     return replace(visit, feed=feed, outcome=document)
 
 
-def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Parsed) -> Visit:
+def store_replayed(session: Session, visit: Visit, replay: Replay, parsed: Parsed) -> Visit:
     """Insert the items of a backup that are not there, and tell or mend those that read otherwise now.
 
     Raises:
@@ -112,10 +112,10 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
     chunks = list(read_chunks(parsed.path))
     fresh = _not_handled(chunks, replay.handled)
     if replay.dry_run:
-        new = _would_be_new(visiting, feed.id, fresh)
+        new = _would_be_new(session, feed.id, fresh)
     else:
         new = replays.insert(
-            visiting.database, fresh, feed_id=feed.id, fetched_at=fetched_at, backup_key=replay.backup_key
+            session.database, fresh, feed_id=feed.id, fetched_at=fetched_at, backup_key=replay.backup_key
         )
     replay.handled.update(id for chunk in fresh for id in chunk.ids)
     known = replays.known_rows(chunks) if new or replay.dry_run or replay.repair else {}
@@ -123,21 +123,21 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
     gone: list[Finding] = []
     differing: list[Finding] = []
     if replay.dry_run or replay.repair:
-        gone, differing = _compare(visiting, visit, parsed, replay, known)
+        gone, differing = _compare(session, visit, parsed, replay, known)
     repaired: tuple[str, ...] = ()
     if replay.repair and not replay.dry_run and differing:
         repaired = replays.repair(
-            visiting.database,
+            session.database,
             (known[finding.item_id] for finding in differing),
             feed_id=feed.id,
             backup_key=replay.backup_key,
-            now=visiting.clock(),
+            now=session.clock(),
         )
     imageless = {id for chunk in fresh for id in chunk.imageless}
     left: tuple[str, ...] = ()
     if feed.images_pending and not replay.dry_run:
         left = replays.without_images(
-            visiting.database, feed.id, fetched_at=fetched_at, backup_key=replay.backup_key
+            session.database, feed.id, fetched_at=fetched_at, backup_key=replay.backup_key
         )
     replayed = Replayed(
         parsed=parsed,
@@ -151,13 +151,13 @@ def store_replayed(visiting: Visiting, visit: Visit, replay: Replay, parsed: Par
     return replace(visit, outcome=replayed)
 
 
-def told_of_its_items(visiting: Visiting, visit: Visit, replay: Replay, failure: Failure) -> Visit:
+def told_of_its_items(session: Session, visit: Visit, replay: Replay, failure: Failure) -> Visit:
     """A backup that cannot be read, with the items it gave when it could be, if any."""
     assert failure.fetched_at is not None
     gone = [
         Finding(item_id=stored["id"], title=stored["title"], what="gone")
         for stored in replays.stored_of(
-            visiting.database, visit.feed.id, fetched_at=failure.fetched_at, backup_key=replay.backup_key
+            session.database, visit.feed.id, fetched_at=failure.fetched_at, backup_key=replay.backup_key
         )
     ]
     if not gone:
@@ -183,22 +183,22 @@ def _not_handled(chunks: Sequence[RowChunk], handled: set[str]) -> list[RowChunk
     return some
 
 
-def _would_be_new(visiting: Visiting, feed_id: str, fresh: Sequence[RowChunk]) -> tuple[str, ...]:
+def _would_be_new(session: Session, feed_id: str, fresh: Sequence[RowChunk]) -> tuple[str, ...]:
     new: list[str] = []
     for chunk in fresh:
         pairs = [(id, row[_GUID]) for id, row in replays.known_rows([chunk]).items()]
-        missing = replays.not_stored(visiting.database, feed_id, pairs)
+        missing = replays.not_stored(session.database, feed_id, pairs)
         new += [id for id in chunk.ids if id in missing]
     return tuple(new)
 
 
 def _compare(
-    visiting: Visiting, visit: Visit, parsed: Parsed, replay: Replay, known: dict[str, list[object]]
+    session: Session, visit: Visit, parsed: Parsed, replay: Replay, known: dict[str, list[object]]
 ) -> tuple[list[Finding], list[Finding]]:
     """Of the items that were stored of this backup: those it does not list now, those that read otherwise."""
     gone, differing = [], []
     for stored in replays.stored_of(
-        visiting.database,
+        session.database,
         visit.feed.id,
         fetched_at=parsed.document.response.fetched_at,
         backup_key=replay.backup_key,

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Outcome, Parsed, Visit, Visits
 
 STORE_THREADS = 16
@@ -21,7 +21,7 @@ Ended = TypeVar("Ended")
 
 
 def in_parallel(
-    visiting: Visiting, name: str, visits: Visits, kind: type[Ended], one: Callable[[Visit, Ended], Visit]
+    session: Session, name: str, visits: Visits, kind: type[Ended], one: Callable[[Visit, Ended], Visit]
 ) -> Visits:
     """Apply `one` to the visits with such an outcome, in threads: stores answer side by side.
 
@@ -35,7 +35,7 @@ def in_parallel(
         if isinstance(visit.outcome, kind):
             lane = "" if visit.feed.id in large else visit.feed.id
             chosen.setdefault(lane, []).append((visit, visit.outcome))
-    visiting.progress.begin(name, sum(map(len, chosen.values())))
+    session.progress.begin(name, sum(map(len, chosen.values())))
     done: dict[str, Visit] = {}
     over = threading.Event()
 
@@ -48,7 +48,7 @@ def in_parallel(
             for future in as_completed(futures):
                 for visit in future.result():
                     done[visit.key] = visit
-                    visiting.progress.advance(name)
+                    session.progress.advance(name)
         except BaseException:
             over.set()
             threads.shutdown(wait=True, cancel_futures=True)

@@ -11,14 +11,14 @@ from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModifi
 from rss_pipeline.collector.schedule.next_visit import OUR_OUTAGE, next_after_our_outage
 from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline.errors import NetworkUnavailable
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import CutOff, Visit
 from rss_pipeline.storage.feeds import feeds, leases
 
 Visits = list[Visit]
 
 
-def set_our_outage_apart(visiting: Visiting, visits: Visits) -> Visits:
+def set_our_outage_apart(session: Session, visits: Visits) -> Visits:
     """Postpone the feeds whose failure is our own network's. Raises NetworkUnavailable where nobody answered;
     else what others answered is worth keeping, and the run fails at its end."""
     asked = [
@@ -32,17 +32,17 @@ def set_our_outage_apart(visiting: Visiting, visits: Visits) -> Visits:
         return visits
     answered = any(isinstance(outcome, NotModified | Document) for _, outcome in asked)
     ids = [feed.id for feed, _ in asked]
-    blamed = feeds.not_our_outage(visiting.database, ids, reason=OUR_OUTAGE, answered=answered)
+    blamed = feeds.not_our_outage(session.database, ids, reason=OUR_OUTAGE, answered=answered)
     ours = outage(asked, blamed=blamed)
     if ours is None:
         return visits
-    later = next_after_our_outage(visiting.clock())
+    later = next_after_our_outage(session.clock())
     given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, GivenBack)}
     for token in {visit.token for visit in visits}:
         # What was given back was not begun: where nobody answers, there is no sense in trying it at once.
         late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
         ids = [visit.feed.id for visit in visits if visit.token == token and visit.feed.id in late]
-        leases.postpone(visiting.database, token, ids, until=later.at, reason=later.reason)
+        leases.postpone(session.database, token, ids, until=later.at, reason=later.reason)
     cut_off = [
         replace(visit, outcome=CutOff(message=visit.outcome.message), next=later)
         if visit.feed.id in ours.feed_ids and isinstance(visit.outcome, Failure)

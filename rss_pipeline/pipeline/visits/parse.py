@@ -12,23 +12,23 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.pipeline.visits.close import close, unreadable
 from rss_pipeline.pipeline.visits.from_backup import open_backups, slices
-from rss_pipeline.pipeline.visits.parser_pool import ParseTask, Trouble, parse_document
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.parser_pool import ParseTask, WorkerFailure, parse_document
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Parsed, Visit, Visits
 
 logger = logging.getLogger("rss_pipeline")
 
 
-def parse(visiting: Visiting, visits: Visits) -> Visits:
+def parse(session: Session, visits: Visits) -> Visits:
     """Read each backed-up document in a worker process, under the time limit."""
     done: dict[str, Visit] = {}
     for some in slices(visits):
-        done |= {visit.key: visit for visit in _parse(visiting, open_backups(visiting, some))}
-    return close(visiting, [done.get(visit.key, visit) for visit in visits])
+        done |= {visit.key: visit for visit in _parse(session, open_backups(session, some))}
+    return close(session, [done.get(visit.key, visit) for visit in visits])
 
 
-def _parse(visiting: Visiting, visits: Visits) -> Visits:
-    now = visiting.clock()
+def _parse(session: Session, visits: Visits) -> Visits:
+    now = session.clock()
     tasks = {
         visit.key: ParseTask(feed=visit.feed, document=visit.outcome, now=now)
         for visit in visits
@@ -37,13 +37,13 @@ def _parse(visiting: Visiting, visits: Visits) -> Visits:
     keys = {id(task): key for key, task in tasks.items()}
     accesses = {visit.key: visit.access for visit in visits}
     replayed = {visit.key for visit in visits if visit.replay is not None}
-    visiting.progress.begin("parse", len(tasks))
+    session.progress.begin("parse", len(tasks))
     outcomes: dict[str, Parsed | Failure] = {}
-    for task, result in visiting.workers.map(parse_document, tasks.values()):
+    for task, result in session.workers.map(parse_document, tasks.values()):
         key = keys[id(task)]
-        if isinstance(result, Trouble):
+        if isinstance(result, WorkerFailure):
             # The title of an error page may repeat what its server was sent.
-            told = Trouble(result.kind, scrubbed(result.message, accesses[key]))
+            told = WorkerFailure(result.kind, scrubbed(result.message, accesses[key]))
             outcomes[key] = unreadable(task.document, told)
         else:
             outcomes[key] = result
@@ -51,7 +51,7 @@ def _parse(visiting: Visiting, visits: Visits) -> Visits:
                 _log_reading(task.feed, result)
         if key in replayed:
             task.document.path.unlink(missing_ok=True)
-        visiting.progress.advance("parse")
+        session.progress.advance("parse")
     return [replace(visit, outcome=outcomes.get(visit.key, visit.outcome)) for visit in visits]
 
 

@@ -57,14 +57,14 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class WorkerFailure:
     """What became of a task that gave no value: a failure kind and a sentence."""
 
     kind: str
     message: str
 
 
-class Workers:
+class ParserPool:
     """A pool of parser processes, started at the first task."""
 
     def __init__(self, *, processes: int, timeout: float) -> None:
@@ -74,7 +74,7 @@ class Workers:
 
     def map(
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
-    ) -> Iterator[tuple[T, R | Trouble]]:
+    ) -> Iterator[tuple[T, R | WorkerFailure]]:
         """Run each task in a worker, each under the limit of seconds of processor time; pairs come as they
         are done."""
         limit = timeout or self._timeout
@@ -92,11 +92,11 @@ class Workers:
             self.close()
             left = broken
         for task in left:
-            yield task, Trouble("crashed", "the parser processes were killed again and again")
+            yield task, WorkerFailure("crashed", "the parser processes were killed again and again")
 
     def _run(
         self, function: Callable[[T], R], tasks: Sequence[T], limit: float
-    ) -> Iterator[tuple[T, R | Trouble | BrokenProcessPool]]:
+    ) -> Iterator[tuple[T, R | WorkerFailure | BrokenProcessPool]]:
         """Two tasks a worker are under way: what they give waits in memory until it is taken."""
         futures: dict[Future[R], T] = {}
         waiting = iter(tasks)
@@ -116,7 +116,7 @@ class Workers:
                 done, _ = wait(futures, return_when=FIRST_COMPLETED)
                 for future in done:
                     task = futures.pop(future)
-                    result: R | Trouble | BrokenProcessPool = _settle(future, limit)
+                    result: R | WorkerFailure | BrokenProcessPool = _settle(future, limit)
                     yield task, result
         finally:
             for future in futures:
@@ -144,13 +144,13 @@ class Workers:
         return self._pool
 
 
-def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessPool:
+def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | BrokenProcessPool:
     try:
         return future.result()
     except NotAFeed as error:
-        return Trouble(error.kind, str(error)[:_MOST_SAID])
+        return WorkerFailure(error.kind, str(error)[:_MOST_SAID])
     except StorageRejected as error:
-        return Trouble("storage_rejected", str(error))
+        return WorkerFailure("storage_rejected", str(error))
     except TimeoutError:
         return _overran(timeout)
     except BrokenProcessPool as error:
@@ -159,19 +159,21 @@ def _settle(future: "Future[R]", timeout: float) -> R | Trouble | BrokenProcessP
         if error.exitcode == -signal.SIGPROF:
             return _overran(timeout)
         if error.exitcode == _OUT_OF_MEMORY:
-            return Trouble(
+            return WorkerFailure(
                 "parse_memory",
                 f"parsing took more than {_MEMORY_BYTES >> 20:,} MB of memory and was stopped",
             )
-        return Trouble("crashed", f"the parser process died of this document (exit code {error.exitcode})")
+        return WorkerFailure(
+            "crashed", f"the parser process died of this document (exit code {error.exitcode})"
+        )
     except Exception as error:  # noqa: BLE001 - foreign parsers raise what they like; one document's affair
-        return Trouble(
+        return WorkerFailure(
             "crashed", f"the parser failed on this document: {type(error).__name__}: {error}"[:500]
         )
 
 
-def _overran(seconds: float) -> Trouble:
-    return Trouble("parse_timeout", f"parsing took more than {seconds:g} s and was stopped")
+def _overran(seconds: float) -> WorkerFailure:
+    return WorkerFailure("parse_timeout", f"parsing took more than {seconds:g} s and was stopped")
 
 
 def _bounded(function: Callable[[T], R], limit: float, task: T) -> R:
@@ -269,7 +271,7 @@ def read_chunks(path: Path) -> Iterator[RowChunk]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageTask:
+class ImageSearch:
     """Look for images in these items: rows in a spool file (of them `ids`), or the items themselves."""
 
     feed: Feed
@@ -279,7 +281,7 @@ class ImageTask:
     items: tuple[tuple[str, Item], ...] = ()
 
 
-def find_item_images(task: ImageTask) -> list[ItemImages]:
+def find_item_images(task: ImageSearch) -> list[ItemImages]:
     """The images of each item of the task, items without any included.
 
     Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters stands in every URL.

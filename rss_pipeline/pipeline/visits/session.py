@@ -19,8 +19,8 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.pipeline.registry.sync import Synced
-from rss_pipeline.pipeline.visits.parser_pool import Workers
+from rss_pipeline.pipeline.registry.sync import RegistrySync
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
@@ -44,15 +44,15 @@ class Progress(Protocol):
         ...
 
 
-class Silence:
-    """A Progress that nobody hears."""
+class NoProgress:
+    """A Progress that ignores every call."""
 
     def begin(self, step: str, total: int) -> None: ...
 
     def advance(self, step: str) -> None: ...
 
 
-class Visiting:
+class Session:
     """The stores, the policy, the workers, the spool folder and the leases of one run.
 
     As a context manager: leaving it ends what leases are left and deletes the spool folder. A lease whose
@@ -71,7 +71,7 @@ class Visiting:
         progress: Progress | None = None,
         pace: Pace | None = None,
         image_pace: Pace | None = None,
-        synced: Synced | None = None,
+        synced: RegistrySync | None = None,
     ) -> None:
         self.settings = settings
         self.database = database
@@ -79,7 +79,7 @@ class Visiting:
         self.run_id = run_id
         self.clock = clock
         self.opened_at = clock()
-        self.progress = progress or Silence()
+        self.progress = progress or NoProgress()
         self.pace = pace or Pace()
         self.image_pace = image_pace or Pace()
         """Of its own: a site's images and its feed do not wait for each other."""
@@ -89,7 +89,7 @@ class Visiting:
         """Ends of the pauses that were known when the hosts' feeds were claimed, by host; most are over."""
         self.synced = synced
         """The registry as this process synced it just before the run; None: the run does it."""
-        self.workers = Workers(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
+        self.workers = ParserPool(processes=settings.parse_workers, timeout=settings.parse_timeout_seconds)
         self.policy = FetchPolicy(
             user_agent=settings.user_agent,
             concurrency=settings.fetch_concurrency,

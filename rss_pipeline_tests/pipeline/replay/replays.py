@@ -14,7 +14,7 @@ from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
 from rss_pipeline.orchestration.registry_partitions import register, register_keys
 from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
-from rss_pipeline.pipeline.visits.session import Progress, Visiting
+from rss_pipeline.pipeline.visits.session import Progress, Session
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
@@ -29,14 +29,14 @@ TASK_BOOKKEEPING = {"created_at", "updated_at"}
 
 
 @contextmanager
-def visiting(
+def session(
     pipeline: Pipeline,
     *,
     progress: Progress | None = None,
     database: Database | None = None,
     objects: ObjectStore | None = None,
-) -> Iterator[Visiting]:
-    with Visiting(
+) -> Iterator[Session]:
+    with Session(
         settings=pipeline.settings,
         database=database or pipeline.database,
         objects=objects or pipeline.objects,
@@ -50,12 +50,12 @@ def visiting(
 def replayed(pipeline: Pipeline, *ids: str, dry_run: bool = False, repair: bool = False) -> list[FeedReplay]:
     """Replay these feeds, or all."""
     wanted = list(ids) or [row["id"] for row in pipeline.rows("SELECT id FROM feeds ORDER BY id")]
-    with visiting(pipeline) as opened:
+    with session(pipeline) as opened:
         return list(replay_feeds(opened, wanted, dry_run=dry_run, repair=repair))
 
 
 def restored(pipeline: Pipeline, **parts: Any) -> Restored:
-    with visiting(pipeline, **parts) as opened:
+    with session(pipeline, **parts) as opened:
         return restore(
             opened,
             on_registry=partial(register, opened.database, pipeline.instance),

@@ -18,7 +18,13 @@ from rss_pipeline.errors import ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.replay.replay import one_feed, replay_feeds, replay_visits
 from rss_pipeline.pipeline.visits import all_steps, from_backup, session
-from rss_pipeline.pipeline.visits.parser_pool import ParseTask, Trouble, Workers, parse_document, read_chunks
+from rss_pipeline.pipeline.visits.parser_pool import (
+    ParserPool,
+    ParseTask,
+    WorkerFailure,
+    parse_document,
+    read_chunks,
+)
 from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 from rss_pipeline.storage.items.replay import READ, known_rows
@@ -31,7 +37,7 @@ from rss_pipeline_tests.pipeline.replay.replays import (
     replayed,
     run_replay_job,
 )
-from rss_pipeline_tests.pipeline.replay.replays import visiting as visiting_of
+from rss_pipeline_tests.pipeline.replay.replays import session as session_of
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -101,7 +107,7 @@ def _ghost(task: ParseTask, like: list[Any]) -> list[Any]:
     return ghost
 
 
-class _Yesterday(Workers):
+class _Yesterday(ParserPool):
     """Worker processes with yesterday's parser in them."""
 
     def map(
@@ -122,7 +128,7 @@ def with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pytest.M
     )
     serve(place, server, "two", rss("fine", "x"), rss("x").replace(b"A feed", b"ghost"))
     with monkeypatch.context() as yesterday:
-        yesterday.setattr(session, "Workers", _Yesterday)
+        yesterday.setattr(session, "ParserPool", _Yesterday)
         poll_over_time(place, 2)
     return place
 
@@ -286,7 +292,7 @@ def test_a_bad_backup_is_a_row_of_the_report_and_stops_no_other(place: Pipeline,
     assert collected(place)["items"] == before["items"]
 
 
-class _Stricter(Workers):
+class _Stricter(ParserPool):
     """A parser that takes a document for a web page which yesterday's read."""
 
     def map(
@@ -294,7 +300,7 @@ class _Stricter(Workers):
     ) -> Iterator[tuple[Any, Any]]:
         for task, result in super().map(function, tasks, timeout=timeout):
             refused = isinstance(task, ParseTask) and isinstance(result, Parsed) and result.items_seen == 2
-            yield task, Trouble("html", "a web page") if refused else result
+            yield task, WorkerFailure("html", "a web page") if refused else result
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -304,7 +310,7 @@ def test_a_document_that_gave_items_once_and_none_now_is_the_parser_s_fault_and_
     serve(pipeline, server, "one", rss("a", "b"), rss("b", "c", "d"))
     poll_over_time(pipeline, 2)
     rows = all_rows(pipeline)
-    monkeypatch.setattr(session, "Workers", _Stricter)
+    monkeypatch.setattr(session, "ParserPool", _Stricter)
     [one] = replayed(pipeline, dry_run=dry_run)
     assert [trouble.kind for trouble in one.unread] == ["no_longer_read"]
     assert (one.items_gone, sorted((each.what, each.title) for each in one.findings)) == (
@@ -348,7 +354,7 @@ def test_a_backup_that_vanishes_meanwhile_is_told_and_stops_no_other(
     assert pipeline.guids("one") == ["a", "c"]
 
 
-class _Deadly(Workers):
+class _Deadly(ParserPool):
     """One document kills its worker."""
 
     def map(
@@ -357,7 +363,7 @@ class _Deadly(Workers):
         for task, result in super().map(function, tasks, timeout=timeout):
             document = getattr(task, "document", None)
             deadly = document is not None and b"DEADLY" in document.path.read_bytes()
-            yield task, Trouble("crashed", "the parser process died") if deadly else result
+            yield task, WorkerFailure("crashed", "the parser process died") if deadly else result
 
 
 def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
@@ -366,7 +372,7 @@ def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
     serve(pipeline, server, "one", rss("a"), rss("DEADLY"), rss("c"))
     poll_over_time(pipeline, 3)
     pipeline.database.query("DELETE FROM items")
-    monkeypatch.setattr(session, "Workers", _Deadly)
+    monkeypatch.setattr(session, "ParserPool", _Deadly)
     [one] = replayed(pipeline)
     assert [trouble.kind for trouble in one.unread] == ["crashed"]
     assert pipeline.guids("one") == ["a", "c"]
@@ -408,7 +414,7 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
             nonlocal most
             most = max(most, len(list(pipeline.settings.spool_path.glob("*/*"))))
 
-    with visiting_of(pipeline, database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
+    with session_of(pipeline, database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
         done = list(replay_feeds(opened, ["one", "two"]))
     assert [each.items_new for each in done] == [16, 1]
     assert sum(sent) == 17
@@ -436,7 +442,7 @@ def test_a_feed_that_is_being_polled_is_replayed_beside(pipeline: Pipeline, serv
 def test_a_replay_that_fails_closes_nothing(pipeline: Pipeline, server: FeedServer) -> None:
     serve(pipeline, server, "one", b"<html>down</html>")
     poll_over_time(pipeline, 1)
-    with visiting_of(pipeline) as opened:
+    with session_of(pipeline) as opened:
         [visit] = replay_visits(opened, one_feed(opened, "one"))
         [parsed] = all_steps.parse(opened, [visit])
     assert isinstance(parsed.outcome, Failure)
@@ -479,7 +485,7 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
             pipeline.database.query(f"DELETE FROM {table}")
         with (
             pytest.raises(ObjectStoreUnavailable),
-            visiting_of(pipeline, progress=Dies()) as opened,
+            session_of(pipeline, progress=Dies()) as opened,
         ):
             list(replay_feeds(opened, ["one"]))
         assert pipeline.tasks() == []

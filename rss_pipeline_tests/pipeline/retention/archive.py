@@ -9,7 +9,7 @@ from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.retention.clean import clean
-from rss_pipeline.pipeline.retention.result import Allowance, Cleaned
+from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -46,7 +46,7 @@ def age(pipeline: Pipeline, feed_id: str, days: float, *guids: str) -> None:
         )
 
 
-def cleaned(pipeline: Pipeline, **options: Any) -> Cleaned:
+def cleaned(pipeline: Pipeline, **options: Any) -> CleanResult:
     """A clean on the pipeline's own stores, or on those that are given, at its clock's time."""
     known: dict[str, Any] = {"now": pipeline.clock(), "allowance": Allowance(), **options}
     database, objects = known.pop("database", pipeline.database), known.pop("objects", pipeline.objects)

@@ -15,7 +15,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visit
 from rss_pipeline_tests.support.pipeline import Pipeline
 
@@ -23,20 +23,20 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 def impatient(pipeline: Pipeline, **policy: Any) -> Mapping[str, Any]:
     """Resources with which a run asks under another policy."""
 
-    def open_visiting(context: dg.InitResourceContext) -> Iterator[Visiting]:
+    def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
         assert context.run is not None
-        with Visiting(
+        with Session(
             settings=pipeline.settings,
             database=context.resources.database,
             objects=context.resources.objects,
             run_id=context.run.run_id,
             clock=pipeline.clock,
-        ) as visiting:
-            visiting.policy = replace(visiting.policy, **policy)
-            yield visiting
+        ) as session:
+            session.policy = replace(session.policy, **policy)
+            yield session
 
-    resource = dg.ResourceDefinition(open_visiting, required_resource_keys={"database", "objects"})
-    return {"visiting": resource}
+    resource = dg.ResourceDefinition(open_session, required_resource_keys={"database", "objects"})
+    return {"session": resource}
 
 
 def _memory(name: str) -> int:

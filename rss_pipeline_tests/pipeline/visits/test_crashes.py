@@ -121,10 +121,10 @@ import os, signal, sys
 from pathlib import Path
 import dagster as dg
 from rss_pipeline.pipeline.visits import all_steps
-from rss_pipeline.pipeline.visits.parser_pool import Workers
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline_tests.support.pipeline import Pipeline
 
-class Deadly(Workers):
+class Deadly(ParserPool):
     "Parsing the hostile document kills the whole process, as an exhausted machine would."
     def map(self, function, tasks, *, timeout=None):
         for task, result in super().map(function, tasks, timeout=timeout):
@@ -133,8 +133,8 @@ class Deadly(Workers):
                 os.kill(os.getpid(), signal.SIGKILL)
             yield task, result
 
-import rss_pipeline.pipeline.visits.session as visiting
-visiting.Workers = Deadly
+import rss_pipeline.pipeline.visits.session as session
+session.ParserPool = Deadly
 with dg.DagsterInstance.from_config({str(home / "dagster")!r}) as instance:
     Pipeline(Path({str(home)!r}), instance).poll(all_feeds=True)
 """

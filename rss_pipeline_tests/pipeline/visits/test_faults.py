@@ -25,7 +25,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
 from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
@@ -516,8 +516,8 @@ def _is_gone(process: psutil.Process) -> bool:
 def test_no_worker_outlives_a_process_that_was_killed_not_even_one_at_a_hostile_document() -> None:
     """The parent, which would end a parse after its time, is gone."""
     code = """
-from rss_pipeline.pipeline.visits.parser_pool import Workers
-list(Workers(processes=2, timeout=2).map(sum, [range(10**13)]))
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool
+list(ParserPool(processes=2, timeout=2).map(sum, [range(10**13)]))
 """
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
     process = psutil.Process(parent.pid)
@@ -614,16 +614,16 @@ def test_a_run_gives_back_what_it_claimed_also_where_its_workers_cannot_be_ended
         def close(self) -> None:
             raise OSError("no such process")
 
-    visiting = Visiting(
+    session = Session(
         settings=feeds.settings,
         database=feeds.database,
         objects=FolderStore(feeds.settings.objects_path),
         run_id="run",
         clock=feeds.clock,
     )
-    visiting.workers = Stubborn()  # type: ignore[assignment]
+    session.workers = Stubborn()  # type: ignore[assignment]
     from rss_pipeline.storage.feeds import leases
 
-    with pytest.raises(OSError, match="no such process"), visiting:
-        assert visiting.claim(leases.Due(now=feeds.clock()), limit=10).feeds
+    with pytest.raises(OSError, match="no such process"), session:
+        assert session.claim(leases.Due(now=feeds.clock()), limit=10).feeds
     assert feeds.rows("SELECT token FROM leases") == []

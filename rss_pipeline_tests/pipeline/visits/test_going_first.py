@@ -9,7 +9,7 @@ from rss_pipeline.collector.fetch import feeds
 from rss_pipeline.collector.models.outcome import GivenBack
 from rss_pipeline.orchestration.in_process import poll_here
 from rss_pipeline.pipeline.visits import all_steps, claim
-from rss_pipeline.pipeline.visits.session import Visiting
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.feeds import leases
@@ -67,16 +67,16 @@ def _poll(pipeline: Pipeline) -> list[Visit]:
     """What a run of the daemon's does. Not by Dagster, which runs no two jobs in one process at once."""
     with (
         contextlib.closing(connect(pipeline.settings)) as database,
-        Visiting(
+        Session(
             settings=pipeline.settings,
             database=database,
             objects=pipeline.objects,
             run_id="daemon",
             clock=pipeline.clock,
-        ) as visiting,
+        ) as session,
     ):
-        visits = claim.claim_wanted(visiting, leases.Due(now=pipeline.clock()), {})
-        return all_steps.run_through(visiting, visits)
+        visits = claim.claim_wanted(session, leases.Due(now=pipeline.clock()), {})
+        return all_steps.run_through(session, visits)
 
 
 def _by_hand(pipeline: Pipeline, id: str) -> None:

@@ -14,10 +14,10 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Response
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.parser_pool import (
-    ImageTask,
+    ImageSearch,
+    ParserPool,
     ParseTask,
-    Trouble,
-    Workers,
+    WorkerFailure,
     find_item_images,
     parse_document,
     read_chunks,
@@ -111,7 +111,7 @@ def test_images_of_one_document_are_looked_for_up_to_ten_megabytes_of_urls(tmp_p
         f"<rss><channel><link>http://e.example/{'p' * 7900}/</link>{items}</channel></rss>", tmp_path
     )
     ids = frozenset(id for chunk in read_chunks(parsed.path) for id in chunk.ids)
-    found = find_item_images(ImageTask(feed=FEED, feed_link=parsed.link, path=parsed.path, ids=ids))
+    found = find_item_images(ImageSearch(feed=FEED, feed_link=parsed.link, path=parsed.path, ids=ids))
     assert [len(each.urls) for each in found] == [500, 500, 262, 0, 0, 0, 0, 0, 0]
 
 
@@ -125,7 +125,7 @@ def test_what_a_run_is_told_of_a_document_is_short(tmp_path: Path) -> None:
 
 
 def test_what_needs_more_memory_than_a_worker_has_is_its_own_trouble_and_the_pool_lives_on() -> None:
-    workers = Workers(processes=1, timeout=20)
+    workers = ParserPool(processes=1, timeout=20)
     try:
         outcomes = dict(workers.map(bytearray, [10, 2 << 30, 20]))
     finally:
@@ -133,6 +133,6 @@ def test_what_needs_more_memory_than_a_worker_has_is_its_own_trouble_and_the_poo
     assert outcomes[10] == bytes(10)
     assert outcomes[20] == bytes(20)
     trouble = outcomes[2 << 30]
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, WorkerFailure)
     assert trouble.kind == "parse_memory"
     assert "1,024 MB" in trouble.message
