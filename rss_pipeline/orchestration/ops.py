@@ -5,7 +5,7 @@ and ends with `report_replay`, replaying.py. The value between two ops is the li
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,18 +28,15 @@ from rss_pipeline.pipeline.visits import backup as backup_step
 from rss_pipeline.pipeline.visits import claim as claiming
 from rss_pipeline.pipeline.visits import extract_images as extract_images_step
 from rss_pipeline.pipeline.visits import fetch as fetch_step
-from rss_pipeline.pipeline.visits import our_outage
+from rss_pipeline.pipeline.visits import our_outage, poll
 from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
 from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
+from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds import leases
 
 VISITS_IO_MANAGER = "visits_io_manager"
 """A key of our own: bound as `io_manager`, memory would capture everybody's assets."""
-
-ROUND_SECONDS = 120.0
-"""What a poll has not begun to fetch by then is given back, still due."""
 
 Visits = list[Visit]
 SessionResource = dg.ResourceParam[Session]
@@ -83,21 +80,16 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionR
         suspects = synced is None or synced.has_suspects
         reporting.settle(session, context.instance)
         if context.has_partitions:
-            return _named(session, list(context.partition_keys), accesses, suspects=suspects)
-        wanted = _wanted(config, session.clock())
+            wanted: leases.Wanted = leases.Named(ids=list(context.partition_keys), now=session.clock())
+        else:
+            wanted = _wanted(config, session.clock())
+        visits = poll.claim_visits(session, wanted, accesses, suspects=suspects)
         if isinstance(wanted, leases.Named):
-            return _named(session, wanted.ids, accesses, suspects=suspects)
-        visits = claiming.claim_wanted(session, wanted, accesses, suspects=suspects)
+            return visits
         context.log.info(f"{len(visits)} feeds claimed")
         if config.all and not config.feeds and visits and isinstance(wanted, leases.NotVisitedSince):
             context.instance.add_run_tags(context.run_id, {ALL_SINCE_TAG: instant(wanted.since)})
         return visits
-
-
-def _named(session: Session, ids: Sequence[str], accesses: claiming.Accesses, *, suspects: bool) -> Visits:
-    visits = claiming.claim_named(session, ids, accesses, suspects=suspects)
-    claiming.go_first(session, visits)
-    return visits
 
 
 def _synced(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
@@ -142,7 +134,7 @@ def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visi
     """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
     with session.step():
         return fetch_step.fetch(
-            session, visits, round_seconds=None if context.has_partitions else ROUND_SECONDS
+            session, visits, round_seconds=None if context.has_partitions else poll.ROUND_SECONDS
         )
 
 
@@ -182,8 +174,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
     """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
     with session.step():
         session.progress.begin("report", 0)
-        held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
-        rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
+        rest, held = poll.apart(visits)
         if context.has_partitions:
             _log_summary(context, visits)
             failed = yield from reporting.report_named(session, rest)

@@ -17,8 +17,7 @@ import dagster as dg
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.orchestration.ops import ROUND_SECONDS
-from rss_pipeline.pipeline.visits import all_steps, claim
+from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds import leases
@@ -135,17 +134,12 @@ class Fortnight:
         if self._session is None:
             stores = (self.pipeline.database, self.pipeline.objects)
             self._session = self._open.enter_context(self._new_session(*stores, "fortnight"))
-        session = self._session
-        visits = claim.claim_wanted(
-            session,
+        poll_round(
+            self._session,
             wanted or leases.Due(now=self.clock()),
             dict.fromkeys(self.stand.feeds, Access()),
             suspects=False,
         )
-        visits = all_steps.fetch(session, visits, round_seconds=ROUND_SECONDS)
-        for step in all_steps.STEPS[1:]:
-            visits = step(session, visits)
-        session.end_leases({visit.token for visit in visits})
 
     def _run(self, *feeds: str) -> None:
         """A run of the job, of what is due or of these feeds."""

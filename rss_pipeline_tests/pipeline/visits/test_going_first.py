@@ -8,7 +8,7 @@ import pytest
 from rss_pipeline.collector.fetch import feeds
 from rss_pipeline.collector.models.outcome import GivenBack
 from rss_pipeline.orchestration.in_process import poll_here
-from rss_pipeline.pipeline.visits import all_steps, claim
+from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.backends.connect import connect
@@ -75,8 +75,7 @@ def _poll(pipeline: Pipeline) -> list[Visit]:
             clock=pipeline.clock,
         ) as session,
     ):
-        visits = claim.claim_wanted(session, leases.Due(now=pipeline.clock()), {})
-        return all_steps.run_through(session, visits)
+        return poll_round(session, leases.Due(now=pipeline.clock()), {}, round_seconds=None)
 
 
 def _by_hand(pipeline: Pipeline, id: str) -> None:

@@ -1,0 +1,70 @@
+"""One poll round: claim, every step, leases ended, held feeds waited for. Without Dagster.
+
+The ops of `poll_feeds` call the same functions, one op a step, and report to Dagster in between. Rounds that
+follow each other until nothing is due are in rounds.py.
+"""
+
+from rss_pipeline.pipeline.visits.all_steps import STEPS
+from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_wanted, go_first, wait_for
+from rss_pipeline.pipeline.visits.fetch import fetch
+from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit, Visits
+from rss_pipeline.storage.feeds import leases
+
+ROUND_SECONDS = 120.0
+"""A feed that was not requested by then is released, still due."""
+
+
+def poll_round(
+    session: Session,
+    wanted: leases.Wanted,
+    accesses: Accesses,
+    *,
+    suspects: bool = True,
+    round_seconds: float | None = ROUND_SECONDS,
+) -> list[Visit]:
+    """Do what one run of the job `poll_feeds` does, except for syncing the registry and for Dagster's events.
+
+    `wanted` is `leases.Due`, `leases.NotVisitedSince` (all feeds, or those of `ids`) or `leases.Named` (these
+    feeds, due or not: the asset's partitions, for which `round_seconds` is None, and `feeds` in the config
+    of the job). `accesses` is `RegistrySync.accesses`, or None where feeds.yaml could not be read; `suspects`
+    is `RegistrySync.has_suspects`.
+
+    Return one visit for each claimed feed, and, for `Named`, one for each named feed that could not be
+    claimed (`Refused`, `OnHold`). All leases have ended; a feed that another run held has been waited for.
+    May be called again and again with one session.
+
+    Raises:
+        ObjectStoreUnavailable, DatabaseUnavailable: a store cannot work now.
+        NetworkUnavailable: our own network is down and no host answered. Where it went down during the round,
+            the feeds that failed by it are `CutOff` instead; `raise_for_our_outage(visits)` then raises it.
+    """
+    with session.step():
+        visits = claim_visits(session, wanted, accesses, suspects=suspects)
+        visits = fetch(session, visits, round_seconds=round_seconds)
+        for step in STEPS[1:]:
+            visits = step(session, visits)
+        session.end_leases({visit.token for visit in visits})
+        rest, held = apart(visits)
+        return [*rest, *wait_for(session, held)]
+
+
+def claim_visits(
+    session: Session, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
+) -> Visits:
+    """Claim what is wanted. A named feed that cannot be claimed is a visit too, with the reason.
+
+    A run that holds a named feed or its host for feeds that are merely due makes way.
+    """
+    if not isinstance(wanted, leases.Named):
+        return claim_wanted(session, wanted, accesses, suspects=suspects)
+    visits = claim_named(session, wanted.ids, accesses, suspects=suspects)
+    go_first(session, visits)
+    return visits
+
+
+def apart(visits: Visits) -> tuple[Visits, Visits]:
+    """The visits of this run, and those of feeds that another run holds."""
+    held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+    rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
+    return rest, held
