@@ -135,8 +135,9 @@ def poll(
     import dagster as dg
 
     from rss_pipeline.orchestration.build import build_definitions
-    from rss_pipeline.orchestration.in_process import not_visited, poll_here, put_off
+    from rss_pipeline.orchestration.in_process import poll_here
     from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.pipeline.visits.rounds import not_visited, on_hold
 
     started = utc_now()
     with open_database(settings) as database, open_instance(settings) as instance:
@@ -162,7 +163,7 @@ def poll(
                 )
             )
         asked_for = bool(ids) or all_feeds
-        left = put_off(rounds)
+        left = on_hold(rounds)
         if asked_for and synced is not None and all(round_.error is None for round_ in rounds):
             left = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
         result = output.PollResult.of(rounds, left)

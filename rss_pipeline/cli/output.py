@@ -24,9 +24,9 @@ from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.reports.overview import Overview
 
 if TYPE_CHECKING:
-    from rss_pipeline.orchestration.in_process import NotVisited, Round
     from rss_pipeline.pipeline.health.findings import Check
     from rss_pipeline.pipeline.retention.result import CleanResult
+    from rss_pipeline.pipeline.visits.rounds import NotVisited, Round
 
 FEEDS_LISTED = 50
 """Of `status`, unless it is told otherwise."""

@@ -207,7 +207,7 @@ def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected:
     collected.hold("news")
     result = invoke("poll", "news", "--wait", "0")
     assert result.exit_code == 1
-    assert "news was not visited: another run is at it" in result.stderr
+    assert "news was not visited: another run is visiting it" in result.stderr
 
 
 def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(

@@ -1,0 +1,151 @@
+"""Poll rounds that follow each other until nothing is due, or nothing of what was requested is left.
+
+A round itself is poll.py's, or a run of Dagster (orchestration.in_process). What is printed is the command's.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.pipeline.visits.claim import why_not
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.feeds import feeds_by_id
+
+_MOST_ROUNDS = 10_000
+_LOOK_AGAIN_SECONDS = 1.0
+_RUN_SECONDS = 60
+"""How long a host is kept free for a run that has waited for it and starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One run: its visits, and the error that ended it; with an error it has visits only where all of its
+    steps had passed."""
+
+    run_id: str
+    visits: Sequence[Visit] = ()
+    error: str | None = None
+
+
+def poll_until_done(
+    database: Database,
+    run_round: Callable[[leases.Due | leases.NotVisitedSince], Round],
+    *,
+    clock: Clock,
+    feeds: Sequence[str] = (),
+    all_feeds: bool = False,
+    patience: float = 0.0,
+) -> Iterator[Round]:
+    """Run rounds until nothing is due, or all of `feeds` (ids) or all feeds were visited; at least one.
+
+    Where another run holds one of `feeds` or its host, that run is waited for, `patience` seconds at most;
+    the end of a host's hold is not. A round with an error is the last one.
+    """
+    started = clock()
+
+    def wanted() -> leases.Due | leases.NotVisitedSince:
+        if feeds or all_feeds:
+            return leases.NotVisitedSince(since=started, now=clock(), ids=feeds or None)
+        return leases.Due(now=clock())
+
+    turn = _Turn(database, feeds, since=started, clock=clock, patience=patience)
+    try:
+        for _ in range(_MOST_ROUNDS):
+            done = run_round(wanted())
+            yield done
+            if done.error is not None:
+                return
+            if leases.claimable(database, wanted()):
+                if not done.visits:
+                    return
+            elif not turn.comes():
+                return
+    finally:
+        turn.end()
+
+
+class _Turn:
+    """Wait for runs that hold these feeds or their hosts; those runs make way."""
+
+    def __init__(
+        self, database: Database, ids: Sequence[str], *, since: datetime, clock: Clock, patience: float
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._since = since
+        self._clock = clock
+        self._patience = patience
+        self._token: str | None = None
+
+    def comes(self) -> bool:
+        """Wait until one of the feeds can be claimed; False where no run holds one, or patience is over."""
+        # A poll of merely due feeds waits for no run; the query would be one request more in every poll.
+        waiting = self._elsewhere(self._ids) if self._ids else []
+        if waiting and self._patience > 0 and self._token is None:
+            seconds = int(self._patience) + _RUN_SECONDS
+            self._token = leases.await_hosts(self._database, waiting, run_id="", lease_seconds=seconds)
+        while waiting and self._patience > 0:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+            self._patience -= _LOOK_AGAIN_SECONDS
+            wanted = leases.NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids)
+            if leases.claimable(self._database, wanted):
+                return True
+            waiting = self._elsewhere(waiting)
+        return False
+
+    def end(self) -> None:
+        """Free the hosts for other runs."""
+        if self._token is not None:
+            leases.end(self._database, self._token, forgive=True)
+
+    def _elsewhere(self, ids: Sequence[str]) -> list[str]:
+        left = not_visited(self._database, ids, since=self._since, now=self._clock())
+        return [each.feed for each in left if each.kind == "held_elsewhere"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotVisited:
+    """A requested feed that was not visited: why, and what to do."""
+
+    feed: str
+    kind: str
+    """`host_on_hold`, `refused` or `held_elsewhere`."""
+    message: str
+    until: str | None = None
+    """The instant at which its host's hold is over."""
+
+
+def not_visited(
+    database: Database, ids: Sequence[str], *, since: datetime, now: datetime, all_feeds: bool = False
+) -> list[NotVisited]:
+    """The feeds among `ids` without a visit since then; with `all_feeds` all that a hold kept from one."""
+    since = since.replace(microsecond=0)  # As the stores keep instants.
+    if all_feeds:
+        ids = leases.left_alone(database, since=since, now=now)
+    known = feeds_by_id(database, ids)
+    visited = {id for id, feed in known.items() if feed.last_visited_at and feed.last_visited_at >= since}
+    left = [id for id in dict.fromkeys(ids) if id not in visited]
+    rows = leases.standing(database, left, now=now)
+    return [_why_not(id, why_not(id, rows.get(id))) for id in left]
+
+
+def on_hold(rounds: Sequence[Round]) -> list[NotVisited]:
+    """Feeds that these rounds did not request because a host had set a hold."""
+    visits = {visit.feed.id: visit.outcome for round_ in rounds for visit in round_.visits}
+    return [_why_not(id, outcome) for id, outcome in visits.items() if isinstance(outcome, OnHold)]
+
+
+def _why_not(id: str, why: Refused | OnHold | HeldElsewhere) -> NotVisited:
+    match why:
+        case Refused(message=message):
+            return NotVisited(feed=id, kind="refused", message=message)
+        case OnHold(hold=hold):
+            return NotVisited(feed=id, kind="host_on_hold", message=str(why), until=instant(hold.until))
+        case HeldElsewhere():
+            message = "another run is visiting it or its host now; try again in a minute"
+            return NotVisited(feed=id, kind="held_elsewhere", message=message)
