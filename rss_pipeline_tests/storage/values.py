@@ -60,7 +60,7 @@ def claim_one(database: Database, id: str = "a", *, now: datetime = NOW) -> tupl
     for suspects in (False, True):
         found = claim(database, leases.Named(ids=[id], now=now), limit=1, suspects=suspects)
         if found.feeds:
-            database.batch([leases.release_hosts([found.token])])
+            database.batch([leases.free_hosts([found.token])])
             return found.feeds[0], found.token
     raise AssertionError(f"{id} cannot be claimed")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
-from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline.collector.models.feed import Access, Feed, NextVisit
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Pending
 from rss_pipeline.collector.schedule.next_visit import after_skipped_hours
@@ -117,12 +117,13 @@ def _visits(session: Session, claim: leases.Claim, accesses: Accesses) -> list[V
             visits.append(Visit(feed=feed, token=claim.token, access=access))
     if unknown:
         # Not just given back: still due, they would make the sensor start a run every minute.
-        leases.postpone(
-            session.database,
-            claim.token,
-            [feed.id for feed in unknown],
-            until=session.clock() + UNREADABLE_PAUSE,
+        later = NextVisit(
+            at=session.clock() + UNREADABLE_PAUSE,
             reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
+        )
+        leases.release(
+            session.database,
+            [leases.Release(feed_id=feed.id, token=claim.token, next=later) for feed in unknown],
         )
         logger.warning(
             "%d feeds with headers or a password wait until feeds.yaml can be read again", len(unknown)
@@ -134,8 +135,10 @@ def _in_their_hours(session: Session, claim: leases.Claim) -> leases.Claim:
     """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
     now = session.clock()
     later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
-    for id, at in later.items():
-        leases.postpone(session.database, claim.token, [id], until=at.at, reason=at.reason)
+    leases.release(
+        session.database,
+        [leases.Release(feed_id=id, token=claim.token, next=at) for id, at in later.items()],
+    )
     left = tuple(feed for feed in claim.feeds if feed.id not in later)
     if later and not left:
         session.end_leases({claim.token})
@@ -220,7 +223,7 @@ def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -
             elif visit.feed.last_visited_at == before:
                 ours.append(visit)
             else:
-                leases.give_back(session.database, visit.token, [id])
+                leases.release(session.database, [leases.Release(feed_id=id, token=visit.token)])
                 not_needed.add(visit.token)
                 done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
         done += run_through(session, ours)

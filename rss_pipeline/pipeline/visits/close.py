@@ -22,7 +22,7 @@ from rss_pipeline.pipeline.visits.parser_pool import WorkerFailure
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.closings import Failed, Unchanged, close_failed, close_unchanged
-from rss_pipeline.storage.feeds.leases import release_hosts
+from rss_pipeline.storage.feeds.leases import free_hosts
 
 logger = logging.getLogger("rss_pipeline")
 
@@ -39,7 +39,7 @@ def close(session: Session, visits: list[Visit], *, release: Sequence[str] = ())
     now = session.clock()
     open_ = [visit for visit in visits if visit.next is None and not visit.lost and visit.replay is None]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
-    hosts = [release_hosts(release)] if release else []
+    hosts = [free_hosts(release)] if release else []
     if hosts and not unchanged:
         session.database.batch(hosts)
     closed, refused = _write(

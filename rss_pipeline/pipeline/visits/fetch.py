@@ -26,11 +26,15 @@ def fetch(session: Session, visits: Visits, *, round_seconds: float | None = Non
     """
     visits = ask(session, visits, round_seconds=round_seconds)
     visits = set_our_outage_apart(session, visits)
-    for token in {visit.token for visit in visits}:
-        back = [v.feed.id for v in visits if v.token == token and isinstance(v.outcome, GivenBack)]
-        if back:
-            leases.give_back(session.database, token, back)
-    visits = _put_off(session, visits)
+    leases.release(
+        session.database,
+        [
+            leases.Release(feed_id=visit.feed.id, token=visit.token)
+            for visit in visits
+            if isinstance(visit.outcome, GivenBack)
+        ],
+    )
+    visits = _release_on_hold(session, visits)
     if not any(isinstance(visit.outcome, Document) for visit in visits):
         return close(session, visits)
     # Others may ask these hosts while we parse and store; where nothing came, the lease ends at once.
@@ -66,11 +70,11 @@ def ask(session: Session, visits: Visits, *, round_seconds: float | None = None)
     return [fetched.get(visit.feed.id, visit) for visit in visits]
 
 
-def _put_off(session: Session, visits: Visits) -> Visits:
-    """Feeds that lead to a host which asked for a pause come when that is over."""
+def _release_on_hold(session: Session, visits: Visits) -> Visits:
+    """Release the feeds that a hold stopped: each is due when the hold is over."""
     now = session.clock()
     done: dict[str, Visit] = {}
-    rows = []
+    releases = []
     for visit in visits:
         if isinstance(visit.outcome, OnHold) and visit.next is None:
             hold = visit.outcome.hold
@@ -78,7 +82,7 @@ def _put_off(session: Session, visits: Visits) -> Visits:
             led = None
             if hold.host != visit.feed.host:
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
-            rows.append(leases.PutOff(feed_id=visit.feed.id, token=visit.token, hold=led, next=later))
+            releases.append(leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led))
             done[visit.feed.id] = replace(visit, next=later)
-    leases.put_off(session.database, rows)
+    leases.release(session.database, releases)
     return [done.get(visit.feed.id, visit) for visit in visits]

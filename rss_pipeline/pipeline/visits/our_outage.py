@@ -38,11 +38,16 @@ def set_our_outage_apart(session: Session, visits: Visits) -> Visits:
         return visits
     later = next_after_our_outage(session.clock())
     given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, GivenBack)}
-    for token in {visit.token for visit in visits}:
-        # What was given back was not begun: where nobody answers, there is no sense in trying it at once.
-        late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
-        ids = [visit.feed.id for visit in visits if visit.token == token and visit.feed.id in late]
-        leases.postpone(session.database, token, ids, until=later.at, reason=later.reason)
+    # What was given back was not begun: where nobody answers, there is no sense in trying it at once.
+    late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
+    leases.release(
+        session.database,
+        [
+            leases.Release(feed_id=visit.feed.id, token=visit.token, next=later)
+            for visit in visits
+            if visit.feed.id in late
+        ],
+    )
     cut_off = [
         replace(visit, outcome=CutOff(message=visit.outcome.message), next=later)
         if visit.feed.id in ours.feed_ids and isinstance(visit.outcome, Failure)

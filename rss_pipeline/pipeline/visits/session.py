@@ -201,7 +201,11 @@ class Session:
         logger.info("a refresh by hand goes first at %s", ", ".join(sorted(hosts)))
         ours = sorted(self._merely_due & self._tokens)
         try:
-            leases.let_go(self.database, ours, sorted(hosts), sorted(given_back))
+            leases.release(
+                self.database,
+                [leases.Release(feed_id=id, token=token) for token in ours for id in sorted(given_back)],
+                others=[leases.free_hosts(ours, sorted(hosts))],
+            )
         except InfrastructureError as trouble:
             logger.warning("hosts that somebody waits for could not be let go: %s", trouble)
 

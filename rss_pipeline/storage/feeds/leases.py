@@ -210,11 +210,20 @@ def renew(
     ).changes
 
 
-def release_hosts(tokens: Sequence[str]) -> Statement:
-    """The claims' requests are over: others may ask these hosts while we parse and store."""
+def free_hosts(tokens: Sequence[str], hosts: Sequence[str] | None = None) -> Statement:
+    """Free these hosts, or all, before the leases end: these claims make no more requests there."""
+    ours = compact(list(tokens))
+    if hosts is None:
+        return Statement(
+            "UPDATE leases SET hosts = '[]'"
+            " WHERE token IN (SELECT value FROM json_each(?)) AND hosts <> '[]'",
+            [ours],
+        )
     return Statement(
-        "UPDATE leases SET hosts = '[]' WHERE token IN (SELECT value FROM json_each(?)) AND hosts <> '[]'",
-        [compact(list(tokens))],
+        """UPDATE leases SET hosts = (SELECT json_group_array(value) FROM json_each(leases.hosts)
+          WHERE value NOT IN (SELECT value FROM json_each(?)))
+        WHERE token IN (SELECT value FROM json_each(?))""",
+        [compact(list(hosts)), ours],
     )
 
 
@@ -248,74 +257,42 @@ def awaited_statement(tokens: Sequence[str]) -> Statement:
     )
 
 
-def let_go(database: Database, tokens: Sequence[str], hosts: Sequence[str], ids: Sequence[str]) -> None:
-    """Free these hosts before the leases end, and give these feeds back, which were not visited."""
-    ours, gone = compact(list(tokens)), compact(list(hosts))
-    database.batch(
-        [
-            Statement(
-                """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0)
-                WHERE lease_token IN (SELECT value FROM json_each(?))
-                  AND id IN (SELECT value FROM json_each(?))""",
-                [ours, compact(list(ids))],
-            ),
-            Statement(
-                """UPDATE leases SET hosts = (SELECT json_group_array(value) FROM json_each(leases.hosts)
-                  WHERE value NOT IN (SELECT value FROM json_each(?)))
-                WHERE token IN (SELECT value FROM json_each(?))""",
-                [gone, ours],
-            ),
-        ]
-    )
-
-
-def give_back(database: Database, token: str, ids: Sequence[str]) -> None:
-    """Release feeds that were not visited: still due, and the claim does not count against them."""
-    database.query(
-        "UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0)"
-        " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
-        [token, compact(list(ids))],
-    )
-
-
-def postpone(database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str) -> None:
-    """Release feeds whose visit says nothing of them (our own network was down), due again at `until`."""
-    database.query(
-        "UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),"
-        " next_fetch_at = ?, schedule_reason = ?"
-        " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
-        [instant(until), reason, token, compact(list(ids))],
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutOff:
-    """A claimed feed that was not asked because of a pause: when it comes instead."""
+class Release:
+    """A claimed feed whose visit ends without a result: its claim does not count against it."""
 
     feed_id: str
     token: str
-    hold: FeedHold | None
-    """Where it is on another host than the one that asked for the pause."""
-    next: NextVisit
+    next: NextVisit | None = None
+    """When it is due instead, and why; None: due as before the claim."""
+    hold: FeedHold | None = None
+    """A hold to keep for the feed itself, where a host other than its own asked for it. Without it each
+    refresh by hand would request the feed's own host in vain."""
 
 
-def put_off(database: Database, feeds: Sequence[PutOff]) -> None:
-    """Release feeds whose host, or one they lead to, is to be left alone: due when that is over.
-
-    Those that lead to it are held as well: each refresh by hand would ask their own host in vain.
-    """
+def release(database: Database, releases: Sequence[Release], *, others: Sequence[Statement] = ()) -> None:
+    """Release feeds that are still held by the tokens named, and run `others` in the same batch."""
     rows = (
-        compact([each.feed_id, each.token, instant(each.next.at), storable(each.next.reason)])
-        for each in feeds
+        compact(
+            [each.feed_id, each.token]
+            if each.next is None
+            else [each.feed_id, each.token, instant(each.next.at), storable(each.next.reason)]
+        )
+        for each in releases
     )
-    statements = [Statement(_PUT_OFF, [chunk]) for chunk in chunked(rows)]
+    holds = [each.hold for each in releases if each.hold is not None]
+    statements = [
+        *(Statement(_RELEASE, [chunk]) for chunk in chunked(rows)),
+        *feed_statements(holds),
+        *others,
+    ]
     if statements:
-        holds = [each.hold for each in feeds if each.hold is not None]
-        database.batch([*statements, *feed_statements(holds)])
+        database.batch(statements)
 
 
-_PUT_OFF = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),
-  next_fetch_at = json_extract(v.value, '$[2]'), schedule_reason = json_extract(v.value, '$[3]')
+_RELEASE = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),
+  next_fetch_at = coalesce(json_extract(v.value, '$[2]'), next_fetch_at),
+  schedule_reason = coalesce(json_extract(v.value, '$[3]'), schedule_reason)
   FROM json_each(?) AS v WHERE feeds.id = json_extract(v.value, '$[0]')
     AND feeds.lease_token = json_extract(v.value, '$[1]')"""
 

@@ -10,7 +10,7 @@ from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.holds import Kept, KnownHolds, keep_holds, known_holds, known_statement
-from rss_pipeline.storage.feeds.leases import Named, NotVisitedSince, PutOff
+from rss_pipeline.storage.feeds.leases import Named, NotVisitedSince, Release
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, claim, feed_row, ids, register, spec
 
 SECOND = timedelta(seconds=1)
@@ -60,7 +60,7 @@ def test_a_pause_that_is_over_is_remembered_for_a_week(database: Database) -> No
 
 def test_nothing_asked_for_writes_nothing(database: Database) -> None:
     keep_holds(database, "hosts", now=NOW)
-    leases.put_off(database, [])
+    leases.release(database, [])
     assert known(database) == KnownHolds(hosts=[], feeds=[], images=[])
 
 
@@ -88,12 +88,12 @@ def test_what_was_not_asked_because_of_a_pause_comes_after_it_and_is_not_blamed(
     register(database, spec("a"), spec("b"), spec("c"))
     found = claim(database)
     later = NextVisit(at=NOW + HOUR, reason="left alone")
-    leases.put_off(
+    leases.release(
         database,
         [
-            PutOff(feed_id="a", token=found.token, hold=on_feed("a", NOW + HOUR), next=later),
-            PutOff(feed_id="b", token=found.token, hold=None, next=later),
-            PutOff(feed_id="c", token="another", hold=None, next=later),
+            Release(feed_id="a", token=found.token, hold=on_feed("a", NOW + HOUR), next=later),
+            Release(feed_id="b", token=found.token, next=later),
+            Release(feed_id="c", token="another", next=later),
         ],
     )
     for id in "ab":

@@ -17,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.feeds.leases import Due, Named, NotVisitedSince
+from rss_pipeline.storage.feeds.leases import Due, Named, NotVisitedSince, Release
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -139,7 +140,7 @@ def test_two_runs_never_share_a_feed_nor_a_host(database: Database) -> None:
 def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database: Database) -> None:
     register(database, spec("a1", host="a"), spec("a2", host="a"))
     first = claim(database, limit=1)
-    database.batch([leases.release_hosts([first.token])])
+    database.batch([leases.free_hosts([first.token])])
     assert ids(claim(database)) == ["a2"]
     assert feed_row(database, "a1")["lease_token"] == first.token
 
@@ -200,22 +201,29 @@ def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(databas
     assert ids(claim(database, now=NOW + 2 * HOUR)) == ["a"]
 
 
-def test_what_is_given_back_is_due_as_if_never_claimed(database: Database) -> None:
+def test_a_released_feed_is_due_as_if_never_claimed(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     before = feed_row(database)
     found = claim(database)
-    leases.give_back(database, found.token, ["a"])
+    leases.release(database, [Release(feed_id="a", token=found.token)])
     assert feed_row(database) == before
     assert feed_row(database, "b")["lease_token"] == found.token
-    leases.give_back(database, "another token", ["b"])
+    leases.release(database, [Release(feed_id="b", token="another token")])
     assert feed_row(database, "b")["lease_token"] == found.token
 
 
-def test_what_is_postponed_is_due_later_and_not_blamed(database: Database) -> None:
+def test_a_feed_released_until_later_is_due_then_and_has_no_failure(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     found = claim(database)
-    leases.postpone(database, found.token, ["a"], until=NOW + 5 * MINUTE, reason="our network")
-    leases.postpone(database, "another token", ["b"], until=NOW + DAY, reason="not ours to say")
+    ours = NextVisit(at=NOW + 5 * MINUTE, reason="our network")
+    not_ours = NextVisit(at=NOW + DAY, reason="of another lease")
+    leases.release(
+        database,
+        [
+            Release(feed_id="a", token=found.token, next=ours),
+            Release(feed_id="b", token="another token", next=not_ours),
+        ],
+    )
     row = feed_row(database)
     assert (row["lease_token"], row["unclosed_claims"], row["consecutive_failures"]) == (None, 0, 0)
     assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(NOW + 5 * MINUTE), "our network")
@@ -248,8 +256,11 @@ def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: 
     before = feed_row(database)
     for late in (
         lambda: leases.end(database, first.token, forgive=True),
-        lambda: leases.give_back(database, first.token, ["a"]),
-        lambda: leases.postpone(database, first.token, ["a"], until=NOW + DAY, reason="late"),
+        lambda: leases.release(database, [Release(feed_id="a", token=first.token)]),
+        lambda: leases.release(
+            database,
+            [Release(feed_id="a", token=first.token, next=NextVisit(at=NOW + DAY, reason="late"))],
+        ),
     ):
         late()
         assert feed_row(database) == before
@@ -487,8 +498,10 @@ def test_a_host_that_a_refresh_by_hand_waits_for_is_claimed_for_nothing_that_is_
     assert ids(poll) == ["a", "b", "c"]
     waiting = leases.await_hosts(database, ["b"], run_id="by hand", lease_seconds=180)
     assert awaited(database, poll.token) == ["x"]
-    leases.let_go(database, [poll.token], ["x"], ["b"])
-    leases.let_go(database, ["another token"], ["y"], ["c"])
+    for token, host, id in ((poll.token, "x", "b"), ("another token", "y", "c")):
+        leases.release(
+            database, [Release(feed_id=id, token=token)], others=[leases.free_hosts([token], [host])]
+        )
     assert awaited(database, poll.token) == []
     assert [feed_row(database, id)["lease_token"] for id in "abc"] == [poll.token, None, poll.token]
     assert feed_row(database, "b")["unclosed_claims"] == 0
