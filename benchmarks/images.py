@@ -151,7 +151,7 @@ def _write_tasks(database: Database, urls: Sequence[str]) -> None:
 
 
 def _fetch(urls: Sequence[str], folder: Path) -> float:
-    from rss_pipeline.collector.fetch.image import Image, ImageRequest, Kept
+    from rss_pipeline.collector.fetch.image import Image, ImageRequest, KeptImage
     from rss_pipeline.collector.fetch.images import fetch_images, image_policy
     from rss_pipeline.storage.backends.folder import FolderStore
 
@@ -174,7 +174,7 @@ def _fetch(urls: Sequence[str], folder: Path) -> float:
     for start in range(0, len(requests), ROUND):
         batch = requests[start : start + ROUND]
         for outcome in fetch_images(batch, policy=policy, spool=spool, keep=keep):
-            assert isinstance(outcome, Kept), outcome
+            assert isinstance(outcome, KeptImage), outcome
     return time.perf_counter() - started
 
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
-from rss_pipeline.collector.http.addresses import Network, is_never_opened
+from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.errors import SettingsError
 
@@ -108,7 +108,7 @@ class Settings:
     """An outbound HTTP proxy; may hold a password."""
     ca_file: Path | None = None
     """Authorities whose certificates are accepted besides the usual ones; PEM."""
-    allow_networks: tuple[Network, ...] = ()
+    allow_networks: tuple[AddressRange, ...] = ()
     """Address ranges that feeds and images may be fetched from although they are not public."""
     allow_ports: frozenset[int] = frozenset()
     """Likewise ports, besides 80 and 443."""
@@ -268,7 +268,7 @@ class _Reader:
             self._wrong(name, text, f"{error.strerror or error}; {wanted}")
         return path
 
-    def networks(self, name: str) -> tuple[Network, ...]:
+    def networks(self, name: str) -> tuple[AddressRange, ...]:
         networks = []
         for text in self._listed(name):
             try:

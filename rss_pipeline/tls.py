@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 
 
-def trusted(ca_file: Path | None, *, trust_env: bool = False) -> ssl.SSLContext:
+def tls_context(ca_file: Path | None, *, trust_env: bool = False) -> ssl.SSLContext:
     """A context for clients, TLS 1.2 or later, that accepts `ca_file` (PEM) besides the usual authorities.
 
     With `trust_env`, SSL_CERT_FILE and SSL_CERT_DIR say which the usual ones are. It reads files: some 20 ms.

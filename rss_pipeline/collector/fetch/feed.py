@@ -9,15 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.pacing import HeldBack, NotNow, Turns
-from rss_pipeline.collector.fetch.visit_requests import Asking
+from rss_pipeline.collector.fetch.pacing import HoldActive, TurnRefused, Turns
+from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.body import save_body
-from rss_pipeline.collector.http.client import Answer, Client, FetchPolicy, access_headers
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
+from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import fresh_seconds, parse_retry_after
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
-from rss_pipeline.collector.http.request_url import PERMANENT, REDIRECTS, Hop, Trail, hop
-from rss_pipeline.collector.http.status_errors import FEED, FEED_WITH_ACCESS, status_trouble
+from rss_pipeline.collector.http.redirects import PERMANENT, REDIRECTS, RedirectChain
+from rss_pipeline.collector.http.request_url import RequestUrl, request_url
+from rss_pipeline.collector.http.status_errors import FEED_MESSAGES, FEED_WITH_ACCESS_MESSAGES, status_error
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed
@@ -54,11 +55,11 @@ class FeedVisit:
     policy: FetchPolicy
     spool: Path
     clock: Clock
-    _asking: Asking = field(init=False)
+    _asking: VisitRequests = field(init=False)
     _with_access: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._asking = Asking(
+        self._asking = VisitRequests(
             client=self.client,
             turns=self.turns,
             policy=self.policy,
@@ -70,19 +71,19 @@ class FeedVisit:
         """The outcome. Raises `InfrastructureError` only, where the spool cannot be written."""
         try:
             return await self._follow()
-        except NotNow as refusal:
+        except TurnRefused as refusal:
             return GivenBack(reason=str(refusal))
-        except HeldBack as held:
+        except HoldActive as held:
             return OnHold(hold=held.hold)
-        except Trouble as trouble:
+        except FetchError as trouble:
             return self._asking.failure(trouble, scrubbed(trouble.advised, self.access))
 
     async def _follow(self) -> NotModified | Document:
-        here = hop(self.feed.fetch_url or self.feed.url)
-        registered = hop(self.feed.url).origin
+        here = request_url(self.feed.fetch_url or self.feed.url)
+        registered = request_url(self.feed.url).origin
         validators_url = here.url if self.feed.validators_url is None else self.feed.validators_url
         is_stuck = self._is_stuck()
-        trail = Trail(here, most=self.policy.max_redirects)
+        trail = RedirectChain(here, most=self.policy.max_redirects)
         while True:
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
@@ -92,7 +93,7 @@ class FeedVisit:
                     there = trail.follow(here, location, permanent=permanent)
                     if repeats_a_secret(there.url, self.access):
                         # It would be told whoever is there, and be stored as where the document was.
-                        raise Trouble(
+                        raise FetchError(
                             "redirect",
                             f"{here.host} redirects to an address that repeats this feed's password or a "
                             "header of feeds.yaml; it is not followed.",
@@ -105,14 +106,14 @@ class FeedVisit:
                     return outcome
 
     async def _ask(
-        self, here: Hop, headers: list[tuple[bytes, bytes]], *, conditional: bool
+        self, here: RequestUrl, headers: list[tuple[bytes, bytes]], *, conditional: bool
     ) -> NotModified | Document | _Redirect:
         """One request in its turn."""
         async with self._asking.turn(here), self._asking.answer(here, headers) as answer:
             return await self._read(here, answer, conditional=conditional)
 
     async def _read(
-        self, here: Hop, answer: Answer, *, conditional: bool
+        self, here: RequestUrl, answer: HttpResponse, *, conditional: bool
     ) -> NotModified | Document | _Redirect:
         now = self.clock()
         retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
@@ -120,21 +121,21 @@ class FeedVisit:
         if answer.status in REDIRECTS:
             return _Redirect(answer.head.first("location"), answer.status in PERMANENT)
         if answer.status == 304 and not conditional:
-            raise Trouble(
+            raise FetchError(
                 "unexpected_304",
                 f"{here.host} says 304 Not Modified although it was not asked whether; its cache is broken.",
                 status=304,
             )
         if answer.status not in {200, 304}:
-            wording = FEED_WITH_ACCESS if self._with_access else FEED
-            raise status_trouble(answer.status, answer.head, retry_after=retry_after, wording=wording)
+            messages = FEED_WITH_ACCESS_MESSAGES if self._with_access else FEED_MESSAGES
+            raise status_error(answer.status, answer.head, retry_after=retry_after, messages=messages)
         max_age = fresh_seconds(answer.head, now=now)
         if max_age is None and answer.status == 304:
             # It freshens the stored answer and takes nothing from it (RFC 9111 4.3.4).
             max_age = self.feed.max_age
         response = Response(
             status=answer.status,
-            requested_url=hop(self.feed.fetch_url or self.feed.url).url,
+            requested_url=request_url(self.feed.fetch_url or self.feed.url).url,
             url=here.url,
             fetched_at=now,
             fetch_ms=self._asking.milliseconds(),
@@ -149,7 +150,7 @@ class FeedVisit:
             return NotModified(response=response)
         return await self._receive(answer, response)
 
-    async def _receive(self, answer: Answer, response: Response) -> NotModified | Document:
+    async def _receive(self, answer: HttpResponse, response: Response) -> NotModified | Document:
         """The body of a 200: new, the stored one, or the one that could not be read last time."""
         path = self.spool / self.feed.id
         keep = False
@@ -176,12 +177,12 @@ class FeedVisit:
         """A header's value, which will be stored; None where it echoes what we sent."""
         return None if value is None or repeats_a_secret(value, self.access) else value
 
-    def _still_unreadable(self, document_hash: str, size: int) -> Trouble:
+    def _still_unreadable(self, document_hash: str, size: int) -> FetchError:
         kind, before = self.feed.last_error_kind, self.feed.last_error
         message = f"{_SAME_DOCUMENT}."
         if before and kind in _DOCUMENT_KINDS:
             message = before if before.startswith(_SAME_DOCUMENT) else f"{_SAME_DOCUMENT} ({before})."
-        return Trouble(
+        return FetchError(
             kind if kind in _DOCUMENT_KINDS else "not_a_feed",
             message,
             status=200,

@@ -28,14 +28,14 @@ LOOK_SECONDS = 10.0
 _IDLE_SECONDS = 0.05
 
 
-class Lookout(Protocol):
+class OtherRuns(Protocol):
     """Tells a round of what happens outside of it. Called in threads of the round; raises nothing."""
 
-    def awaited(self) -> Collection[str]:
+    def awaited_hosts(self) -> Collection[str]:
         """Hosts of this round that somebody waits for who goes first."""
         ...
 
-    def let_go(self, hosts: Collection[str], given_back: Collection[str]) -> None:
+    def release_hosts(self, hosts: Collection[str], given_back: Collection[str]) -> None:
         """Nobody of this round is at these hosts any more; ids of the feeds that were not begun so far."""
         ...
 
@@ -49,7 +49,7 @@ def fetch_feeds(
     on_done: OnDone | None = None,
     pace: Pace | None = None,
     holds: Holds | None = None,
-    lookout: Lookout | None = None,
+    other_runs: OtherRuns | None = None,
 ) -> list[FetchOutcome]:
     """Ask every feed once, within the policy; one outcome a job, in the order of the jobs.
 
@@ -57,7 +57,7 @@ def fetch_feeds(
     the caller's thread as outcomes come. A process passes one `pace` to all its rounds, so that the
     pause a host is given holds from one round to the next. `holds` are the pauses that hosts asked for: no
     request is made to a host that is held, by whatever way a feed leads there, and what answers ask for is
-    added. A round that lasts asks the `lookout` now and then for which hosts it is to make way.
+    added. A round that lasts asks the `other_runs` now and then for which hosts it is to make way.
 
     A feed's trouble is a `Failure`, never an exception. Raises `InfrastructureError` where the spool
     cannot be written. Whatever is raised in the caller's thread while it waits (an interrupt, an error
@@ -86,7 +86,7 @@ def fetch_feeds(
 
         async with (
             Client(policy) as client,
-            _watch(lookout, turns, given_back),
+            _watch(other_runs, turns, given_back),
             asyncio.TaskGroup() as group,
         ):
             for index, (feed, access) in enumerate(jobs):
@@ -113,21 +113,23 @@ def fetch_feeds(
 
 
 @asynccontextmanager
-async def _watch(lookout: Lookout | None, turns: Turns, given_back: Collection[str]) -> AsyncIterator[None]:
+async def _watch(
+    other_runs: OtherRuns | None, turns: Turns, given_back: Collection[str]
+) -> AsyncIterator[None]:
     """Look around while the block lasts."""
 
-    async def watch(lookout: Lookout) -> None:
+    async def watch(other_runs: OtherRuns) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            hosts = await asyncio.to_thread(lookout.awaited)
+            hosts = await asyncio.to_thread(other_runs.awaited_hosts)
             for host in hosts:
                 turns.leave_to_others(host)
             while any(map(turns.is_busy, hosts)):
                 await asyncio.sleep(_IDLE_SECONDS)
             if hosts:
-                await asyncio.to_thread(lookout.let_go, hosts, tuple(given_back))
+                await asyncio.to_thread(other_runs.release_hosts, hosts, tuple(given_back))
 
-    watching = None if lookout is None else asyncio.create_task(watch(lookout))
+    watching = None if other_runs is None else asyncio.create_task(watch(other_runs))
     try:
         yield
     finally:

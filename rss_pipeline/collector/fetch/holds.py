@@ -24,7 +24,7 @@ BARE_PAUSE = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HoldNews:
+class HoldChanges:
     """What answers changed since it was last asked for."""
 
     hosts: Sequence[HostHold]
@@ -49,7 +49,7 @@ class Holds:
         self._new_feeds: deque[FeedHold] = deque()
         self._recovered: deque[str] = deque()
 
-    def know(
+    def load(
         self,
         hosts: Iterable[HostHold],
         feeds: Iterable[FeedHold] = (),
@@ -66,7 +66,7 @@ class Holds:
         self._feeds.update((hold.feed_id, hold) for hold in feeds)
         self._foreign.update((hold.host, hold) for hold in foreign)
 
-    def of(self, host: str) -> HostHold | None:
+    def active(self, host: str) -> HostHold | None:
         """The pause of this host, where it is not over."""
         now = self._clock()
         holds = (holds.get(host) for holds in (self._hosts, self._foreign))
@@ -111,9 +111,9 @@ class Holds:
         else:
             self._answered(host, status)
 
-    def news(self) -> HoldNews:
+    def changes(self) -> HoldChanges:
         """What is to be kept in the database, handed out once."""
-        return HoldNews(
+        return HoldChanges(
             hosts=_drained(self._new_hosts),
             feeds=_drained(self._new_feeds),
             recovered=_drained(self._recovered),

@@ -13,13 +13,14 @@ from typing import Generic, TypeVar
 
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.image_body import Image, receive_image
-from rss_pipeline.collector.fetch.pacing import HeldBack, NotNow
-from rss_pipeline.collector.fetch.visit_requests import Asking
-from rss_pipeline.collector.http.client import Answer
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.fetch.pacing import HoldActive, TurnRefused
+from rss_pipeline.collector.fetch.visit_requests import VisitRequests
+from rss_pipeline.collector.http.client import HttpResponse
+from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import parse_retry_after
-from rss_pipeline.collector.http.request_url import REDIRECTS, Hop, Trail, hop
-from rss_pipeline.collector.http.status_errors import IMAGE, status_name, status_trouble
+from rss_pipeline.collector.http.redirects import REDIRECTS, RedirectChain
+from rss_pipeline.collector.http.request_url import RequestUrl, request_url
+from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import GivenBack
@@ -44,15 +45,15 @@ class ImageRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[T]):
+class KeptImage(Generic[T]):
     """The image came and was kept."""
 
     value: T
     """What keeping it returned."""
 
 
-ImageOutcome = Kept[T] | Failure | GivenBack | OnHold
-Keep = Callable[[ImageRequest, Image], T]
+ImageOutcome = KeptImage[T] | Failure | GivenBack | OnHold
+KeepImage = Callable[[ImageRequest, Image], T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class _Redirect:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    trouble: Trouble
+    trouble: FetchError
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,10 +71,10 @@ class ImageVisit(Generic[T]):
     """One image's way through its requests. `run` once."""
 
     request: ImageRequest
-    asking: Asking
+    asking: VisitRequests
     holds: Holds
     spool: Path
-    keep: Keep[T]
+    keep: KeepImage[T]
     keepers: Executor
     is_last: Callable[[str], bool]
     """Whether nobody is known to ask this host after us."""
@@ -83,17 +84,17 @@ class ImageVisit(Generic[T]):
         """The outcome. Raises `InfrastructureError`, where the spool cannot be written, and what `keep`
         raises, `StorageRejected` apart."""
         try:
-            return Kept(await self._follow())
-        except NotNow as refusal:
+            return KeptImage(await self._follow())
+        except TurnRefused as refusal:
             return GivenBack(reason=str(refusal))
-        except HeldBack as held:
+        except HoldActive as held:
             return OnHold(hold=held.hold)
-        except Trouble as trouble:
+        except FetchError as trouble:
             return self.asking.failure(trouble, trouble.message)
 
     async def _follow(self) -> T:
-        here = hop(self.request.url)
-        trail = Trail(here, most=self.asking.policy.max_redirects)
+        here = request_url(self.request.url)
+        trail = RedirectChain(here, most=self.asking.policy.max_redirects)
         while True:
             referers = self._referers(here)
             # A redirect to http has fewer rungs: the item's https link is none of its.
@@ -111,7 +112,7 @@ class ImageVisit(Generic[T]):
                     if self._rung == len(referers):
                         raise _all_refused(trouble, here, referers)
 
-    async def _ask(self, here: Hop, referer: bytes | None) -> Image | _Redirect | _Refused:
+    async def _ask(self, here: RequestUrl, referer: bytes | None) -> Image | _Redirect | _Refused:
         headers = [] if referer is None else [(b"Referer", referer)]
         path = self.spool / self.request.id
         whole = False
@@ -125,27 +126,27 @@ class ImageVisit(Generic[T]):
                 with suppress(OSError):
                     path.unlink()
 
-    async def _read(self, here: Hop, answer: Answer, path: Path) -> Image | _Redirect | _Refused:
+    async def _read(self, here: RequestUrl, answer: HttpResponse, path: Path) -> Image | _Redirect | _Refused:
         retry_after = parse_retry_after(answer.head.first("retry-after"), now=self.asking.clock())
         self.holds.image_answered(
-            here.host, answer.status, retry_after, asked_first=hop(self.request.url).host
+            here.host, answer.status, retry_after, asked_first=request_url(self.request.url).host
         )
         if answer.status == 200:
             return await receive_image(answer, path, policy=self.asking.policy, host=here.host, url=here.url)
         await answer.drain()
         if answer.status in REDIRECTS:
             return _Redirect(answer.head.first("location"))
-        trouble = status_trouble(answer.status, answer.head, retry_after=retry_after, wording=IMAGE)
+        trouble = status_error(answer.status, answer.head, retry_after=retry_after, messages=IMAGE_MESSAGES)
         if answer.status in _REFUSALS and trouble.kind != "challenge":
             return _Refused(trouble)
         raise trouble
 
-    def _referers(self, here: Hop) -> list[bytes | None]:
+    def _referers(self, here: RequestUrl) -> list[bytes | None]:
         """The rungs of the ladder: many hosts that refuse hotlinks want one of these."""
         referers: list[bytes | None] = [None, here.site + b"/"]
         if self.request.item_link is not None:
-            with suppress(Trouble):
-                page = hop(self.request.item_link)
+            with suppress(FetchError):
+                page = request_url(self.request.item_link)
                 # RFC 9110 10.1.3: what was read over TLS is not told in the clear.
                 if (page.scheme, here.scheme) != ("https", "http"):
                     referers.append(page.site + page.target)
@@ -156,7 +157,7 @@ class ImageVisit(Generic[T]):
         try:
             return await asyncio.wrap_future(future)
         except StorageRejected as error:
-            raise Trouble("storage_rejected", str(error), status=200, body_bytes=image.size) from error
+            raise FetchError("storage_rejected", str(error), status=200, body_bytes=image.size) from error
         finally:
             # Cancelled before it began. One that has begun removes the file itself, when it has been read.
             if future.cancelled():
@@ -175,11 +176,11 @@ def _remove(image: Image) -> None:
             image.body.unlink()
 
 
-def _all_refused(trouble: Trouble, here: Hop, referers: list[bytes | None]) -> Trouble:
+def _all_refused(trouble: FetchError, here: RequestUrl, referers: list[bytes | None]) -> FetchError:
     tried = "its own address as Referer and none"
     if len(referers) > 2:
         tried = "its own address, the item's page and no Referer"
-    return Trouble(
+    return FetchError(
         trouble.kind,
         f"{status_name(trouble.status or 0)}: {here.host} refuses the image; it was asked with {tried}.",
         status=trouble.status,

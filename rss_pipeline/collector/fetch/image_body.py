@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rss_pipeline.collector.fetch.image_types import (
-    HEAD_BYTES,
+    SIGNATURE_BYTES,
     ImageType,
     image_type,
     may_become_an_image,
     not_an_image,
 )
-from rss_pipeline.collector.http.body import Unpacking, spooling
-from rss_pipeline.collector.http.client import Answer, FetchPolicy
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.body import BodyDecoder, spooling
+from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
+from rss_pipeline.collector.http.errors import FetchError
 
 MEMORY_BYTES = 1_000_000
 """A larger body goes to the spool."""
@@ -35,12 +35,14 @@ class Image:
     """Of the hop that gave it."""
 
 
-async def receive_image(answer: Answer, path: Path, *, policy: FetchPolicy, host: str, url: str) -> Image:
+async def receive_image(
+    answer: HttpResponse, path: Path, *, policy: FetchPolicy, host: str, url: str
+) -> Image:
     """Read a 200's body; one above `MEMORY_BYTES` goes to `path`. The caller removes what was begun there.
 
-    Raises `Trouble`, for what is no image after its first bytes; `InfrastructureError` for the spool.
+    Raises `FetchError`, for what is no image after its first bytes; `InfrastructureError` for the spool.
     """
-    unpacking = Unpacking(answer, policy)
+    unpacking = BodyDecoder(answer, policy)
     head = _Head(host)
     held = bytearray()
     file: BinaryIO | None = None
@@ -75,12 +77,12 @@ class _Head:
     def __init__(self, host: str) -> None:
         self._host = host
         self._kind: ImageType | None = None
-        self._due = HEAD_BYTES
+        self._due = SIGNATURE_BYTES
 
     def look(self, held: bytearray) -> None:
         if self._kind is not None or len(held) < self._due:
             return
-        head = bytes(held[: 2 * HEAD_BYTES]) if self._due == HEAD_BYTES else bytes(held)
+        head = bytes(held[: 2 * SIGNATURE_BYTES]) if self._due == SIGNATURE_BYTES else bytes(held)
         self._kind = image_type(head)
         if self._kind is None:
             head = bytes(held)
@@ -96,5 +98,7 @@ class _Head:
             raise self._trouble(bytes(held))
         return self._kind
 
-    def _trouble(self, head: bytes) -> Trouble:
-        return Trouble("not_an_image" if head else "empty_body", not_an_image(self._host, head), status=200)
+    def _trouble(self, head: bytes) -> FetchError:
+        return FetchError(
+            "not_an_image" if head else "empty_body", not_an_image(self._host, head), status=200
+        )

@@ -26,7 +26,7 @@ BMP = ImageType("bmp", "image/bmp")
 ICO = ImageType("ico", "image/x-icon")
 SVG = ImageType("svg", "image/svg+xml")
 
-HEAD_BYTES = 512
+SIGNATURE_BYTES = 512
 """Enough of an image's beginning for every kind but SVG."""
 PROLOG_BYTES = 65_536
 """How far `<svg` is looked for: editors put licences and entity tables before it."""
@@ -54,7 +54,7 @@ _SUBSET_END = re.compile(r"\]\s{0,99}>")
 def image_type(head: bytes) -> ImageType | None:
     """The kind of image whose first bytes these are, or None.
 
-    `HEAD_BYTES` decide, but for SVG: see `may_become_an_image`.
+    `SIGNATURE_BYTES` decide, but for SVG: see `may_become_an_image`.
     """
     if head.startswith(b"\xff\xd8\xff"):
         return JPEG
@@ -199,6 +199,6 @@ def _what_came(head: bytes) -> str:
         return "XML that is no SVG"
     if re.match(r'\{\s*["}]|\[\s*[\[{"\]0-9]', text):
         return "JSON"
-    if not re.search(r"[\x00-\x08\x0e-\x1a\x7f]", text[:HEAD_BYTES]):
+    if not re.search(r"[\x00-\x08\x0e-\x1a\x7f]", text[:SIGNATURE_BYTES]):
         return "plain text"
     return "bytes of no kind that is known here"

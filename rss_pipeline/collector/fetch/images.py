@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, ImageVisit, Keep, T
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, ImageVisit, KeepImage, T
 from rss_pipeline.collector.fetch.loop_thread import Tell, run_round
 from rss_pipeline.collector.fetch.pacing import Pace, Turns
-from rss_pipeline.collector.fetch.visit_requests import Asking
-from rss_pipeline.collector.http.addresses import Network
+from rss_pipeline.collector.fetch.visit_requests import VisitRequests
+from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.client import Client, FetchPolicy
-from rss_pipeline.collector.http.errors import Trouble
-from rss_pipeline.collector.http.request_url import hop
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now
 
 ACCEPT_IMAGES = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
@@ -28,7 +28,7 @@ def fetch_images(
     *,
     policy: FetchPolicy,
     spool: Path,
-    keep: Keep[T],
+    keep: KeepImage[T],
     clock: Clock = utc_now,
     on_done: Callable[[ImageRequest, ImageOutcome[T]], None] | None = None,
     pace: Pace | None = None,
@@ -67,7 +67,7 @@ def fetch_images(
                 request = requests[index]
                 visit = ImageVisit(
                     request=request,
-                    asking=Asking(
+                    asking=VisitRequests(
                         client=client,
                         turns=turns,
                         policy=policy,
@@ -110,7 +110,7 @@ def image_policy(
     round_seconds: float | None = 120.0,
     proxy: str | None = None,
     ca_file: Path | None = None,
-    allow_networks: tuple[Network, ...] = (),
+    allow_networks: tuple[AddressRange, ...] = (),
     allow_ports: frozenset[int] = frozenset(),
 ) -> FetchPolicy:
     """How images are asked for: on kept connections, at most 15 MB and `deadline` seconds each."""
@@ -137,8 +137,8 @@ def _by_host(requests: Sequence[ImageRequest]) -> dict[str, deque[int]]:
     queues: dict[str, deque[int]] = {}
     for index, request in enumerate(requests):
         try:
-            host = hop(request.url).host
-        except Trouble:
+            host = request_url(request.url).host
+        except FetchError:
             host = ""
         queues.setdefault(host, deque()).append(index)
     return queues

@@ -31,11 +31,11 @@ class Pace:
     """By host and lane: a host that is asked on two connections at once has lanes 0 and 1."""
 
 
-class NotNow(Exception):
+class TurnRefused(Exception):
     """No request was or will be made in this round. Says why."""
 
 
-class HeldBack(Exception):
+class HoldActive(Exception):
     """No request was made: the host asked for a pause."""
 
     def __init__(self, hold: HostHold | FeedHold) -> None:
@@ -138,7 +138,9 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, host: str, *, begun: bool) -> AsyncIterator[Turn]:
-        """Wait for the host, its pause and a slot; the block is one request. Raises `NotNow`, `HeldBack`.
+        """Wait for the host, its pause and a slot; the block is one request.
+
+        Raises `TurnRefused`, `HoldActive`.
 
         Leave one host's turn before asking for the next one's: who waits here holds nothing, so that
         two visits that redirect to each other's hosts cannot block each other.
@@ -177,13 +179,13 @@ class Turns:
             await self._pace.sleep(wait)
 
     def _refuse_when_held(self, host: str) -> None:
-        if (hold := self._holds.of(host)) is not None:
-            raise HeldBack(hold)
+        if (hold := self._holds.active(host)) is not None:
+            raise HoldActive(hold)
 
     def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:
         if not begun and host in self._left_to_others:
-            raise NotNow("a refresh by hand goes first at its host")
+            raise TurnRefused("a refresh by hand goes first at its host")
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:
-            raise NotNow("its turn did not come within the round's time")
+            raise TurnRefused("its turn did not come within the round's time")

@@ -9,15 +9,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 from rss_pipeline.collector.fetch.pacing import Turn, Turns
-from rss_pipeline.collector.http.client import Answer, Client, FetchPolicy
-from rss_pipeline.collector.http.errors import Trouble
-from rss_pipeline.collector.http.request_url import Hop
+from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 
 
 @dataclass(slots=True, kw_only=True)
-class Asking:
+class VisitRequests:
     """One visit's requests: each an `answer` within a `turn`."""
 
     client: Client
@@ -33,17 +33,17 @@ class Asking:
     _status: int | None = field(default=None, init=False)
     _host: str | None = field(default=None, init=False)
 
-    def turn(self, here: Hop) -> AbstractAsyncContextManager[Turn]:
-        """Wait for `here`'s host. Raises `NotNow`, `HeldBack`."""
+    def turn(self, here: RequestUrl) -> AbstractAsyncContextManager[Turn]:
+        """Wait for `here`'s host. Raises `TurnRefused`, `HoldActive`."""
         return self.turns.turn(here.host, begun=self._begun)
 
     @asynccontextmanager
     async def answer(
-        self, here: Hop, headers: list[tuple[bytes, bytes]], *, stay: bool = False
-    ) -> AsyncIterator[Answer]:
+        self, here: RequestUrl, headers: list[tuple[bytes, bytes]], *, stay: bool = False
+    ) -> AsyncIterator[HttpResponse]:
         """One request, to be read in the block, within what is left of the visit's time.
 
-        `stay` leaves the connection open, where the policy keeps any. Raises `Trouble`.
+        `stay` leaves the connection open, where the policy keeps any. Raises `FetchError`.
         """
         self._begun = True
         self._answered, self._status = False, None
@@ -60,7 +60,7 @@ class Asking:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise Trouble(
+            raise FetchError(
                 "timeout", f"{here.host} gave no complete answer within {self.policy.deadline:g} s."
             ) from None
         finally:
@@ -72,7 +72,7 @@ class Asking:
         running = 0.0 if self._started is None else asyncio.get_running_loop().time() - self._started
         return round((self._spent + running) * 1000)
 
-    def failure(self, trouble: Trouble, message: str) -> Failure:
+    def failure(self, trouble: FetchError, message: str) -> Failure:
         """The failure that ends the visit."""
         return Failure(
             kind=trouble.kind,

@@ -12,14 +12,14 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Literal
 
 Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
-Opener = Literal["allow_private", "networks", "nothing"]
+AddressRange = IPv4Network | IPv6Network
+OpenedBy = Literal["allow_private", "networks", "nothing"]
 """What opens a range: a feed's own flag (ALLOW_NETWORKS as well), ALLOW_NETWORKS alone, or nothing."""
 
-_Row = tuple[Network, str, Opener]
+_Row = tuple[AddressRange, str, OpenedBy]
 
 
-def _rows(opener: Opener, ranges: dict[str, str]) -> list[_Row]:
+def _rows(opener: OpenedBy, ranges: dict[str, str]) -> list[_Row]:
     return [(ip_network(text), what, opener) for text, what in ranges.items()]
 
 
@@ -90,17 +90,19 @@ _IPV4_IN_LAST_BITS = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Barred:
+class AddressRefusal:
     """Why an address is not connected to."""
 
     what: str
     """What it is, as the end of a sentence."""
-    opened_by: Opener
-    range: Network
+    opened_by: OpenedBy
+    range: AddressRange
     """What ALLOW_NETWORKS would have to name; wide enough for the next address of its kind."""
 
 
-def barred(address: Address, *, allow_private: bool, networks: Sequence[Network] = ()) -> Barred | None:
+def refusal(
+    address: Address, *, allow_private: bool, networks: Sequence[AddressRange] = ()
+) -> AddressRefusal | None:
     """Why `address` may not be connected to; None where it may.
 
     `allow_private` opens loopback, RFC 1918 and unique local addresses, `networks` whatever it names;
@@ -112,14 +114,18 @@ def barred(address: Address, *, allow_private: bool, networks: Sequence[Network]
     if inner is not None:
         within = _ranked(inner)
         if within is not None and within.opened_by == "nothing":
-            return Barred(
-                what=f"{inner} in another form, {within.what}", opened_by="nothing", range=single(address)
+            return AddressRefusal(
+                what=f"{inner} in another form, {within.what}",
+                opened_by="nothing",
+                range=single_address(address),
             )
         if address in _NAT64:
             # Opened by the IPv4 address's own range too, but not by allow_private: no home is behind NAT64.
-            inside = barred(inner, allow_private=False, networks=networks)
-            found = inside and Barred(
-                what=f"{inner} behind NAT64, {inside.what}", opened_by="networks", range=single(address)
+            inside = refusal(inner, allow_private=False, networks=networks)
+            found = inside and AddressRefusal(
+                what=f"{inner} behind NAT64, {inside.what}",
+                opened_by="networks",
+                range=single_address(address),
             )
     if found is None or found.opened_by == "nothing":
         return found
@@ -128,19 +134,19 @@ def barred(address: Address, *, allow_private: bool, networks: Sequence[Network]
     return None if any(address in network for network in networks) else found
 
 
-def is_never_opened(network: Network) -> bool:
+def is_never_opened(network: AddressRange) -> bool:
     """Whether ALLOW_NETWORKS would name `network` in vain."""
     return any(_holds(never, network) for never, _, _ in _NEVER)
 
 
-def _ranked(address: Address) -> Barred | None:
+def _ranked(address: Address) -> AddressRefusal | None:
     for network, what, opener in _TABLE[address.version]:
         if address in network:
-            return Barred(what=what, opened_by=opener, range=network)
+            return AddressRefusal(what=what, opened_by=opener, range=network)
     # For IPv4, ranges that a newer Python has learned of and the table has not.
     if address in _GIVEN_OUT if isinstance(address, IPv6Address) else address.is_global:
         return None
-    return Barred(what="no public address", opened_by="networks", range=single(address))
+    return AddressRefusal(what="no public address", opened_by="networks", range=single_address(address))
 
 
 def _embedded(address: Address) -> IPv4Address | None:
@@ -156,18 +162,18 @@ def _embedded(address: Address) -> IPv4Address | None:
     return None
 
 
-def single(address: Address) -> Network:
+def single_address(address: Address) -> AddressRange:
     """The range that is this address only."""
     return ip_network(address.packed)
 
 
-def _holds(outer: Network, inner: Network) -> bool:
+def _holds(outer: AddressRange, inner: AddressRange) -> bool:
     if isinstance(outer, IPv4Network):
         return isinstance(inner, IPv4Network) and inner.subnet_of(outer)
     return isinstance(inner, IPv6Network) and inner.subnet_of(outer)
 
 
-def literal(host: str) -> Address | None:
+def literal_address(host: str) -> Address | None:
     """The address that `host` is; None for a name."""
     try:
         return ip_address(host)

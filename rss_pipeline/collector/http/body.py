@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rss_pipeline.collector.http.client import Answer, FetchPolicy
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
+from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.gunzip import Gunzip
 from rss_pipeline.collector.http.headers import charset_of, content_codings
 from rss_pipeline.errors import InfrastructureError
@@ -24,12 +24,12 @@ class Body:
     content_hash: str
 
 
-async def save_body(answer: Answer, path: Path, *, policy: FetchPolicy) -> Body:
-    """Stream the body to `path`. Raises `Trouble`; the caller removes what was begun.
+async def save_body(answer: HttpResponse, path: Path, *, policy: FetchPolicy) -> Body:
+    """Stream the body to `path`. Raises `FetchError`; the caller removes what was begun.
 
     A file that cannot be written is no feed's fault: `InfrastructureError`.
     """
-    unpacking = Unpacking(answer, policy)
+    unpacking = BodyDecoder(answer, policy)
     digest = hashlib.sha256()
     with spooling(path), path.open("wb") as file:
         async for chunk in answer.chunks():
@@ -38,7 +38,7 @@ async def save_body(answer: Answer, path: Path, *, policy: FetchPolicy) -> Body:
                 file.write(piece)
         unpacking.finish()
     if unpacking.size == 0:
-        raise Trouble("empty_body", _EMPTY, status=200, body_bytes=0)
+        raise FetchError("empty_body", _EMPTY, status=200, body_bytes=0)
     digest.update(b"\0" + charset_of(answer.head.first("content-type")).encode("utf-8"))
     return Body(unpacking.size, digest.hexdigest())
 
@@ -46,10 +46,10 @@ async def save_body(answer: Answer, path: Path, *, policy: FetchPolicy) -> Body:
 _EMPTY = "200 OK, but the document is empty; if that goes on, its publisher has to look into it."
 
 
-class Unpacking:
-    """Feed it the wire's bytes, take the body's, within the policy's caps. All of it raises `Trouble`."""
+class BodyDecoder:
+    """Feed it the wire's bytes, take the body's, within the policy's caps. All of it raises `FetchError`."""
 
-    def __init__(self, answer: Answer, policy: FetchPolicy) -> None:
+    def __init__(self, answer: HttpResponse, policy: FetchPolicy) -> None:
         self.size = 0
         """Bytes of the body so far."""
         self._wire = 0
@@ -89,16 +89,16 @@ def spooling(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _decoder(answer: Answer) -> Gunzip | None:
+def _decoder(answer: HttpResponse) -> Gunzip | None:
     codings = content_codings(answer.head.list("content-encoding"))
     if not codings:
         return None
     if len(codings) > 1:
-        raise Trouble(
+        raise FetchError(
             "bad_compression", f"The answer is packed {len(codings)} times over; it is not unpacked."
         )
     if codings != ["gzip"]:
-        raise Trouble(
+        raise FetchError(
             "bad_compression",
             f"The answer is packed as {codings[0][:20]!r}, although only gzip was asked for; "
             "the publisher has to mend it.",
@@ -106,5 +106,5 @@ def _decoder(answer: Answer) -> Gunzip | None:
     return Gunzip()
 
 
-def _too_large(what: str, size: int, limit: int) -> Trouble:
-    return Trouble("too_large", f"The answer {what} {size:,} bytes; at most {limit:,} are read.")
+def _too_large(what: str, size: int, limit: int) -> FetchError:
+    return FetchError("too_large", f"The answer {what} {size:,} bytes; at most {limit:,} are read.")

@@ -20,15 +20,15 @@ from typing import Any, Self
 
 import httpx
 
-from rss_pipeline.collector.http.address_policy import Reach
-from rss_pipeline.collector.http.addresses import Network as Range
-from rss_pipeline.collector.http.errors import Trouble, body_trouble, request_trouble
+from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.http.addresses import AddressRange
+from rss_pipeline.collector.http.errors import FetchError, body_error, request_error
 from rss_pipeline.collector.http.guarded_transport import Network, guarded_transport
-from rss_pipeline.collector.http.headers import Head, own_headers
-from rss_pipeline.collector.http.metered_stream import metered
-from rss_pipeline.collector.http.request_url import Hop
+from rss_pipeline.collector.http.headers import Head, extra_headers
+from rss_pipeline.collector.http.metered_stream import meter_body
+from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.tls import trusted
+from rss_pipeline.tls import tls_context
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json;q=0.9, application/rdf+xml;q=0.8, "
@@ -70,7 +70,7 @@ class FetchPolicy:
     max_redirects: int = 5
     proxy: str | None = field(default=None, repr=False)
     """URL of an outbound proxy; may hold its password. Names are resolved there and not checked here."""
-    allow_networks: tuple[Range, ...] = ()
+    allow_networks: tuple[AddressRange, ...] = ()
     """Ranges that may be connected to although they are not public."""
     allow_ports: frozenset[int] = frozenset()
     """Besides 80 and 443."""
@@ -80,7 +80,7 @@ class FetchPolicy:
     """PEM bundle of authorities to trust besides the usual ones: a company's own, or a test's."""
 
 
-class Answer:
+class HttpResponse:
     """A response whose head has come and whose body has not been read."""
 
     def __init__(self, response: httpx.Response, host: str) -> None:
@@ -90,7 +90,7 @@ class Answer:
         self._host = host
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body's bytes as they come, still content-coded. Raises `Trouble` where they end early."""
+        """The body's bytes as they come, still content-coded. Raises `FetchError` where they end early."""
         pieces = self._response.aiter_raw()
         while True:
             try:
@@ -99,7 +99,7 @@ class Answer:
                 return
             # The library reads what a stranger sends; whatever it trips over is that stranger's trouble.
             except Exception as error:
-                raise body_trouble(error, self._host) from error
+                raise body_error(error, self._host) from error
             yield piece
 
     async def drain(self) -> None:
@@ -107,7 +107,7 @@ class Answer:
         length = self.head.first("content-length") or ""
         if not length.isdecimal() or len(length) > 5 or int(length) > _DRAINED_BYTES:
             return
-        with suppress(Trouble, TimeoutError):
+        with suppress(FetchError, TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
                 async for _ in self.chunks():
                     pass
@@ -124,7 +124,7 @@ class Client:
                 logger.setLevel(logging.WARNING)
         self._policy = policy
         self._trust: dict[str, ssl.SSLContext] = {}
-        self._lines: dict[object, _Line] = {}
+        self._lines: dict[object, _PooledTransport] = {}
         self._defaults = [
             (b"User-Agent", policy.user_agent.encode()),
             (b"Accept", policy.accept.encode()),
@@ -142,19 +142,19 @@ class Client:
 
     @asynccontextmanager
     async def get(
-        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool = False, allow_private: bool
-    ) -> AsyncIterator[Answer]:
+        self, hop: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool = False, allow_private: bool
+    ) -> AsyncIterator[HttpResponse]:
         """Ask `hop`; at the end of the block the connection is closed, read out or not.
 
         `allow_private` lets it be on this machine or the local network. Where the policy keeps connections
         alive, one that was read out stays open if `stay` says so: for a next request to the same origin that
-        is known of. Raises `Trouble` where no answer comes.
+        is known of. Raises `FetchError` where no answer comes.
         """
         stay = stay and self._policy.keep_alive
         line, response = await self._send(hop, extra, stay=stay, allow_private=allow_private)
-        connection = metered(response, most=self._policy.max_wire_bytes)
+        connection = meter_body(response, most=self._policy.max_wire_bytes)
         try:
-            yield Answer(response, hop.host)
+            yield HttpResponse(response, hop.host)
         finally:
             # A connection that breaks while it is closed says nothing about what was read.
             with suppress(httpx.HTTPError, OSError):
@@ -165,10 +165,10 @@ class Client:
             await self._give_back(line, stay=stay)
 
     async def _send(
-        self, hop: Hop, extra: list[tuple[bytes, bytes]], *, stay: bool, allow_private: bool
-    ) -> "tuple[_Line, httpx.Response]":
+        self, hop: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool, allow_private: bool
+    ) -> "tuple[_PooledTransport, httpx.Response]":
         line = self._borrow(hop, allow_private=allow_private)
-        watch = _Watch()
+        watch = _ConnectTrace()
         try:
             request = self._request(hop, extra, watch, stay=stay)
             try:
@@ -182,15 +182,13 @@ class Client:
             return line, await line.transport.handle_async_request(request)
         except BaseException as error:
             await self._give_back(line, stay=False)
-            # As in `Answer.chunks`: h11, anyio and httpcore read what a stranger sends.
+            # As in `HttpResponse.chunks`: h11, anyio and httpcore read what a stranger sends.
             if isinstance(error, Exception):
-                raise request_trouble(
-                    error, hop.host, connect_timeout=self._policy.connect_timeout
-                ) from error
+                raise request_error(error, hop.host, connect_timeout=self._policy.connect_timeout) from error
             raise
 
     def _request(
-        self, hop: Hop, extra: list[tuple[bytes, bytes]], watch: "_Watch", *, stay: bool
+        self, hop: RequestUrl, extra: list[tuple[bytes, bytes]], watch: "_ConnectTrace", *, stay: bool
     ) -> httpx.Request:
         given = {name.lower() for name, _ in extra}
         headers = [(name, value) for name, value in self._defaults if name.lower() not in given]
@@ -203,7 +201,7 @@ class Client:
         request.url = _ExactURL(hop)
         return request
 
-    def _borrow(self, hop: Hop, *, allow_private: bool, anew: bool = False) -> "_Line":
+    def _borrow(self, hop: RequestUrl, *, allow_private: bool, anew: bool = False) -> "_PooledTransport":
         """Kept connections are one origin's; those that close after each request may be anybody's.
 
         None that a feed with `allow_private` was given may serve one without.
@@ -211,13 +209,13 @@ class Client:
         key = (hop.origin if self._policy.keep_alive else hop.scheme, allow_private)
         line = self._lines.pop(key, None)
         if line is None or anew:
-            line = _Line(key, self._transport(hop.scheme, allow_private=allow_private))
+            line = _PooledTransport(key, self._transport(hop.scheme, allow_private=allow_private))
         # Behind the others: the first ones are those that have been idle longest.
         self._lines[key] = line
         line.users += 1
         return line
 
-    async def _give_back(self, line: "_Line", *, stay: bool) -> None:
+    async def _give_back(self, line: "_PooledTransport", *, stay: bool) -> None:
         line.users -= 1
         if not self._policy.keep_alive:
             return
@@ -228,7 +226,7 @@ class Client:
         ):
             await self._close(idle[0])
 
-    async def _close(self, line: "_Line") -> None:
+    async def _close(self, line: "_PooledTransport") -> None:
         if self._lines.get(line.key) is line:
             del self._lines[line.key]
         await line.transport.aclose()
@@ -240,11 +238,13 @@ class Client:
         if scheme not in self._trust:
             # Else it trusts nobody, and is cheap: httpcore wants a context even where no TLS will be spoken.
             is_tls = scheme == "https"
-            trust = trusted(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            trust = tls_context(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             self._trust[scheme] = trust
         kept = policy.connections_per_host if policy.keep_alive else 0
         return guarded_transport(
-            Reach(allow_private=allow_private, networks=policy.allow_networks, ports=policy.allow_ports),
+            AddressPolicy(
+                allow_private=allow_private, networks=policy.allow_networks, ports=policy.allow_ports
+            ),
             policy.network,
             trust=self._trust[scheme],
             limits=httpx.Limits(
@@ -255,7 +255,7 @@ class Client:
 
 
 @dataclass(slots=True, eq=False)
-class _Line:
+class _PooledTransport:
     """A transport, and how many requests run over it."""
 
     key: object
@@ -263,7 +263,7 @@ class _Line:
     users: int = 0
 
 
-class _Watch:
+class _ConnectTrace:
     """Sees whether a request was given a new connection."""
 
     def __init__(self) -> None:
@@ -280,7 +280,7 @@ class _ExactURL(httpx.URL):
     httpcore's "target" extension does the same, and would also rewrite the CONNECT to a proxy.
     """
 
-    def __init__(self, hop: Hop) -> None:
+    def __init__(self, hop: RequestUrl) -> None:
         super().__init__(hop.address)
         self._target = hop.target
 
@@ -291,7 +291,7 @@ class _ExactURL(httpx.URL):
 
 def access_headers(access: Access) -> list[tuple[bytes, bytes]]:
     """A feed's extra headers and its password (RFC 7617), for the registered origin and no other."""
-    headers = own_headers(access.headers)
+    headers = extra_headers(access.headers)
     if access.username is not None and all(name.lower() != b"authorization" for name, _ in headers):
         pair = f"{access.username}:{access.password or ''}".encode()
         headers.append((b"Authorization", b"Basic " + base64.b64encode(pair)))

@@ -14,7 +14,7 @@ import httpx
 from rss_pipeline.collector.models.failure import FailureKind
 
 
-class Trouble(Exception):
+class FetchError(Exception):
     """Ends a visit: the kind, the sentence, and what the failure should say beyond them.
 
     `advice` is a sentence more for whoever registered the URL; nobody registers an image's.
@@ -51,11 +51,11 @@ _NOT_ABOUT_TLS = (
 """A time-out and a closed connection leave these behind them."""
 
 
-def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> Trouble:
+def request_error(error: Exception, host: str, *, connect_timeout: float) -> FetchError:
     """What kept a request to `host` from being answered, for any exception that asking raised."""
     for cause in _causes(error):
         # The address guard's, from within a connection attempt.
-        if isinstance(cause, Trouble):
+        if isinstance(cause, FetchError):
             return cause
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(cause, host)
@@ -63,48 +63,50 @@ def request_trouble(error: Exception, host: str, *, connect_timeout: float) -> T
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
             return _handshake(cause.reason, host)
         if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return Trouble("connect", f"{host} closed the TLS connection before it answered.")
+            return FetchError("connect", f"{host} closed the TLS connection before it answered.")
         if isinstance(cause, socket.gaierror):
             return _name(cause, host)
         if _is_too_long(cause):
             return _too_long(host)
     match error:
         case httpx.ConnectTimeout():
-            return Trouble("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
+            return FetchError("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
         case httpx.ProxyError():
-            return Trouble("connect", f"The outbound proxy made no connection to {host}: check its setting.")
+            return FetchError(
+                "connect", f"The outbound proxy made no connection to {host}: check its setting."
+            )
         case httpx.LocalProtocolError():
             # Its text quotes the header, and that may be a password.
-            return Trouble(
+            return FetchError(
                 "bad_url",
                 f"The request to {host} cannot be written in HTTP.",
                 advice="A header set for this feed in feeds.yaml holds a line break or another character "
                 "that HTTP does not allow.",
             )
         case httpx.RemoteProtocolError():
-            return Trouble("connect", f"{host} closed the connection or did not answer in HTTP.")
+            return FetchError("connect", f"{host} closed the connection or did not answer in HTTP.")
         case httpx.UnsupportedProtocol():
             return bad_host(host)
         case httpx.TransportError() | OSError() | anyio.BrokenResourceError() | anyio.ClosedResourceError():
-            return Trouble("connect", f"No connection to {host}: {_system(error)}.")
+            return FetchError("connect", f"No connection to {host}: {_system(error)}.")
         case httpx.InvalidURL() | httpx.StreamError() | ValueError():
             return bad_host(host)
         case _:
-            return Trouble("connect", f"The answer of {host} could not be read ({type(error).__name__}).")
+            return FetchError("connect", f"The answer of {host} could not be read ({type(error).__name__}).")
 
 
-def body_trouble(error: Exception, host: str) -> Trouble:
+def body_error(error: Exception, host: str) -> FetchError:
     """Whatever cut an answer's body short; the deadline is the visit's own."""
     for cause in _causes(error):
-        if isinstance(cause, Trouble):
+        if isinstance(cause, FetchError):
             return cause
         if _is_too_long(cause):
             return _too_long(host)
     if isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith("peer closed"):
-        return Trouble(
+        return FetchError(
             "truncated", f"{host} sent something that is not HTTP amid the answer; it is asked for again."
         )
-    return Trouble(
+    return FetchError(
         "truncated", f"{host} ended the connection before the answer was complete; it is asked for again."
     )
 
@@ -114,12 +116,12 @@ def _is_too_long(cause: BaseException) -> bool:
     return getattr(cause, "error_status_hint", None) == 431
 
 
-def _too_long(host: str) -> Trouble:
-    return Trouble("too_large", f"{host} sent a header, or other framing, without end; it is not read.")
+def _too_long(host: str) -> FetchError:
+    return FetchError("too_large", f"{host} sent a header, or other framing, without end; it is not read.")
 
 
-def bad_host(host: str) -> Trouble:
-    return Trouble(
+def bad_host(host: str) -> FetchError:
+    return FetchError(
         "bad_url", f"{host[:100]!r} is no host name that can be asked.", advice="Check the URL in feeds.yaml."
     )
 
@@ -148,12 +150,12 @@ def _system(error: Exception) -> str:
     return "the host closed it or cannot be reached"
 
 
-def _name(error: socket.gaierror, host: str) -> Trouble:
+def _name(error: socket.gaierror, host: str) -> FetchError:
     if error.errno == socket.EAI_AGAIN:
-        return Trouble(
+        return FetchError(
             "dns", f"The name server gave no answer for {host}; if this lasts, check this machine's DNS."
         )
-    return Trouble(
+    return FetchError(
         "dns",
         f"The name {host} does not resolve: it is misspelt, or the site is gone.",
         advice="Check its spelling in feeds.yaml.",
@@ -173,20 +175,20 @@ _NO_TLS = frozenset(
 _OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
 
 
-def _handshake(reason: str, host: str) -> Trouble:
+def _handshake(reason: str, host: str) -> FetchError:
     if reason in _NO_TLS:
-        return Trouble(
+        return FetchError(
             "tls",
             f"{host} does not speak TLS at this port.",
             advice="Write http:// in feeds.yaml, or the port at which it does.",
         )
     if reason in _OLD_TLS:
-        return Trouble(
+        return FetchError(
             "tls",
             f"{host} speaks only versions of TLS that are no longer safe (older than 1.2); the publisher has"
             " to update the server.",
         )
-    return Trouble(
+    return FetchError(
         "tls",
         f"{host} and we cannot agree on TLS: {reason.replace('_', ' ').lower()}.",
         advice="Check the host in feeds.yaml, or ask the publisher.",
@@ -199,7 +201,7 @@ _WRONG_NAME = frozenset({62, 64})
 _UNKNOWN_AUTHORITY = frozenset({2, 19, 20, 21, 27})
 
 
-def _certificate(error: ssl.SSLCertVerificationError, host: str) -> Trouble:
+def _certificate(error: ssl.SSLCertVerificationError, host: str) -> FetchError:
     advice = ""
     match error.verify_code:
         case code if code == _EXPIRED:
@@ -220,4 +222,4 @@ def _certificate(error: ssl.SSLCertVerificationError, host: str) -> Trouble:
             advice = "If the authority is your own or your company's, name its file in RSS_CA_FILE."
         case _:
             why = f"is not accepted: {error.verify_message}"
-    return Trouble("tls", f"The TLS certificate of {host} {why}.", advice=advice)
+    return FetchError("tls", f"The TLS certificate of {host} {why}.", advice=advice)

@@ -16,16 +16,16 @@ from itertools import chain, zip_longest
 import httpcore
 import httpx
 
-from rss_pipeline.collector.http.address_policy import Reach
-from rss_pipeline.collector.http.addresses import Address, literal
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.http.addresses import Address, literal_address
+from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
 
 LOOKUP_SECONDS = 5.0
 """getaddrinfo has no time-out of its own. Its threads are the round's."""
-HEAD_START = 0.25
+ATTEMPT_DELAY = 0.25
 """Seconds before the next address of a name is tried beside the one that has not answered (RFC 8305 5)."""
-MOST_TRIED = 6
+MAX_ADDRESSES = 6
 """Addresses of a name: a hostile one may have thousands, and we would knock at each."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -47,10 +47,10 @@ class Network:
     """Is given addresses only."""
 
 
-class Guard(httpcore.AsyncNetworkBackend):
+class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Connects within a reach."""
 
-    def __init__(self, reach: Reach, network: Network) -> None:
+    def __init__(self, reach: AddressPolicy, network: Network) -> None:
         self._reach = reach
         self._network = network
 
@@ -64,7 +64,7 @@ class Guard(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """A connection to one of `host`'s addresses, within `timeout` seconds from when they are known.
 
-        Raises `Trouble`: blocked_address, before anything is sent to any of them, or dns.
+        Raises `FetchError`: blocked_address, before anything is sent to any of them, or dns.
         """
         addresses = await self._resolved(host, port, timeout)
         self._reach.check(host, port, addresses)
@@ -79,12 +79,12 @@ class Guard(httpcore.AsyncNetworkBackend):
             return await dial(addresses[0])
         try:
             async with asyncio.timeout(timeout):
-                return await _first(dial, _alternating(addresses)[:MOST_TRIED])
+                return await _first(dial, _alternating(addresses)[:MAX_ADDRESSES])
         except TimeoutError as error:
             raise httpcore.ConnectTimeout from error
 
     async def _resolved(self, host: str, port: int, timeout: float | None) -> list[Address]:
-        address = literal(host)
+        address = literal_address(host)
         if address is not None:
             return [address]
         seconds = LOOKUP_SECONDS if timeout is None else min(LOOKUP_SECONDS, timeout)
@@ -92,19 +92,21 @@ class Guard(httpcore.AsyncNetworkBackend):
             async with asyncio.timeout(seconds):
                 found = await self._network.resolve(host, port)
         except TimeoutError:
-            raise Trouble(
+            raise FetchError(
                 "dns",
                 f"The name server gave no answer for {host} within {seconds:g} s; if this lasts, check this "
                 "machine's DNS.",
             ) from None
-        addresses = [address for text in dict.fromkeys(found) if (address := literal(text)) is not None]
+        addresses = [
+            address for text in dict.fromkeys(found) if (address := literal_address(text)) is not None
+        ]
         if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "no address")
         return addresses
 
 
 def guarded_transport(
-    reach: Reach,
+    reach: AddressPolicy,
     network: Network,
     *,
     trust: ssl.SSLContext,
@@ -117,12 +119,12 @@ def guarded_transport(
     machine itself and ports can be checked here. Where the proxy is, is the operator's choice.
     """
     if proxy is None:
-        return _Direct(Guard(reach, network), trust=trust, limits=limits)
+        return _Direct(GuardedBackend(reach, network), trust=trust, limits=limits)
     return _Proxied(reach, trust=trust, limits=limits, proxy=proxy)
 
 
 class _Direct(httpx.AsyncHTTPTransport):
-    def __init__(self, guard: Guard, *, trust: ssl.SSLContext, limits: httpx.Limits) -> None:
+    def __init__(self, guard: GuardedBackend, *, trust: ssl.SSLContext, limits: httpx.Limits) -> None:
         # httpx hands no network backend on to httpcore; all that its own constructor makes is this pool.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=trust,
@@ -134,7 +136,9 @@ class _Direct(httpx.AsyncHTTPTransport):
 
 
 class _Proxied(httpx.AsyncHTTPTransport):
-    def __init__(self, reach: Reach, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str) -> None:
+    def __init__(
+        self, reach: AddressPolicy, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str
+    ) -> None:
         where = httpx.Proxy(url=proxy)
         # As httpx makes it, with a network backend.
         self._pool = httpcore.AsyncHTTPProxy(
@@ -184,7 +188,7 @@ async def _first(
             if waiting:
                 running.add(asyncio.create_task(attempt(waiting.pop(0))))
             done, _ = await asyncio.wait(
-                running, timeout=HEAD_START if waiting else None, return_when=asyncio.FIRST_COMPLETED
+                running, timeout=ATTEMPT_DELAY if waiting else None, return_when=asyncio.FIRST_COMPLETED
             )
             for task in done:
                 running.discard(task)

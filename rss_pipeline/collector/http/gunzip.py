@@ -7,7 +7,7 @@ chunk of a bomb (257 bytes became 314 MB) and takes a truncated or a multi-membe
 import zlib
 from collections.abc import Iterator
 
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.errors import FetchError
 
 STEP_BYTES = 64 * 1024
 MAX_MEMBERS = 1_000
@@ -17,7 +17,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Gunzip:
-    """Feed it the wire's bytes, take pieces of at most 64 KB. Raises `Trouble` (RFC 1952)."""
+    """Feed it the wire's bytes, take pieces of at most 64 KB. Raises `FetchError` (RFC 1952)."""
 
     def __init__(self) -> None:
         self._member: zlib._Decompress | None = None
@@ -32,7 +32,7 @@ class Gunzip:
             try:
                 piece = self._member.decompress(data, STEP_BYTES)
             except zlib.error:
-                raise Trouble(
+                raise FetchError(
                     "bad_compression",
                     "The answer says it is gzip and is not, or is damaged; the publisher has to mend it.",
                 ) from None
@@ -46,7 +46,7 @@ class Gunzip:
     def finish(self) -> None:
         """To be called at the end of the wire's bytes: raises where gzip's own end is missing."""
         if self._member is not None:
-            raise Trouble("truncated", "The answer's gzip stops before its end; it is asked for again.")
+            raise FetchError("truncated", "The answer's gzip stops before its end; it is asked for again.")
 
     def _next_member(self, data: bytes) -> bytes:
         if self._members:
@@ -54,9 +54,9 @@ class Gunzip:
         if not data:
             return data
         if self._members and data[0] != 0x1F:
-            raise Trouble("bad_compression", "The answer has something else after the end of its gzip.")
+            raise FetchError("bad_compression", "The answer has something else after the end of its gzip.")
         self._members += 1
         if self._members > MAX_MEMBERS:
-            raise Trouble("bad_compression", f"The answer's gzip has more than {MAX_MEMBERS:,} members.")
+            raise FetchError("bad_compression", f"The answer's gzip has more than {MAX_MEMBERS:,} members.")
         self._member = zlib.decompressobj(wbits=_GZIP)
         return data

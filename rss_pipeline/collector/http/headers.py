@@ -127,7 +127,7 @@ OURS: frozenset[str] = frozenset(
 """Headers that a feed's `headers:` cannot set: a promise of the client hangs on each."""
 
 
-def own_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def extra_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """A registry entry's extra headers as they go out."""
     return [
         (name.strip().encode(), value.encode())

@@ -12,13 +12,13 @@ from typing import Any
 import httpcore
 import httpx
 
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.errors import FetchError
 
-HEAD_BYTES = 256 * 1024
+MAX_HEAD_BYTES = 256 * 1024
 """Of all heads of one answer together; h11 takes 100 KB for one. What is left of it is the framing's."""
 
 
-class Metered(httpcore.AsyncNetworkStream):
+class MeteredStream(httpcore.AsyncNetworkStream):
     """A connection that is read so far and no further. An answer begins where a request was written."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
@@ -26,7 +26,7 @@ class Metered(httpcore.AsyncNetworkStream):
         self._answer_begins()
 
     def _answer_begins(self) -> None:
-        self._left = self._most = HEAD_BYTES
+        self._left = self._most = MAX_HEAD_BYTES
         self._what = "The head of the answer"
         self._start: bytearray | None = bytearray()
         self._came = 0
@@ -47,14 +47,14 @@ class Metered(httpcore.AsyncNetworkStream):
         self._what = "The answer"
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Raises `Trouble` (too_large) where more has come than may."""
+        """Raises `FetchError` (too_large) where more has come than may."""
         data = await self._stream.read(max_bytes, timeout)
         self._left -= len(data)
         self._came += len(data)
         if self._start is not None:
             self._start += data
         if self._left < 0:
-            raise Trouble(
+            raise FetchError(
                 "too_large",
                 f"{self._what} is more than {self._most:,} bytes; at most {self._most:,} are read.",
             )
@@ -73,16 +73,16 @@ class Metered(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        return Metered(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        return MeteredStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-def metered(response: httpx.Response, *, most: int) -> Metered | None:
+def meter_body(response: httpx.Response, *, most: int) -> MeteredStream | None:
     """The connection that an answer whose head has come is read from; `most` bytes more of it may be read."""
     connection = response.extensions.get("network_stream")
-    if not isinstance(connection, Metered):
+    if not isinstance(connection, MeteredStream):
         return None
     length = response.headers.get("content-length", "")
     has_length = length.isdecimal() and len(length) < 20 and "transfer-encoding" not in response.headers
@@ -119,7 +119,7 @@ class MeteredBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        return Metered(
+        return MeteredStream(
             await self._backend.connect_tcp(
                 host, port, timeout=timeout, local_address=local_address, socket_options=socket_options
             )

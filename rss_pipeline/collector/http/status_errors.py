@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import Head
 
 _CHALLENGED = frozenset({403, 429, 503})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class StatusMessages:
     """The second halves of the sentences, for what was asked for."""
 
     hints: Mapping[int, str]
@@ -29,7 +29,7 @@ _ANYTHING = {
     451: "the server withholds it for legal reasons",
 }
 
-FEED = Wording(
+FEED_MESSAGES = StatusMessages(
     hints={
         **_ANYTHING,
         400: "the server does not understand the URL; check it in feeds.yaml",
@@ -46,9 +46,11 @@ FEED = Wording(
 )
 
 _REFUSED = "the server refuses the credentials or headers that feeds.yaml sets for this feed"
-FEED_WITH_ACCESS = replace(FEED, hints={**FEED.hints, 401: _REFUSED, 403: _REFUSED})
+FEED_WITH_ACCESS_MESSAGES = replace(
+    FEED_MESSAGES, hints={**FEED_MESSAGES.hints, 401: _REFUSED, 403: _REFUSED}
+)
 
-IMAGE = Wording(
+IMAGE_MESSAGES = StatusMessages(
     hints={
         **_ANYTHING,
         400: "the server does not understand the image's address",
@@ -64,31 +66,31 @@ IMAGE = Wording(
 )
 
 
-def status_trouble(status: int, head: Head, *, retry_after: int | None, wording: Wording) -> Trouble:
+def status_error(status: int, head: Head, *, retry_after: int | None, messages: StatusMessages) -> FetchError:
     """The trouble that a status which brings no body of ours stands for."""
     name = status_name(status)
     wait = "" if retry_after is None else f"; it asks us to stay away for {retry_after:,} s"
     if status in _CHALLENGED and (head.first("cf-mitigated") or "").strip().lower() == "challenge":
         message = (
-            f"{name}: Cloudflare shows a challenge that only a browser passes; {wording.challenge}{wait}."
+            f"{name}: Cloudflare shows a challenge that only a browser passes; {messages.challenge}{wait}."
         )
-        return Trouble("challenge", message, status=status, retry_after=retry_after)
+        return FetchError("challenge", message, status=status, retry_after=retry_after)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         message = f"{name}: the server asks for fewer requests{wait}."
-        return Trouble("rate_limited", message, status=status, retry_after=retry_after)
+        return FetchError("rate_limited", message, status=status, retry_after=retry_after)
     if status == HTTPStatus.GONE:
-        message = f"{name}: {wording.gone}."
-        return Trouble("gone", message, status=status, retry_after=retry_after)
+        message = f"{name}: {messages.gone}."
+        return FetchError("gone", message, status=status, retry_after=retry_after)
     if status == HTTPStatus.NO_CONTENT:
-        message = f"{name}: {wording.no_content}."
-        return Trouble("no_content", message, status=status, retry_after=retry_after)
-    if status in wording.hints:
-        hint = wording.hints[status]
+        message = f"{name}: {messages.no_content}."
+        return FetchError("no_content", message, status=status, retry_after=retry_after)
+    if status in messages.hints:
+        hint = messages.hints[status]
     elif status >= 500:
         hint = "the server has a fault of its own; it is asked again later"
     else:
-        hint = wording.other
-    return Trouble("http_status", f"{name}: {hint}{wait}.", status=status, retry_after=retry_after)
+        hint = messages.other
+    return FetchError("http_status", f"{name}: {hint}{wait}.", status=status, retry_after=retry_after)
 
 
 def status_name(status: int) -> str:

@@ -108,7 +108,7 @@ def has_overloaded_tag(html: str) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Shown:
+class ShownImage:
     """An `<img>`, `<amp-img>`, `<picture>`, or a `<source>` of a picture, and the URL of the image it shows.
 
     A `<picture>` shows one image. The `url` of an `<img>` or `<source>` in one is its own; None where it
@@ -116,24 +116,24 @@ class Shown:
     """
 
     element: etree._Element
-    picture: "Shown | None"
+    picture: "ShownImage | None"
     """The innermost that the element lies in."""
     url: str | None = None
     is_picture: bool = False
 
 
-def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> list[Shown]:
+def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> list[ShownImage]:
     """The first 10,000 of them in document order. `resolve` gives the absolute URL of a reference, or None.
 
     Of pictures left open, each lies in the one before: so each element is looked at once, and what it
     shows handed up, for looking from each picture at all below it would be quadratic.
     """
-    found: list[Shown] = []
-    above: dict[etree._Element, Shown | None] = {}
+    found: list[ShownImage] = []
+    above: dict[etree._Element, ShownImage | None] = {}
     trackers: set[etree._Element] = set()
     for element in islice(root.iter("img", "amp-img", "picture", "source"), MOST_IMAGES):
         picture = _innermost(element, above) if above else None
-        each = Shown(element, picture)
+        each = ShownImage(element, picture)
         if element.tag == "picture":
             above[element] = each
             each.is_picture = True
@@ -167,7 +167,7 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
     return found
 
 
-def _innermost(element: etree._Element, above: dict[etree._Element, Shown | None]) -> Shown | None:
+def _innermost(element: etree._Element, above: dict[etree._Element, ShownImage | None]) -> ShownImage | None:
     """The picture around an element. `above` remembers it for all on the way: a way may be 2,000 long."""
     way: list[etree._Element] = []
     parent = element.getparent()

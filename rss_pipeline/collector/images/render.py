@@ -24,7 +24,7 @@ from rss_pipeline.collector.images.find import (
     LAZY_SRC,
     LAZY_SRCSET,
     MAY_HOLD_IMAGES,
-    Shown,
+    ShownImage,
     attribute,
     by_size,
     may_be_reference,
@@ -95,7 +95,7 @@ def _marked(html: str, places: Sequence[int], mark: str) -> str:
 
 
 def _new_values(
-    each: Shown, archived: Mapping[str, str], resolve: Callable[[str], str | None]
+    each: ShownImage, archived: Mapping[str, str], resolve: Callable[[str], str | None]
 ) -> dict[str, str]:
     """By name, the attributes of one element that change, and the one that it is to get."""
     element, is_source = each.element, each.element.tag == "source"

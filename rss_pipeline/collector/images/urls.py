@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from urllib.parse import urldefrag
 
-from rss_pipeline.collector.parse.links import MAX_URL_CHARACTERS, absolute, web_base
+from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute, web_base
 
 NOT_FETCHED = re.compile(r"\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
 _PLAIN = re.compile(
@@ -40,7 +40,7 @@ def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
                 starts[start] = example and example[:-1]
             begin = starts[start]
             url = begin and begin + reference[len(start) :]
-            url = url if url and len(url) <= MAX_URL_CHARACTERS else None
+            url = url if url and len(url) <= MAX_LINK_CHARACTERS else None
         known[reference] = url
         return url
 

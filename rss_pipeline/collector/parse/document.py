@@ -13,16 +13,16 @@ from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.item import GuidSource, Item, ParsedFeed
 from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.decode import decode
-from rss_pipeline.collector.parse.feedparser_fallback import read_loosely
+from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
-from rss_pipeline.collector.parse.repair import Opened, is_feed_name, mended, opened, with_prefixes
+from rss_pipeline.collector.parse.repair import OpenedDocument, is_feed_name, opened, repaired, with_prefixes
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.web_page import is_web_page, web_page_sentence
 from rss_pipeline.collector.parse.xml_tree import UNBOUND_PREFIX, Tree, read_tree
 from rss_pipeline.errors import NotAFeed
 
-MAX_TITLE_CHARACTERS = 1_000
+MAX_FEED_TITLE_CHARACTERS = 1_000
 """Of a feed's own title, which goes into events and tables; an item's is stored as published."""
 _MAX_LANGUAGE_CHARACTERS = 100
 
@@ -55,7 +55,7 @@ def parse_feed(
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
     return ParsedFeed(
         format=raw.format,
-        title=raw.title and raw.title[:MAX_TITLE_CHARACTERS],
+        title=raw.title and raw.title[:MAX_FEED_TITLE_CHARACTERS],
         link=raw.link,
         language=raw.language and raw.language[:_MAX_LANGUAGE_CHARACTERS],
         charset=decoded.charset,
@@ -108,7 +108,7 @@ def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
                 "If that goes on, its publisher has to look into it."
             )
     else:
-        feed = read_loosely(mended_text, url)
+        feed = read_with_feedparser(mended_text, url)
         if tree is None:
             mendings = (*mendings, "ill-formed; read by feedparser")
     if feed is None:
@@ -122,12 +122,12 @@ def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
     return _with_repairs(feed, (*document.repairs, *mendings))
 
 
-def _tree(document: Opened) -> tuple[Tree | None, tuple[str, ...], str]:
-    """The tree (none if even mending does not help), what was mended, and the text after that."""
+def _tree(document: OpenedDocument) -> tuple[Tree | None, tuple[str, ...], str]:
+    """The tree (none if even mending does not help), what was repaired, and the text after that."""
     try:
         return read_tree(document.text), (), document.text
     except ParseError:
-        text, mendings = mended(document)
+        text, mendings = repaired(document)
     try:
         return read_tree(text), mendings, text
     except ParseError as error:

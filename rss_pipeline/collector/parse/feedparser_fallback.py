@@ -46,7 +46,7 @@ _STAND_INS = re.compile(f"[{_OPEN}{_CLOSE}]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def read_loosely(text: str, url: str | None) -> RawFeed | None:
+def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
     """The feed feedparser finds in a text that begins with its root; None where it finds none."""
     # As every XML parser does (XML 1.0, 2.11); the CDATA sections do not get to see one here.
     text = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-MAX_URL_CHARACTERS = 8_000
+MAX_LINK_CHARACTERS = 8_000
 """What every server should take (RFC 9110 4.1). A base of a megabyte would otherwise stand in each of
 5,000 links."""
 
@@ -40,7 +40,7 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
     schemes (magnet:) are kept.
     """
     text = _UNSEEN.sub("", (reference or "").strip()).replace(" ", "%20")
-    if not text or len(text) > MAX_URL_CHARACTERS:
+    if not text or len(text) > MAX_LINK_CHARACTERS:
         return None
     scheme = _SCHEME.match(text)
     try:
@@ -56,7 +56,7 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
             return None
     except ValueError:
         return None
-    return text if len(text) <= MAX_URL_CHARACTERS else None
+    return text if len(text) <= MAX_LINK_CHARACTERS else None
 
 
 def is_web(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ill-formed XML text mended as little as will let it be read.
+"""Ill-formed XML text repaired as little as will let it be read.
 
 Text in, text out; whether it can be read then is for `collector.xmltree` to find out.
 """
@@ -40,7 +40,7 @@ _MARKUP_CHARACTERS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class OpenedDocument:
     """A document from its root element on. Nothing in front of it says anything once it is decoded."""
 
     text: str
@@ -51,7 +51,7 @@ class Opened:
     repairs: tuple[str, ...]
 
 
-def opened(text: str) -> Opened:
+def opened(text: str) -> OpenedDocument:
     """Cut declaration, document type and junk in front of the root.
 
     The declaration would name the charset of bytes that are text by now (`encoding="gb2312"` gave
@@ -72,7 +72,7 @@ def opened(text: str) -> Opened:
         for name, double, single in _ENTITY.findall(text[:start])
         if len(double + single) <= _LONGEST_ENTITY and not any(mark in double + single for mark in "<&%")
     }
-    return Opened(
+    return OpenedDocument(
         text=text[start:],
         root="html" if name.lower() == "html" else root[1] if root else "",
         entities=entities,
@@ -85,8 +85,8 @@ def is_feed_name(root: str) -> bool:
     return root.rpartition(":")[2] in ("rss", "RDF", "feed")
 
 
-def mended(document: Opened) -> tuple[str, tuple[str, ...]]:
-    """The text with what is ill-formed in it mended, and what that was, in words.
+def repaired(document: OpenedDocument) -> tuple[str, tuple[str, ...]]:
+    """The text with what is ill-formed in it repaired, and what that was, in words.
 
     Control characters and references to them go, halves of surrogate pairs become one character or
     U+FFFD, named entities their characters, a bare `&` or `<` its escape. CDATA

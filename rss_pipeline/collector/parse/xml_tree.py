@@ -1,6 +1,6 @@
 """A strict XML parse of a document's text, which keeps what ended before the text breaks off.
 
-No meaning is read from the elements here, and nothing is mended.
+No meaning is read from the elements here, and nothing is repaired.
 """
 
 import html

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
 from rss_pipeline.collector.registry.feed_url import RegisteredUrl, read_url
 from rss_pipeline.collector.registry.variables import expand, shown
-from rss_pipeline.collector.registry.yaml_nodes import Array, Scalar, Table
+from rss_pipeline.collector.registry.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
 MIN_INTERVAL = timedelta(minutes=5)
 """Publishers ban readers that come more often."""
@@ -59,9 +59,9 @@ def _says(sentence: str) -> PydanticCustomError:
 
 def _written(value: object) -> str:
     match value:
-        case Scalar(is_null=False):
+        case ScalarNode(is_null=False):
             return value.text
-        case Scalar():
+        case ScalarNode():
             raise _says("has no value; write one, or leave the key out")
         case _:
             raise _says(f"is {kind(value)}; write a single value")
@@ -69,7 +69,7 @@ def _written(value: object) -> str:
 
 def kind(value: object) -> str:
     """What a node is, for a sentence."""
-    return {Array: "a list", Table: "a mapping", Scalar: "a single value"}[type(value)]
+    return {SequenceNode: "a list", MappingNode: "a mapping", ScalarNode: "a single value"}[type(value)]
 
 
 def _environ(info: ValidationInfo) -> Mapping[str, str]:
@@ -178,11 +178,11 @@ def _header_value(value: object, info: ValidationInfo) -> str:
 
 def _header_table(value: object) -> object:
     match value:
-        case Table() if len(value.items) <= MAX_HEADERS:
+        case MappingNode() if len(value.items) <= MAX_HEADERS:
             return value.items
-        case Table():
+        case MappingNode():
             raise _says(f"more than {MAX_HEADERS} headers for one feed")
-        case Scalar(is_null=True):
+        case ScalarNode(is_null=True):
             raise _says("has no value; write one, or leave the key out")
         case _:
             raise _says(
@@ -208,7 +208,7 @@ _Headers = Annotated[
 _STRICT = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
 
 
-class Defaults(BaseModel):
+class FeedDefaults(BaseModel):
     """What may be said once for all feeds; a feed's own word wins."""
 
     model_config = _STRICT
@@ -219,7 +219,7 @@ class Defaults(BaseModel):
     keep: _Keep = None
 
 
-class Entry(BaseModel):
+class FeedEntry(BaseModel):
     """The keys of one feed."""
 
     model_config = _STRICT

@@ -14,15 +14,15 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
-from rss_pipeline.collector.registry.entry import Defaults, Entry, kind
+from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry, kind
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import (
-    Array,
+    MappingNode,
     Mistake,
     Node,
-    Scalar,
-    Table,
+    ScalarNode,
+    SequenceNode,
     read_nodes,
     read_text,
 )
@@ -40,13 +40,13 @@ _MEANT = {
     "xmlurl": "url",
 }
 
-_Model = TypeVar("_Model", Defaults, Entry)
+_Model = TypeVar("_Model", FeedDefaults, FeedEntry)
 
 
 class _Registered(NamedTuple):
     place: str
-    node: Table
-    entry: Entry
+    node: MappingNode
+    entry: FeedEntry
     spec: FeedSpec
 
 
@@ -74,17 +74,17 @@ def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list
 def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> list[FeedSpec]:
     feeds: Node | None = root
     defaults: dict[str, Any] = {}
-    if isinstance(root, Table):
+    if isinstance(root, MappingNode):
         for name in root.items:
             if name not in ("feeds", "defaults"):
                 sentence = _unknown(name, ["feeds", "defaults"])
                 mistakes.append(Mistake(root.key_lines[name], _member("", name), sentence))
         if "defaults" in root.items:
-            read = _validated(Defaults, root.items["defaults"], "defaults", environ, mistakes)
+            read = _validated(FeedDefaults, root.items["defaults"], "defaults", environ, mistakes)
             defaults = read.model_dump(exclude_unset=True) if read else {}
         feeds = root.items.get("feeds")
     match feeds:
-        case Array():
+        case SequenceNode():
             found = [
                 _registered(node, index, defaults, environ, mistakes)
                 for index, node in enumerate(feeds.items)
@@ -94,7 +94,7 @@ def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> l
                 Mistake(root.line, "feeds", f"is missing; write `feeds:` and below it {_EXAMPLE}")
             )
             return []
-        case Scalar(is_null=True):
+        case ScalarNode(is_null=True):
             mistakes.append(
                 Mistake(feeds.line, "feeds", "has no entries; write `feeds: []` if you mean none")
             )
@@ -104,7 +104,7 @@ def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> l
             mistakes.append(Mistake(feeds.line, "feeds", sentence))
             return []
     registered = [each for each in found if each]
-    _refuse_doubles(registered, mistakes)
+    _refuse_duplicates(registered, mistakes)
     return [each.spec for each in registered]
 
 
@@ -112,13 +112,13 @@ def _registered(
     node: Node, index: int, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> _Registered | None:
     place = f"feeds[{index}]"
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         if node.is_null:
             mistakes.append(Mistake(node.line, place, f"is empty; write {_EXAMPLE}, or remove the line"))
             return None
-        node = Table(node.line, {"url": node}, {"url": node.line}, 2)
-    entry = _validated(Entry, node, place, environ, mistakes)
-    if entry is None or not isinstance(node, Table):
+        node = MappingNode(node.line, {"url": node}, {"url": node.line}, 2)
+    entry = _validated(FeedEntry, node, place, environ, mistakes)
+    if entry is None or not isinstance(node, MappingNode):
         return None
     if entry.url.username is not None and any(name.lower() == "authorization" for name in entry.headers):
         sentence = "a password in the URL and an Authorization header exclude each other; keep one of them"
@@ -126,8 +126,8 @@ def _registered(
     return _Registered(place, node, entry, _spec(entry, defaults))
 
 
-def _spec(entry: Entry, defaults: Mapping[str, Any]) -> FeedSpec:
-    common = {name: getattr(entry, name) for name in Defaults.model_fields}
+def _spec(entry: FeedEntry, defaults: Mapping[str, Any]) -> FeedSpec:
+    common = {name: getattr(entry, name) for name in FeedDefaults.model_fields}
     common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
     keep_days = common.pop("keep")
     return FeedSpec(
@@ -143,7 +143,7 @@ def _spec(entry: Entry, defaults: Mapping[str, Any]) -> FeedSpec:
     )
 
 
-def _refuse_doubles(registered: list[_Registered], mistakes: list[Mistake]) -> None:
+def _refuse_duplicates(registered: list[_Registered], mistakes: list[Mistake]) -> None:
     urls: dict[str, tuple[str, int]] = {}
     ids: dict[str, tuple[str, int]] = {}
     for place, node, entry, spec in registered:
@@ -165,7 +165,7 @@ def _refuse_doubles(registered: list[_Registered], mistakes: list[Mistake]) -> N
 def _validated(
     model: type[_Model], node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> _Model | None:
-    if not isinstance(node, Table):
+    if not isinstance(node, MappingNode):
         mistakes.append(Mistake(node.line, place, f"is {kind(node)}; write keys and values, `url: ...`"))
         return None
     try:
@@ -177,11 +177,11 @@ def _validated(
         return None
 
 
-def _mistake(details: ErrorDetails, table: Table, place: str, keys: list[str]) -> Mistake:
+def _mistake(details: ErrorDetails, table: MappingNode, place: str, keys: list[str]) -> Mistake:
     line = table.line
     node: Node | None = table
     for step in details["loc"]:
-        if step == "[key]" or not isinstance(node, Table):
+        if step == "[key]" or not isinstance(node, MappingNode):
             break
         name = str(step)
         line = node.key_lines.get(name, line)

@@ -41,7 +41,7 @@ class Mistake(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarNode:
     line: int
     text: str = field(repr=False)
     """As written: `${VAR}` is not replaced yet, so this may be shown where the value may not."""
@@ -50,21 +50,21 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class SequenceNode:
     line: int
     items: tuple["Node", ...]
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class MappingNode:
     line: int
     items: dict[str, "Node"]
     key_lines: dict[str, int]
     size: int
 
 
-Node = Scalar | Array | Table
+Node = ScalarNode | SequenceNode | MappingNode
 
 
 def read_text(path: Path) -> str:
@@ -107,10 +107,10 @@ def read_nodes(text: str) -> tuple[Node | None, list[Mistake]]:
         return None, [
             Mistake(1, "", "this is XML (OPML?), not YAML; write a list of feeds: `- url: https://...`")
         ]
-    builder = _Builder(yaml.parse(_json_as_yaml(text), Loader=_LOADER))
+    builder = _NodeBuilder(yaml.parse(_json_as_yaml(text), Loader=_LOADER))
     try:
         return builder.document(), builder.mistakes
-    except _Broken as broken:
+    except _InvalidYaml as broken:
         return None, [broken.mistake]
     except yaml.MarkedYAMLError as error:
         return None, [_syntax_mistake(error, text)]
@@ -131,13 +131,13 @@ def _json_as_yaml(text: str) -> str:
     return _JSON_ESCAPE.sub(lambda m: json.loads(f'"{m[0]}"') if m[1] else m[0], text)
 
 
-class _Broken(Exception):
+class _InvalidYaml(Exception):
     def __init__(self, line: int, sentence: str) -> None:
         self.mistake = Mistake(line, "", sentence)
         super().__init__(sentence)
 
 
-class _Builder:
+class _NodeBuilder:
     """Events of the parser into nodes, with a bound on depth and on what aliases repeat."""
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
@@ -151,29 +151,31 @@ class _Builder:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
-                    raise _Broken(_line(event), "a second document begins here; one file is one registry")
+                    raise _InvalidYaml(
+                        _line(event), "a second document begins here; one file is one registry"
+                    )
                 root = self._node(next(self._events), 0)
-        return None if isinstance(root, Scalar) and root.is_null else root
+        return None if isinstance(root, ScalarNode) and root.is_null else root
 
     def _node(self, event: yaml.Event, depth: int) -> Node:
         line = _line(event)
         if depth > MAX_DEPTH:
-            raise _Broken(line, "the values are nested too deeply for a list of feeds")
+            raise _InvalidYaml(line, "the values are nested too deeply for a list of feeds")
         if isinstance(event, yaml.AliasEvent):
             return self._repeat(event.anchor, line)
         tag = getattr(event, "tag", None)
         if tag and tag != "!" and not _STANDARD_TAG.fullmatch(tag):
-            raise _Broken(line, f"the tag {shown(tag)} means nothing here; remove it")
+            raise _InvalidYaml(line, f"the tag {shown(tag)} means nothing here; remove it")
         node: Node
         match event:
             case yaml.ScalarEvent():
                 is_null = _is_plain(event) and event.value in ("", "~", "null", "Null", "NULL")
-                node = Scalar(line, event.value, is_null)
+                node = ScalarNode(line, event.value, is_null)
             case yaml.SequenceStartEvent():
                 items = []
                 while not isinstance(following := next(self._events), yaml.SequenceEndEvent):
                     items.append(self._node(following, depth + 1))
-                node = Array(line, tuple(items), 1 + sum(item.size for item in items))
+                node = SequenceNode(line, tuple(items), 1 + sum(item.size for item in items))
             case _:
                 node = self._table(line, depth)
         anchor = getattr(event, "anchor", None)
@@ -181,15 +183,15 @@ class _Builder:
             self._anchors[anchor] = node
         return node
 
-    def _table(self, line: int, depth: int) -> Table:
+    def _table(self, line: int, depth: int) -> MappingNode:
         items: dict[str, Node] = {}
         key_lines: dict[str, int] = {}
-        merged: list[Table] = []
+        merged: list[MappingNode] = []
         while not isinstance(following := next(self._events), yaml.MappingEndEvent):
             key = self._node(following, depth + 1)
             value = self._node(next(self._events), depth + 1)
-            if not isinstance(key, Scalar):
-                raise _Broken(key.line, "a list or mapping cannot be a key; write a name and a colon")
+            if not isinstance(key, ScalarNode):
+                raise _InvalidYaml(key.line, "a list or mapping cannot be a key; write a name and a colon")
             if key.text == "<<" and _is_plain(following):
                 merged += _merged(value)
                 continue
@@ -207,27 +209,27 @@ class _Builder:
                 if name not in items:
                     items[name] = value
                     key_lines[name] = line
-        return Table(line, items, key_lines, 1 + sum(item.size for item in items.values()))
+        return MappingNode(line, items, key_lines, 1 + sum(item.size for item in items.values()))
 
     def _repeat(self, anchor: str | None, line: int) -> Node:
         if anchor is None or anchor not in self._anchors:
-            raise _Broken(
+            raise _InvalidYaml(
                 line, f"*{anchor} refers to nothing above it; a text that begins with * needs quotes"
             )
         node = self._anchors[anchor]
         self._repeated += node.size
         if self._repeated > MAX_REPEATED_NODES:
-            raise _Broken(
+            raise _InvalidYaml(
                 line, "the aliases of this file stand for more than a million values; write them out"
             )
         return node
 
 
-def _merged(value: Node) -> list[Table]:
-    tables = value.items if isinstance(value, Array) else (value,)
-    merged = [table for table in tables if isinstance(table, Table)]
+def _merged(value: Node) -> list[MappingNode]:
+    tables = value.items if isinstance(value, SequenceNode) else (value,)
+    merged = [table for table in tables if isinstance(table, MappingNode)]
     if len(merged) != len(tables):
-        raise _Broken(value.line, "`<<` takes an alias of a mapping, such as `<<: *slow`")
+        raise _InvalidYaml(value.line, "`<<` takes an alias of a mapping, such as `<<: *slow`")
     return merged
 
 

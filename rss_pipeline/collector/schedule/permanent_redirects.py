@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit, urlunsplit
 
-from rss_pipeline.collector.http.request_url import Hop, hop
+from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS, Feed, Whereabouts
 from rss_pipeline.collector.models.outcome import Response
@@ -48,7 +48,7 @@ def after_success(feed: Feed, response: Response, *, now: datetime) -> Whereabou
     as_it_is = replace(feed.whereabouts, move_url=None, move_since=None)
     if response.moved_to is None:
         return as_it_is
-    asked, target = hop(feed.fetch_url or feed.url), hop(response.moved_to)
+    asked, target = request_url(feed.fetch_url or feed.url), request_url(response.moved_to)
     hindered = hindrance(
         url=feed.url, fetch_url=feed.fetch_url, needs_access=feed.needs_access, target=target.url
     )
@@ -60,7 +60,7 @@ def after_success(feed: Feed, response: Response, *, now: datetime) -> Whereabou
         return as_it_is
     since = feed.move_since if feed.move_url == shown and feed.move_since is not None else now
     if hindered is None and (now - since >= SEEN_FOR or _is_upgrade(asked, target)):
-        back_home = target.url == hop(feed.url).url
+        back_home = target.url == request_url(feed.url).url
         return Whereabouts(fetch_url=None if back_home else target.url, host=target.host)
     return replace(as_it_is, move_url=shown, move_since=since)
 
@@ -77,20 +77,20 @@ def after_failure(feed: Feed, failure: Failure, *, now: datetime) -> Whereabouts
         or (last is not None and now - last < GIVEN_UP_AFTER)
     ):
         return feed.whereabouts
-    return Whereabouts(fetch_url=None, host=hop(feed.url).host)
+    return Whereabouts(fetch_url=None, host=request_url(feed.url).host)
 
 
 def hindrance(*, url: str, fetch_url: str | None, needs_access: bool, target: str) -> str | None:
     """Why `target` is never adopted, as a clause; None where it may be."""
-    registered, there = hop(url), hop(target)
+    registered, there = request_url(url), request_url(target)
     if needs_access and there.origin != registered.origin:
         return "its headers or password go to the server of the registered URL only"
-    if there.scheme == "http" and "https" in (registered.scheme, hop(fetch_url or url).scheme):
+    if there.scheme == "http" and "https" in (registered.scheme, request_url(fetch_url or url).scheme):
         return "it would give up https"
     return None
 
 
-def _is_upgrade(asked: Hop, target: Hop) -> bool:
+def _is_upgrade(asked: RequestUrl, target: RequestUrl) -> bool:
     return (asked.scheme, target.scheme) == ("http", "https") and asked.host == target.host
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from rss_pipeline.settings import Settings
-from rss_pipeline.tls import trusted
+from rss_pipeline.tls import tls_context
 
 SECONDS = 10.0
 
@@ -53,7 +53,7 @@ def send(settings: Settings, text: str, facts: Sequence[Fact] = ()) -> None:
         message["attachments"] = [{"color": "danger", "fallback": message["text"], "fields": fields}]
     try:
         with httpx.Client(
-            timeout=SECONDS, trust_env=False, proxy=settings.proxy, verify=trusted(settings.ca_file)
+            timeout=SECONDS, trust_env=False, proxy=settings.proxy, verify=tls_context(settings.ca_file)
         ) as client:
             answer = client.post(url, json=message)
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError, OSError) as error:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, Kept
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNASKED_KINDS, Failure
@@ -156,7 +156,7 @@ class _Round:
         self._session.progress.advance("download_images")
         self._session.keep_holds()
         match outcome:
-            case Kept(value=stored):
+            case KeptImage(value=stored):
                 self._network_is_up = True
                 self._add(request.id, stored)
             case Failure() as failure:

@@ -91,7 +91,7 @@ def _unchanged(visit: Visit, now: datetime) -> Unchanged:
 
 def _failed(session: Session, visit: Visit, now: datetime) -> Failed:
     assert isinstance(visit.outcome, Failure)
-    hold = session.holds.of(visit.outcome.host or visit.feed.host)
+    hold = session.holds.active(visit.outcome.host or visit.feed.host)
     later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
     found = permanent_redirects.after_failure(visit.feed, visit.outcome, now=now)
     return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)

@@ -60,7 +60,7 @@ def ask(session: Session, visits: Visits, *, round_seconds: float | None = None)
         clock=session.clock,
         pace=session.pace,
         holds=session.holds,
-        lookout=session,
+        other_runs=session,
         on_done=done,
     )
     fetched = {

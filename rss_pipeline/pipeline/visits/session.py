@@ -160,7 +160,7 @@ class Session:
             suspects=suspects,
             token=token,
         )
-        self.holds.know(claim.holds.hosts, claim.holds.feeds)
+        self.holds.load(claim.holds.hosts, claim.holds.feeds)
         self.pauses = {**{hold.host: hold.until for hold in claim.holds.hosts}, **self.pauses}
         self._keep_alive(token, found=bool(claim.feeds))
         return claim
@@ -179,7 +179,7 @@ class Session:
         self._keep_alive(token, found=True)
         return token
 
-    def awaited(self) -> Collection[str]:
+    def awaited_hosts(self) -> Collection[str]:
         """Hosts that a refresh by hand waits for while this run has them for what is merely due.
 
         Also brings what other runs' hosts were told in the meantime.
@@ -193,10 +193,10 @@ class Session:
             logger.warning("whether somebody waits for a host is not known: %s", trouble)
             return ()
         holds = known_holds(known)
-        self.holds.know(holds.hosts, holds.feeds)
+        self.holds.load(holds.hosts, holds.feeds)
         return [row["host"] for row in waiting.rows]
 
-    def let_go(self, hosts: Collection[str], given_back: Collection[str]) -> None:
+    def release_hosts(self, hosts: Collection[str], given_back: Collection[str]) -> None:
         """Leave these hosts, where nobody of this run is any more, to whoever waits for them."""
         logger.info("a refresh by hand goes first at %s", ", ".join(sorted(hosts)))
         ours = sorted(self._merely_due & self._tokens)
@@ -220,7 +220,7 @@ class Session:
             limit=limit,
             token=token,
         )
-        self.image_holds.know(claim.holds.images, foreign=claim.holds.hosts)
+        self.image_holds.load(claim.holds.images, foreign=claim.holds.hosts)
         self._keep_alive(token, found=bool(claim.tasks))
         return claim
 
@@ -231,7 +231,7 @@ class Session:
         """
         kept: tuple[tuple[Kept, Holds], ...] = (("hosts", self.holds), ("image_holds", self.image_holds))
         for table, holds in kept:
-            if not (news := holds.news()).is_empty:
+            if not (news := holds.changes()).is_empty:
                 keep_holds(
                     self.database,
                     table,

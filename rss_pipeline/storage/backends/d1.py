@@ -15,7 +15,7 @@ import httpx
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
 from rss_pipeline.storage.database import Result, Statement, Value, as_json, as_request, check_batch
-from rss_pipeline.tls import trusted
+from rss_pipeline.tls import tls_context
 
 logger = logging.getLogger("rss_pipeline")
 
@@ -55,7 +55,7 @@ class D1Database:
                 base_url=self._url,
                 headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
                 timeout=httpx.Timeout(answer_seconds, connect=CONNECT_SECONDS),
-                verify=trusted(ca_file, trust_env=True),
+                verify=tls_context(ca_file, trust_env=True),
                 limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
             )
         except httpx.InvalidURL as error:

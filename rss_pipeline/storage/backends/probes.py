@@ -36,7 +36,7 @@ def ask_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
     """
     import httpx
 
-    from rss_pipeline.tls import trusted
+    from rss_pipeline.tls import tls_context
 
     url = f"{d1.url.rstrip('/')}/query"
     try:
@@ -45,7 +45,7 @@ def ask_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
             headers={"Authorization": f"Bearer {d1.token}"},
             json={"sql": f"SELECT {NOW} AS now", "params": []},
             timeout=PROXY_SECONDS,
-            verify=trusted(ca_file, trust_env=True),
+            verify=tls_context(ca_file, trust_env=True),
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise DatabaseUnavailable(f"POST {url} -> {type(error).__name__}: {error}") from error

@@ -70,11 +70,11 @@ def test_a_pause_is_an_hour_at_most_unless_it_comes_again(
 def test_an_answer_within_a_pause_is_the_same_pause_and_never_shortens_it() -> None:
     """Two connections to a host of images, or another run: neither says it a second time."""
     holds = Holds(lambda: NOW)
-    holds.know([before(1, NOW + HOUR)])
+    holds.load([before(1, NOW + HOUR)])
     holds.feed_answered("f", "a", 429, 60)
-    assert holds.of("a") == before(1, NOW + HOUR)
+    assert holds.active("a") == before(1, NOW + HOUR)
     holds.feed_answered("f", "a", 429, 7200)
-    assert holds.of("a") == before(1, NOW + HOUR), "an hour at most: it did not come again"
+    assert holds.active("a") == before(1, NOW + HOUR), "an hour at most: it did not come again"
 
 
 def test_an_instant_is_rounded_up_for_the_stores_cut_it() -> None:
@@ -89,28 +89,28 @@ def test_a_503_that_says_how_long_holds_its_feed_and_the_host_when_two_feeds_say
     holds = Holds(clock)
     holds.feed_answered("one", "a", 503, 600)
     holds.feed_answered("one", "a", 503, 600)
-    assert holds.of("a") is None, "the same feed twice is one feed"
+    assert holds.active("a") is None, "the same feed twice is one feed"
     clock.now += 10 * MINUTE
     holds.feed_answered("two", "a", 503, 600)
-    assert holds.of("a") is None, "the first one's time was over"
+    assert holds.active("a") is None, "the first one's time was over"
     clock.now += 9 * MINUTE
     holds.feed_answered("three", "b", 503, 600)
-    assert holds.of("b") is None, "another host's"
+    assert holds.active("b") is None, "another host's"
     holds.feed_answered("one", "a", 503, 7200)
-    hold = holds.of("a")
+    hold = holds.active("a")
     assert hold is not None
     assert hold.until == clock.now + HOUR
-    news = holds.news()
+    news = holds.changes()
     assert news.hosts == [hold]
     assert [(each.feed_id, each.until) for each in news.feeds][-1] == ("one", clock.now + 2 * HOUR)
-    assert holds.news().is_empty
+    assert holds.changes().is_empty
 
 
 def test_a_503_of_another_round_counts() -> None:
     holds = Holds(lambda: NOW)
-    holds.know([], [FeedHold(feed_id="one", host="a", until=NOW + MINUTE, reason="503")])
+    holds.load([], [FeedHold(feed_id="one", host="a", until=NOW + MINUTE, reason="503")])
     holds.feed_answered("two", "a", 503, 600)
-    assert holds.of("a") is not None
+    assert holds.active("a") is not None
 
 
 @pytest.mark.parametrize("status", [200, 301, 304, 403, 404, 410, 500, 502, 503])
@@ -119,8 +119,8 @@ def test_nothing_else_holds_a_host(status: int) -> None:
     retry_after = None if status == 503 else 600
     for id in "xyz":
         holds.feed_answered(id, "a", status, retry_after)
-    assert holds.of("a") is None
-    assert holds.news().is_empty
+    assert holds.active("a") is None
+    assert holds.changes().is_empty
 
 
 @pytest.mark.parametrize(("status", "recovered"), [(200, ["a"]), (301, ["a"]), (404, ["a"]), (500, [])])
@@ -129,25 +129,25 @@ def test_a_host_that_answers_as_usual_after_its_pause_has_recovered(
 ) -> None:
     clock = Turned()
     holds = Holds(clock)
-    holds.know([before(3, NOW + HOUR)])
+    holds.load([before(3, NOW + HOUR)])
     holds.feed_answered("f", "a", 200, None)
-    assert holds.news().is_empty, "what was asked before does not end its pause"
+    assert holds.changes().is_empty, "what was asked before does not end its pause"
     clock.now += HOUR
     holds.feed_answered("f", "a", status, None)
-    assert holds.news().recovered == recovered
+    assert holds.changes().recovered == recovered
     holds.feed_answered("f", "a", 429, 86_400)
-    hold = holds.of("a")
+    hold = holds.active("a")
     assert hold is not None
     assert hold.times == (1 if recovered else 4)
 
 
 def test_what_feeds_were_told_is_obeyed_by_images_and_not_the_other_way_round() -> None:
     images = Holds(lambda: NOW)
-    images.know([], foreign=[before(1, NOW + HOUR)])
-    assert images.of("a") is not None
+    images.load([], foreign=[before(1, NOW + HOUR)])
+    assert images.active("a") is not None
     images.image_answered("b", 503, 60, asked_first="c")
-    assert [hold.host for hold in images.news().hosts] == ["b", "c"]
-    assert images.news().feeds == []
+    assert [hold.host for hold in images.changes().hosts] == ["b", "c"]
+    assert images.changes().feeds == []
 
 
 def test_a_feed_that_was_not_asked_comes_when_the_pause_is_over_and_says_so() -> None:
@@ -251,9 +251,9 @@ def test_no_request_comes_before_its_host_s_pause_is_over_whatever_they_answer(
         clock.now += timedelta(microseconds=passed)
         if restarts:
             holds = Holds(clock)
-            holds.know(kept_hosts.values(), kept_feeds.values())
+            holds.load(kept_hosts.values(), kept_feeds.values())
         mine = kept_feeds.get(id)
-        if holds.of(host) is not None or (mine is not None and mine.until > clock.now):
+        if holds.active(host) is not None or (mine is not None and mine.until > clock.now):
             continue
         assert clock.now >= told.get(host, NOW)
         assert clock.now >= told_feeds.get(id, NOW)
@@ -263,7 +263,7 @@ def test_no_request_comes_before_its_host_s_pause_is_over_whatever_they_answer(
             told[host] = clock.now + wait
         if status in {429, 503} and retry_after:
             told_feeds[id] = clock.now + timedelta(seconds=retry_after)
-        news = holds.news()
+        news = holds.changes()
         kept_hosts.update((hold.host, stored(hold)) for hold in news.hosts)
         kept_feeds.update((hold.feed_id, stored(hold)) for hold in news.feeds)
         for gone in news.recovered:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.fetch import image_types as types
 from rss_pipeline.collector.fetch.image_types import (
-    HEAD_BYTES,
     PROLOG_BYTES,
+    SIGNATURE_BYTES,
     ImageType,
     image_type,
     may_become_an_image,
@@ -98,9 +98,9 @@ def test_a_kind_names_its_content_type(kind: ImageType, content_type: str) -> No
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if not name.startswith("svg")])
-@given(rest=st.binary(max_size=2 * HEAD_BYTES))
+@given(rest=st.binary(max_size=2 * SIGNATURE_BYTES))
 def test_what_follows_the_head_changes_nothing(name: str, rest: bytes) -> None:
-    head = KINDS[name][:HEAD_BYTES]
+    head = KINDS[name][:SIGNATURE_BYTES]
     assert image_type(head + rest) == image_type(head)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, Kept
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.fetch.pacing import Pace
@@ -105,33 +105,33 @@ class TestWhatIsKept:
     ) -> None:
         headers = {} if content_type is None else {"Content-Type": content_type}
         outcome = fetch_one(server, Answer(body=body, headers=headers), tmp_path)
-        assert outcome == Kept((extension, body, False))
+        assert outcome == KeptImage((extension, body, False))
 
     @pytest.mark.parametrize(("size", "in_file"), [(900_000, False), (1_000_001, True), (14_000_000, True)])
     def test_a_large_image_waits_in_a_file_which_is_removed(
         self, size: int, in_file: bool, server: FeedServer, tmp_path: Path
     ) -> None:
         body = pictures.png(padded_to=size)
-        assert fetch_one(server, Answer(body=body), tmp_path) == Kept(("png", body, in_file))
+        assert fetch_one(server, Answer(body=body), tmp_path) == KeptImage(("png", body, in_file))
 
     def test_gzip_is_undone(self, server: FeedServer, tmp_path: Path) -> None:
-        assert fetch_one(server, Answer(body=pictures.SVG, gzip=True), tmp_path) == Kept(
+        assert fetch_one(server, Answer(body=pictures.SVG, gzip=True), tmp_path) == KeptImage(
             ("svg", pictures.SVG, False)
         )
 
     def test_a_coding_left_over_from_an_upload_is_none(self, server: FeedServer, tmp_path: Path) -> None:
         answer = Answer(body=pictures.PNG, headers={"Content-Encoding": "aws-chunked"})
-        assert isinstance(fetch_one(server, answer, tmp_path), Kept)
+        assert isinstance(fetch_one(server, answer, tmp_path), KeptImage)
 
     def test_an_image_that_comes_byte_by_byte(self, server: FeedServer, tmp_path: Path) -> None:
         answer = Answer(body=b"<!-- a long one -->" * 40 + pictures.SVG, drip=(7, 0.0))
-        assert isinstance(fetch_one(server, answer, tmp_path), Kept)
+        assert isinstance(fetch_one(server, answer, tmp_path), KeptImage)
 
     def test_where_redirects_led_is_told(self, server: FeedServer, tmp_path: Path) -> None:
         target = server.route(B, "/there.png", GOOD)
         url = server.route(A, "/image", Answer(status=302, headers={"Location": target}))
         [outcome] = fetch([url], tmp_path, keep=lambda _, image: image.url)
-        assert outcome == Kept(target)
+        assert outcome == KeptImage(target)
 
     def test_what_is_sent(self, server: FeedServer, tmp_path: Path) -> None:
         cookie = Answer(body=pictures.PNG, headers={"Set-Cookie": "a=b"}, keep_alive=True)
@@ -188,7 +188,7 @@ class TestWhatIsNone:
         good = server.route(A, "/image", GOOD)
         bad, kept = fetch([url, good], tmp_path)
         failure(bad, "bad_url")
-        assert isinstance(kept, Kept)
+        assert isinstance(kept, KeptImage)
 
     def test_a_server_that_drips(self, server: FeedServer, tmp_path: Path) -> None:
         started = time.monotonic()
@@ -265,7 +265,7 @@ class TestTheRefererLadder:
             outcome, sent = self.climb(
                 server, tmp_path, self.wants(rung, refusal=refusal), self.PAGE + "#top"
             )
-            assert isinstance(outcome, Kept)
+            assert isinstance(outcome, KeptImage)
             assert sent == rungs[: number + 1]
 
     def test_the_last_answer_is_the_failure_and_says_what_was_tried(
@@ -318,7 +318,7 @@ class TestTheRefererLadder:
         target = server.route(B, "/image", self.wants(self.PAGE))
         url = server.route(A, "/image", Answer(status=302, headers={"Location": target}))
         [outcome] = fetch([url], tmp_path, item_link=self.PAGE)
-        assert isinstance(outcome, Kept)
+        assert isinstance(outcome, KeptImage)
         assert [r.headers.get("referer") for r in server.asked(B)] == [
             None,
             f"http://{B}:{server.port}/",
@@ -331,7 +331,7 @@ class TestPoliteness:
         slow = Answer(body=pictures.PNG, delay=0.03, keep_alive=True)
         urls = [server.route(f"127.0.3.{n % 12 + 1}", f"/{n}", slow) for n in range(72)]
         outcomes = fetch(urls, tmp_path, host_delay=0.0)
-        assert all(isinstance(outcome, Kept) for outcome in outcomes)
+        assert all(isinstance(outcome, KeptImage) for outcome in outcomes)
         most = {host: count for host, count in server.most_open.items() if host}
         assert set(most.values()) == {2}
 
@@ -369,7 +369,7 @@ class TestPoliteness:
 
         urls = [server.route(A, f"/{n}", once_a_connection) for n in range(4)]
         outcomes = fetch(urls, tmp_path, connections_per_host=1)
-        assert all(isinstance(outcome, Kept) for outcome in outcomes)
+        assert all(isinstance(outcome, KeptImage) for outcome in outcomes)
         asked = [request.target for request in server.requests]
         assert asked == ["/0", "/1", "/1", "/2", "/2", "/3", "/3"]
 
@@ -408,7 +408,7 @@ class TestPoliteness:
         first, *rest = outcomes
         assert isinstance(first, Failure)
         assert (first.status, first.retry_after, first.host) == (answer.status, 60, A)
-        assert [type(outcome) for outcome in rest] == [OnHold] * 4 + [Kept] * 3
+        assert [type(outcome) for outcome in rest] == [OnHold] * 4 + [KeptImage] * 3
         assert isinstance(rest[0], OnHold)
         assert str(answer.status) in rest[0].hold.reason
         assert len(server.asked(A)) == 1
@@ -416,7 +416,7 @@ class TestPoliteness:
     def test_what_has_not_begun_in_time_is_given_back(self, server: FeedServer, tmp_path: Path) -> None:
         urls = [server.route(A, f"/{n}", GOOD) for n in range(10)]
         outcomes = fetch(urls, tmp_path, connections_per_host=1, host_delay=10.0, round_seconds=25.0)
-        assert [type(outcome) for outcome in outcomes] == [Kept] * 3 + [GivenBack] * 7
+        assert [type(outcome) for outcome in outcomes] == [KeptImage] * 3 + [GivenBack] * 7
         assert len(server.requests) == 3
 
     def test_who_waits_for_a_host_holds_no_slot(self, server: FeedServer, tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_kept_connections_over_tls(tmp_path: Path) -> None:
         answer = Answer(body=pictures.PNG, keep_alive=True)
         urls = [server.route(A, f"/{n}", answer) for n in range(6)]
         outcomes = fetch(urls, tmp_path, ca_file=tls / "authority.pem", connections_per_host=1)
-        assert all(isinstance(outcome, Kept) for outcome in outcomes)
+        assert all(isinstance(outcome, KeptImage) for outcome in outcomes)
         assert {request.connection for request in server.requests} == {1}
 
 
@@ -453,7 +453,7 @@ class TestTheRound:
         outcomes = fetch_images(
             wanted(urls), policy=POLICY, spool=tmp_path, keep=lambda request, _: request.id, on_done=note
         )
-        assert outcomes == [Kept("task-0"), Kept("task-1")]
+        assert outcomes == [KeptImage("task-0"), KeptImage("task-1")]
         assert told == ["task-1", "task-0"]
 
     def test_no_requests_no_outcomes(self, tmp_path: Path) -> None:
@@ -481,7 +481,7 @@ class TestTheRound:
             return request.id
 
         first, refused, last = fetch(urls, tmp_path, keep=keep)
-        assert (first, last) == (Kept("task-0"), Kept("task-2"))
+        assert (first, last) == (KeptImage("task-0"), KeptImage("task-2"))
         assert "2,000 bytes" in failure(refused, "storage_rejected").message
 
     @pytest.mark.timeout(30)
@@ -505,7 +505,7 @@ class TestTheRound:
                 pace=InstantPace(),
             )
         assert 0 < len(kept) < 9
-        assert all(isinstance(outcome, Kept) for outcome in kept)
+        assert all(isinstance(outcome, KeptImage) for outcome in kept)
         assert fetch_threads() == []
         assert list(tmp_path.iterdir()) == []
 
@@ -558,7 +558,7 @@ class TestTheRound:
         answer = Answer(body=pictures.PNG, keep_alive=True)
         urls = [server.route(f"127.0.4.{n % 150 + 1}", f"/{n}", answer) for n in range(3_000)]
         outcomes = fetch(urls, tmp_path, host_delay=0.0)
-        assert all(isinstance(outcome, Kept) for outcome in outcomes)
+        assert all(isinstance(outcome, KeptImage) for outcome in outcomes)
         assert max(count for host, count in server.most_open.items() if host) <= 2
 
 

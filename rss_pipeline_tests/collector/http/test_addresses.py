@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.http.address_policy import Reach
-from rss_pipeline.collector.http.addresses import Network, barred, is_never_opened
-from rss_pipeline.collector.http.errors import Trouble
-from rss_pipeline.collector.http.request_url import hop
+from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened, refusal
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.request_url import request_url
 
 PUBLIC = ["1.1.1.1", "93.184.215.14", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0"]
 PUBLIC += ["192.169.0.1", "198.17.255.255", "198.20.0.0", "223.255.255.255", "126.255.255.255", "128.0.0.0"]
@@ -30,11 +30,11 @@ NEVER += ["64:ff9b:1::169.254.169.254", "64:ff9b::224.0.0.1", "::ffff:0.0.0.0", 
 NEVER += ["2001:0:1234::5601:5601"]
 """The last is Teredo's way to write 169.254.169.254: inverted."""
 
-EVERYTHING: tuple[Network, ...] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+EVERYTHING: tuple[AddressRange, ...] = (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
 
-def is_open(address: str, *, allow_private: bool = False, networks: tuple[Network, ...] = ()) -> bool:
-    return barred(ip_address(address), allow_private=allow_private, networks=networks) is None
+def is_open(address: str, *, allow_private: bool = False, networks: tuple[AddressRange, ...] = ()) -> bool:
+    return refusal(ip_address(address), allow_private=allow_private, networks=networks) is None
 
 
 @pytest.mark.parametrize("address", PUBLIC)
@@ -88,14 +88,14 @@ def test_what_python_calls_not_global_or_multicast_is_never_open_by_itself(
     # Python calls all of ::/8 reserved, NAT64 included.
     is_reserved = address.is_reserved and address not in ip_network("64:ff9b::/96")
     if not address.is_global or address.is_multicast or is_reserved or address.is_link_local:
-        assert barred(address, allow_private=False)
+        assert refusal(address, allow_private=False)
 
 
 @given(ADDRESSES)
 def test_allow_private_opens_loopback_rfc_1918_and_unique_local_and_no_more(
     address: IPv4Address | IPv6Address,
 ) -> None:
-    if barred(address, allow_private=False) and not barred(address, allow_private=True):
+    if refusal(address, allow_private=False) and not refusal(address, allow_private=True):
         homes = ["127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7"]
         assert any(address in ip_network(home) for home in homes)
 
@@ -104,7 +104,7 @@ def test_allow_private_opens_loopback_rfc_1918_and_unique_local_and_no_more(
 def test_no_form_of_ipv6_reaches_an_ipv4_address_that_is_shut(inner: IPv4Address) -> None:
     bits = int(inner)
     nat64 = IPv6Address(int(IPv6Address("64:ff9b::")) | bits)
-    assert (barred(nat64, allow_private=True) is None) == (barred(inner, allow_private=False) is None)
+    assert (refusal(nat64, allow_private=True) is None) == (refusal(inner, allow_private=False) is None)
     for form in (
         bits,
         0xFFFF << 32 | bits,
@@ -113,7 +113,7 @@ def test_no_form_of_ipv6_reaches_an_ipv4_address_that_is_shut(inner: IPv4Address
         int(IPv6Address("64:ff9b:1::")) | bits,
         0x20010000 << 96 | (bits ^ 0xFFFFFFFF),
     ):
-        assert barred(IPv6Address(form), allow_private=True) or form == 1
+        assert refusal(IPv6Address(form), allow_private=True) or form == 1
 
 
 @given(st.ip_addresses(v=4), st.data())
@@ -129,13 +129,13 @@ def test_every_spelling_of_an_ipv4_address_is_that_address(address: IPv4Address,
     digits = data.draw(st.sampled_from(["0123456789", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗"]))
     dot = data.draw(st.sampled_from([".", "。", "．"]))
     host = host.translate(str.maketrans("0123456789.", digits + dot))
-    assert hop(f"http://{host}:8080/").host == str(address)
-    assert hop(f"http://{host}.:8080/").port == 8080
+    assert request_url(f"http://{host}:8080/").host == str(address)
+    assert request_url(f"http://{host}.:8080/").port == 8080
 
 
 @pytest.mark.parametrize("host", ["face.cafe", "1.2.3.4.5", "dead-beef.example", "0xbeef.example", "a.0x"])
 def test_a_name_that_looks_like_a_number_stays_a_name(host: str) -> None:
-    assert hop(f"http://{host}/").host == host
+    assert request_url(f"http://{host}/").host == host
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_a_name_that_looks_like_a_number_stays_a_name(host: str) -> None:
     ],
 )
 def test_a_refusal_says_what_it_is_and_what_opens_it(addresses: list[str], says: str) -> None:
-    with pytest.raises(Trouble) as caught:
-        Reach().check("a.example", 80, [ip_address(text) for text in addresses])
+    with pytest.raises(FetchError) as caught:
+        AddressPolicy().check("a.example", 80, [ip_address(text) for text in addresses])
     assert caught.value.kind == "blocked_address"
     assert says in caught.value.advised
     assert "feeds.yaml" not in caught.value.message
@@ -165,10 +165,10 @@ def test_a_refusal_says_what_it_is_and_what_opens_it(addresses: list[str], says:
 def test_ports() -> None:
     public = [ip_address("1.1.1.1")]
     for port in (80, 443):
-        Reach().check("a.example", port, public)
-    with pytest.raises(Trouble, match="Port 8080") as caught:
-        Reach(ports=frozenset({8443})).check("a.example", 8080, public)
+        AddressPolicy().check("a.example", port, public)
+    with pytest.raises(FetchError, match="Port 8080") as caught:
+        AddressPolicy(ports=frozenset({8443})).check("a.example", 8080, public)
     assert caught.value.kind == "blocked_address"
     assert "ALLOW_PORTS=8080" in caught.value.advised
-    Reach(ports=frozenset({8080})).check("a.example", 8080, public)
-    Reach(allow_private=True).check("a.example", 8080, public)
+    AddressPolicy(ports=frozenset({8080})).check("a.example", 8080, public)
+    AddressPolicy(allow_private=True).check("a.example", 8080, public)

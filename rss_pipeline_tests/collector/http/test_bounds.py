@@ -13,7 +13,7 @@ import pytest
 
 from rss_pipeline.collector.fetch.image import ImageRequest
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
-from rss_pipeline.collector.http.metered_stream import HEAD_BYTES
+from rss_pipeline.collector.http.metered_stream import MAX_HEAD_BYTES
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import POLICY, RSS, InstantPace, feed, fetch, now
@@ -49,7 +49,7 @@ def test_whatever_floods_us_is_not_read_beyond_its_cap(
     assert isinstance(outcome, Failure)
     assert outcome.kind == kind, outcome
     assert outcome.message.endswith(".")
-    assert server.bytes_sent < POLICY.max_wire_bytes + HEAD_BYTES + BUFFERED
+    assert server.bytes_sent < POLICY.max_wire_bytes + MAX_HEAD_BYTES + BUFFERED
     assert list(tmp_path.iterdir()) == []
 
 

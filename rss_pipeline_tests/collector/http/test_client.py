@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from rss_pipeline.collector.fetch.feeds import FetchOutcome
-from rss_pipeline.collector.http.errors import Trouble, request_trouble
+from rss_pipeline.collector.http.errors import FetchError, request_error
 from rss_pipeline.collector.http.gunzip import Gunzip
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
@@ -211,7 +211,7 @@ class TestGunzip:
     def test_a_stream_that_stops_in_a_header_is_truncated(self) -> None:
         gunzip = Gunzip()
         assert list(gunzip.feed(b"\x1f")) == []
-        with pytest.raises(Trouble, match="truncated"):
+        with pytest.raises(FetchError, match="truncated"):
             gunzip.finish()
 
 
@@ -277,7 +277,7 @@ class TestHosts:
         ("code", "says"), [(socket.EAI_NONAME, "does not resolve"), (socket.EAI_AGAIN, "DNS")]
     )
     def test_the_sentence_tells_a_wrong_name_from_a_silent_name_server(self, code: int, says: str) -> None:
-        trouble = request_trouble(socket.gaierror(code, "x"), "a.example", connect_timeout=1)
+        trouble = request_error(socket.gaierror(code, "x"), "a.example", connect_timeout=1)
         assert trouble.kind == "dns"
         assert says in trouble.message
 
@@ -295,7 +295,7 @@ class TestHosts:
         ],
     )
     def test_whatever_the_library_raises_is_a_kind(self, error: Exception, kind: str) -> None:
-        trouble = request_trouble(error, "a.example", connect_timeout=1)
+        trouble = request_error(error, "a.example", connect_timeout=1)
         assert trouble.kind == kind
         assert "a.example" in trouble.message
 
@@ -388,7 +388,7 @@ class TestTls:
     def test_rarer_faults_of_certificates(self, code: int, says: str) -> None:
         error = ssl.SSLCertVerificationError()
         error.verify_code, error.verify_message = code, "certificate revoked"
-        trouble = request_trouble(error, "a.example", connect_timeout=1)
+        trouble = request_error(error, "a.example", connect_timeout=1)
         assert trouble.kind == "tls"
         assert says in trouble.message
 

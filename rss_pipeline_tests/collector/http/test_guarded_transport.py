@@ -19,9 +19,9 @@ import httpcore
 import pytest
 
 from rss_pipeline.collector.fetch.feeds import FetchOutcome
-from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, Kept
+from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
-from rss_pipeline.collector.http.guarded_transport import MOST_TRIED, Network
+from rss_pipeline.collector.http.guarded_transport import MAX_ADDRESSES, Network
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch, now
@@ -246,7 +246,7 @@ class TestWhatAFeedOpens:
         spool.mkdir()
         assert isinstance(fetch(at_home, tmp_path, network=world.network), Document)
         url = f"http://{host}:8123/a.png"
-        assert image(url, spool, network=world.network, allow_private=True) == Kept("png")
+        assert image(url, spool, network=world.network, allow_private=True) == KeptImage("png")
 
     @pytest.mark.parametrize("host", _REST)
     def test_the_rest_stays_shut(self, host: str, server: FeedServer, world: World, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ class TestWhatAFeedOpens:
             keep=lambda *_: None,
             clock=now,
         )
-        assert [isinstance(outcome, Kept) for outcome in outcomes] == [True, False, True, False, True]
+        assert [isinstance(outcome, KeptImage) for outcome in outcomes] == [True, False, True, False, True]
         blocked(outcomes[1])
         assert len(server.requests) == 3
 
@@ -340,7 +340,7 @@ class TestNames:
         world = Refusing(server, many_example=[[f"9.9.{n // 250}.{n % 250}" for n in range(1000)]])
         outcome = fetch(feed("http://many.example/", allow_private=False), tmp_path, network=world.network)
         assert isinstance(outcome, Failure)
-        assert (outcome.kind, len(world.dialled)) == ("connect", MOST_TRIED)
+        assert (outcome.kind, len(world.dialled)) == ("connect", MAX_ADDRESSES)
         assert "connection refused" in outcome.message
 
     def test_addresses_that_all_say_nothing_are_a_time_out(self, server: FeedServer, tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ class TestSettings:
         opened = (ip_network("198.18.0.0/15"),)
         assert image(
             "http://any.example/a.png", tmp_path, network=world.network, allow_networks=opened
-        ) == Kept("png")
+        ) == KeptImage("png")
         outcome = fetch(found, tmp_path, network=world.network, allow_networks=opened)
         assert isinstance(outcome, Document)
         blocked(fetch(replace(found, url="http://10.0.0.1/"), tmp_path, allow_networks=opened))

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.fetch.feeds import fetch_feeds
-from rss_pipeline.collector.http.errors import Trouble
+from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.http.headers import (
     DAY_SECONDS,
@@ -30,7 +30,8 @@ from rss_pipeline.collector.http.headers import (
     fresh_seconds,
     parse_retry_after,
 )
-from rss_pipeline.collector.http.request_url import Hop, hop, redirected
+from rss_pipeline.collector.http.redirects import redirect_target
+from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.images.find import find_images, item_images, may_show_images
 from rss_pipeline.collector.images.urls import image_url, resolver
 from rss_pipeline.collector.models.clock import LONGEST
@@ -40,7 +41,7 @@ from rss_pipeline.collector.models.item import ParsedFeed
 from rss_pipeline.collector.models.outcome import Document, NotModified
 from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.document import parse_feed
-from rss_pipeline.collector.parse.links import MAX_URL_CHARACTERS, absolute
+from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute
 from rss_pipeline.collector.schedule.next_visit import next_after_failure, next_after_success
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, InstantPace, feed
@@ -130,28 +131,28 @@ bases = (
 )
 
 
-def _trouble_or(take_apart: Callable[[], Hop]) -> Hop | Trouble:
+def _trouble_or(take_apart: Callable[[], RequestUrl]) -> RequestUrl | FetchError:
     try:
         return take_apart()
-    except Trouble as trouble:
+    except FetchError as trouble:
         return trouble
 
 
 @TIMES
 def test_urls(times: int) -> None:
-    here = hop("https://feeds.example/a/b")
+    here = request_url("https://feeds.example/a/b")
 
     def check(url: str, base: str | None) -> None:
-        for there in (_trouble_or(lambda: hop(url)), _trouble_or(lambda: redirected(here, url))):
-            if isinstance(there, Trouble):
+        for there in (_trouble_or(lambda: request_url(url)), _trouble_or(lambda: redirect_target(here, url))):
+            if isinstance(there, FetchError):
                 assert there.kind in {"bad_url", "redirect"}
                 assert len(there.advised) < 500
             else:
                 assert "@" not in there.address.netloc.decode("ascii")
                 assert there.target.startswith(b"/")
-                assert hop(there.url).origin == there.origin
+                assert request_url(there.url).origin == there.origin
         for found in (absolute(url, (base,)), image_url(url, base), resolver([base])(url)):
-            assert found is None or 0 < len(found) <= MAX_URL_CHARACTERS
+            assert found is None or 0 < len(found) <= MAX_LINK_CHARACTERS
 
     fuzz(1200 * times, check, url=urls, base=bases)
 

@@ -1,4 +1,4 @@
-"""Ill-formed documents: what is mended, what is left out, and that two ways of reading agree."""
+"""Ill-formed documents: what is repaired, what is left out, and that two ways of reading agree."""
 
 import time
 from contextlib import suppress
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.parse.document import parse_feed
-from rss_pipeline.collector.parse.feedparser_fallback import read_loosely
+from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.repair import opened
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml_tree import read_tree
@@ -208,9 +208,9 @@ def documents(draw: st.DrawFn) -> str:
 @given(documents())
 def test_a_well_formed_document_reads_the_same_on_both_ways(text: str) -> None:
     strict = read_feed(read_tree(text), URL)
-    loose = read_loosely(text, URL)
+    loose = read_with_feedparser(text, URL)
     # A tag that matches nothing sends feedparser to its own tag soup parser.
-    soup = read_loosely(text.replace("</rss>", "</b></rss>"), URL)
+    soup = read_with_feedparser(text.replace("</rss>", "</b></rss>"), URL)
     assert strict is not None
     assert loose is not None
     assert soup is not None
