@@ -1,6 +1,6 @@
-"""What Dagster loads: everything assembled from one Settings, once for production, tests and command line.
+"""`defs`, the definitions that Dagster loads, built from the environment and `.env` in the current folder.
 
-The definitions themselves stand in orchestration/.
+The definitions themselves are in orchestration/; build.py puts them together, also for tests and the command.
 """
 
 import os
@@ -9,7 +9,10 @@ from pathlib import Path
 from dotenv import load_dotenv
 
 from rss_pipeline.orchestration.build import build_definitions
+from rss_pipeline.orchestration.instance.home import warn_without_home
 from rss_pipeline.settings import Settings
 
 load_dotenv(Path.cwd() / ".env")
-defs = build_definitions(Settings.from_environ(os.environ, cwd=Path.cwd()))
+settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+warn_without_home(settings)
+defs = build_definitions(settings)

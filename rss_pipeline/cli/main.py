@@ -79,6 +79,8 @@ def up(settings: Settings, yes: bool) -> None:
         _sync(settings, database, instance, yes=yes)
     workspace = Path.cwd() / "workspace.yaml"
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
+    # It saves typing -m at Dagster's other commands; `dagster dev` refuses it beside -w.
+    os.environ.pop("DAGSTER_MODULE_NAME", None)
     click.echo(f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C ends it.")
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-h", "127.0.0.1"]

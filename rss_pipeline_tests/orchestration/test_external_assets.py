@@ -1,9 +1,6 @@
 """What the UI tells: where things come from, what a poll was, what the registry became; and whose all is."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -224,12 +221,6 @@ def test_no_op_s_kind_hides_those_of_an_asset(pipeline: Pipeline) -> None:
     assert {snap.asset_key.to_user_string(): snap.compute_kind for snap in snaps} == dict.fromkeys(
         ("registry", "polls", "feed_items", "item_images")
     )
-
-
-def test_loading_it_warns_of_nothing(tmp_path: Path) -> None:
-    script = "import rss_pipeline.definitions"
-    found = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_all_visits_every_feed_due_or_not_and_conditionally(three: Pipeline, server: FeedServer) -> None:

@@ -1,9 +1,10 @@
-"""Dagster's own home: its configuration file, and the instance in it.
+"""Dagster's home folder: its configuration file, and the instance in it.
 
-What runs there is definitions.py's.
+The definitions that run there are built in orchestration/build.py.
 """
 
 import hashlib
+import logging
 import os
 import re
 from importlib.resources import files
@@ -43,6 +44,20 @@ def prepare_home(settings: Settings) -> Path:
         raise SettingsError(f"RSS_PIPELINE_HOME: {error}; name a folder that can be written") from error
     os.environ["DAGSTER_HOME"] = str(home)
     return home
+
+
+def warn_without_home(settings: Settings) -> None:
+    """Log one sentence where DAGSTER_HOME is not set.
+
+    Dagster's own commands then work in a temporary instance, which has none of the feeds' partitions; their
+    error message names neither.
+    """
+    if not os.environ.get("DAGSTER_HOME"):
+        logging.getLogger(__name__).warning(
+            "DAGSTER_HOME is not set, so a Dagster command uses a temporary instance without this project's"
+            " feeds and history; for the project's own instance: export DAGSTER_HOME=%s",
+            settings.dagster_home.absolute(),
+        )
 
 
 def changed_by_hand(settings: Settings) -> str | None:
