@@ -17,7 +17,8 @@ from pathlib import Path
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.feeds import feeds, leases
+from rss_pipeline.storage.feeds import claims, feeds, leases
+from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.schema import migrate
 
 REGISTERED = 100_000
@@ -81,11 +82,11 @@ def _measure(database: SqliteDatabase, name: str, now: datetime, *, goal: float 
     return ClaimTime(name=name, median=statistics.median(times), low=min(times), high=max(times), goal=goal)
 
 
-def _claim(database: SqliteDatabase, now: datetime) -> leases.Claim:
-    return leases.claim(database, leases.Due(now=now), run_id="bench", lease_seconds=180, limit=CLAIMED)
+def _claim(database: SqliteDatabase, now: datetime) -> claims.Claim:
+    return claims.claim(database, Due(now=now), run_id="bench", lease_seconds=180, limit=CLAIMED)
 
 
-def _timed(claim: Callable[[], leases.Claim], database: SqliteDatabase) -> float:
+def _timed(claim: Callable[[], claims.Claim], database: SqliteDatabase) -> float:
     started = time.perf_counter()
     claimed = claim()
     milliseconds = (time.perf_counter() - started) * 1_000

@@ -16,7 +16,7 @@ from rss_pipeline.orchestration.purge_job import PURGE_HISTORY
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
 """The UI lists a job's runs by this tag."""
@@ -41,7 +41,7 @@ def poll_here(
     """Run polls until nothing is due, or until all that was requested was visited; see `poll_until_done`."""
     job = definitions.resolve_job_def(POLL_FEEDS)
 
-    def run(wanted: leases.Due | leases.NotVisitedSince) -> Round:
+    def run(wanted: Due | NotVisitedSince) -> Round:
         return _round(
             job.execute_in_process(
                 run_config={
@@ -57,8 +57,8 @@ def poll_here(
     return poll_until_done(database, run, clock=clock, feeds=feeds, all_feeds=all_feeds, patience=patience)
 
 
-def _config(wanted: leases.Due | leases.NotVisitedSince) -> dict[str, object]:
-    if isinstance(wanted, leases.Due):
+def _config(wanted: Due | NotVisitedSince) -> dict[str, object]:
+    if isinstance(wanted, Due):
         return {}
     return {"not_visited_since": instant(wanted.since), "feeds": list(wanted.ids or ())}
 

@@ -33,7 +33,7 @@ from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Refused, Visit
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
 
 VISITS_IO_MANAGER = "visits_io_manager"
 """A key of our own: bound as `io_manager`, memory would capture everybody's assets."""
@@ -80,14 +80,14 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionR
         suspects = synced is None or synced.has_suspects
         reporting.settle(session, context.instance)
         if context.has_partitions:
-            wanted: leases.Wanted = leases.Named(ids=list(context.partition_keys), now=session.clock())
+            wanted: Wanted = Named(ids=list(context.partition_keys), now=session.clock())
         else:
             wanted = _wanted(config, session.clock())
         visits = poll.claim_visits(session, wanted, accesses, suspects=suspects)
-        if isinstance(wanted, leases.Named):
+        if isinstance(wanted, Named):
             return visits
         context.log.info(f"{len(visits)} feeds claimed")
-        if config.all and not config.feeds and visits and isinstance(wanted, leases.NotVisitedSince):
+        if config.all and not config.feeds and visits and isinstance(wanted, NotVisitedSince):
             context.instance.add_run_tags(context.run_id, {ALL_SINCE_TAG: instant(wanted.since)})
         return visits
 
@@ -107,15 +107,15 @@ def _synced(context: dg.OpExecutionContext, session: Session) -> RegistrySync | 
     return synced
 
 
-def _wanted(config: ClaimConfig, now: datetime) -> leases.Wanted:
+def _wanted(config: ClaimConfig, now: datetime) -> Wanted:
     if config.not_visited_since is not None:
         since = _instant(config.not_visited_since)
-        return leases.NotVisitedSince(since=since, now=now, ids=config.feeds or None)
+        return NotVisitedSince(since=since, now=now, ids=config.feeds or None)
     if config.all:
-        return leases.NotVisitedSince(since=now, now=now, ids=config.feeds or None)
+        return NotVisitedSince(since=now, now=now, ids=config.feeds or None)
     if config.feeds:
-        return leases.Named(ids=list(dict.fromkeys(config.feeds)), now=now)
-    return leases.Due(now=now)
+        return Named(ids=list(dict.fromkeys(config.feeds)), now=now)
+    return Due(now=now)
 
 
 def _instant(text: str) -> datetime:

@@ -33,7 +33,8 @@ from rss_pipeline.pipeline.triggers.poll import (
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline.storage.images.claims import images_due
 
 RUNS_LOOKED_AT = 8
@@ -71,9 +72,9 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             now = clock()
             runs = recent_runs(context.instance, POLL_FEEDS)
             since = all_under_way(runs)
-            if since is not None and leases.claimable(database, leases.NotVisitedSince(since=since, now=now)):
+            if since is not None and due.is_claimable(database, NotVisitedSince(since=since, now=now)):
                 return go_on(since)
-            return decide(leases.due_summary(database, now), runs, now=now)
+            return decide(due.due_summary(database, now), runs, now=now)
 
         return run_or_reason(settings, ask)
 

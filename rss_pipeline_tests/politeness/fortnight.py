@@ -20,7 +20,7 @@ from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince, Wanted
 from rss_pipeline_tests.politeness.publishers import START, Kind
 from rss_pipeline_tests.politeness.scoring import Url
 from rss_pipeline_tests.politeness.stand import Row, Stand
@@ -128,7 +128,7 @@ class Fortnight:
         self.clock.now = max(at, self.clock() + timedelta(seconds=60)).replace(microsecond=0)
         self.clock.turn(seconds=0.7 * (self.polls % 2))
 
-    def _poll(self, wanted: leases.Wanted | None = None) -> None:
+    def _poll(self, wanted: Wanted | None = None) -> None:
         """What is due, or what is wanted by hand."""
         self.polls += 1
         if self._session is None:
@@ -136,7 +136,7 @@ class Fortnight:
             self._session = self._open.enter_context(self._new_session(*stores, "fortnight"))
         poll_round(
             self._session,
-            wanted or leases.Due(now=self.clock()),
+            wanted or Due(now=self.clock()),
             dict.fromkeys(self.stand.feeds, Access()),
             suspects=False,
         )
@@ -174,7 +174,7 @@ class Fortnight:
         self.stand.scorer.by_hand = frozenset(ids)
         if self._by_hand:
             now = self.clock()
-            self._poll(leases.NotVisitedSince(since=now, now=now, ids=ids))
+            self._poll(NotVisitedSince(since=now, now=now, ids=ids))
         else:
             self._run(*ids)
         self._compare(self.stand.settle())

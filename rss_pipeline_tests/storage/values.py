@@ -11,7 +11,8 @@ from rss_pipeline.collector.models.feed import Feed, FeedSpec, NextVisit
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import Document, NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.feeds import closings, feeds, leases
+from rss_pipeline.storage.feeds import claims, closings, feeds, leases
+from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.items import items
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
@@ -34,7 +35,7 @@ def register(database: Database, *specs: FeedSpec, now: datetime = NOW) -> feeds
 
 def claim(
     database: Database,
-    wanted: leases.Wanted | None = None,
+    wanted: Wanted | None = None,
     *,
     now: datetime = NOW,
     run_id: str = "run",
@@ -42,11 +43,11 @@ def claim(
     limit: int = 500,
     suspects: bool = False,
     lease_now: datetime | None = None,
-) -> leases.Claim:
+) -> claims.Claim:
     """A claim of what is due at `now`, unless something else is wanted."""
-    return leases.claim(
+    return claims.claim(
         database,
-        leases.Due(now=now) if wanted is None else wanted,
+        Due(now=now) if wanted is None else wanted,
         run_id=run_id,
         lease_seconds=lease_seconds,
         limit=limit,
@@ -58,14 +59,14 @@ def claim(
 def claim_one(database: Database, id: str = "a", *, now: datetime = NOW) -> tuple[Feed, str]:
     """This feed, claimed whether or not it is due or suspect, and asked; and the token."""
     for suspects in (False, True):
-        found = claim(database, leases.Named(ids=[id], now=now), limit=1, suspects=suspects)
+        found = claim(database, Named(ids=[id], now=now), limit=1, suspects=suspects)
         if found.feeds:
             database.batch([leases.free_hosts([found.token])])
             return found.feeds[0], found.token
     raise AssertionError(f"{id} cannot be claimed")
 
 
-def ids(claim: leases.Claim) -> list[str]:
+def ids(claim: claims.Claim) -> list[str]:
     return [feed.id for feed in claim.feeds]
 
 

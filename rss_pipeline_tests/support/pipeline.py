@@ -25,7 +25,8 @@ from rss_pipeline.pipeline.visits.rounds import Round
 from rss_pipeline.pipeline.visits.session import Progress
 from rss_pipeline.settings import D1Settings, R2Settings, Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import claims
+from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 
@@ -200,10 +201,10 @@ class Pipeline:
         """Change settings for the runs to come."""
         self.settings = replace(self.settings, **settings)
 
-    def hold(self, *ids: str) -> leases.Claim:
+    def hold(self, *ids: str) -> claims.Claim:
         """Claim these feeds as another run would."""
-        wanted = leases.Named(ids=ids, now=self.clock())
-        return leases.claim(self.database, wanted, run_id="another", lease_seconds=180, limit=len(ids))
+        wanted = Named(ids=ids, now=self.clock())
+        return claims.claim(self.database, wanted, run_id="another", lease_seconds=180, limit=len(ids))
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something while a run of this thread is under way."""

@@ -8,7 +8,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds, leases
+from rss_pipeline.storage.feeds import due, feeds
 
 _IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
@@ -26,7 +26,7 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
         RssPipelineError: it is still registered, a run holds it, or runs are in flight (a partition key
             that is deleted under a run fails that run at its end).
     """
-    row = leases.standing(database, [feed_id], now=utc_now())[feed_id]
+    row = due.availability(database, [feed_id], now=utc_now())[feed_id]
     if row["registered"]:
         raise RssPipelineError(
             f"{feed_id} is still in feeds.yaml and would come back: take it out there, run"

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.storage.feeds.leases import DueSummary
+from rss_pipeline.storage.feeds.due import DueSummary
 
 PATIENCE = timedelta(minutes=4)
 """How long a due feed waits for others to share a run with; a small registry costs 300 runs a day at most."""

@@ -21,7 +21,8 @@ from rss_pipeline.pipeline.visits.fetch import ask
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import claims, due, leases
+from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
 
 logger = logging.getLogger("rss_pipeline")
@@ -41,7 +42,7 @@ _NO_ACCESS = Refused(
 
 
 def claim_wanted(
-    session: Session, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
+    session: Session, wanted: Wanted, accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
     """Probe both stores, take what may be dangerous through all steps alone, then claim the rest at once.
 
@@ -51,10 +52,10 @@ def claim_wanted(
         ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
     """
     session.objects.probe()
-    limit = len(wanted.ids) if isinstance(wanted, leases.Named) else session.settings.batch_size
+    limit = len(wanted.ids) if isinstance(wanted, Named) else session.settings.batch_size
     alone = _visit_suspects(session, wanted, accesses) if suspects else []
     claim = session.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
-    if isinstance(wanted, leases.Due):
+    if isinstance(wanted, Due):
         claim = _in_their_hours(session, claim)
     return [*alone, *_visits(session, claim, accesses)]
 
@@ -63,13 +64,13 @@ def claim_named(
     session: Session, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
     """Claim each of these feeds; those that cannot be had now are `Refused`, `OnHold` or `HeldElsewhere`."""
-    wanted = leases.Named(ids=ids, now=session.clock())
+    wanted = Named(ids=ids, now=session.clock())
     visits = claim_wanted(session, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
     if not missing:
         return visits
-    rows = leases.standing(session.database, missing, now=session.clock())
+    rows = due.availability(session.database, missing, now=session.clock())
     known = feeds_by_id(session.database, missing)
     for id in missing:
         feed = known.get(id) or Feed(id=id, url="", host="")
@@ -87,7 +88,7 @@ def go_first(session: Session, visits: Sequence[Visit]) -> None:
 
 
 def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
-    """Why a claim did not take a feed, of its row of `leases.standing`."""
+    """Why a claim did not take a feed, of its row of `due.availability`."""
     if row is None:
         return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
     if not row["registered"]:
@@ -106,7 +107,7 @@ def _is_unknown(feed: Feed, accesses: Accesses) -> bool:
     return feed.needs_access and accesses is None
 
 
-def _visits(session: Session, claim: leases.Claim, accesses: Accesses) -> list[Visit]:
+def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[Visit]:
     visits = []
     unknown = []
     for feed in claim.feeds:
@@ -131,7 +132,7 @@ def _visits(session: Session, claim: leases.Claim, accesses: Accesses) -> list[V
     return visits
 
 
-def _in_their_hours(session: Session, claim: leases.Claim) -> leases.Claim:
+def _in_their_hours(session: Session, claim: claims.Claim) -> claims.Claim:
     """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
     now = session.clock()
     later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
@@ -145,13 +146,13 @@ def _in_their_hours(session: Session, claim: leases.Claim) -> leases.Claim:
     return replace(claim, feeds=left)
 
 
-def _visit_suspects(session: Session, wanted: leases.Wanted, accesses: Accesses) -> list[Visit]:
+def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> list[Visit]:
     """Feeds whose last claim was never closed, one by one: if one kills this process, it is known which.
 
     All feeds of a run that died are suspects; each is cleared by its own visit in here.
     """
     visited: list[Visit] = []
-    waiting: list[leases.Claim] = []
+    waiting: list[claims.Claim] = []
     until = time.monotonic() + ALONE_SECONDS
     while time.monotonic() < until:
         claim = session.claim(wanted, limit=1, suspects=True)
@@ -194,9 +195,9 @@ def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
     return run_through(session, [asked])
 
 
-def _without(wanted: leases.Wanted, visited: set[str]) -> leases.Wanted:
+def _without(wanted: Wanted, visited: set[str]) -> Wanted:
     """Named feeds are claimed due or not: those already visited are not to be claimed again."""
-    if isinstance(wanted, leases.Named):
+    if isinstance(wanted, Named):
         return replace(wanted, ids=[id for id in wanted.ids if id not in visited])
     return wanted
 

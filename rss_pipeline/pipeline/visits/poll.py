@@ -9,7 +9,7 @@ from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_want
 from rss_pipeline.pipeline.visits.fetch import fetch
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit, Visits
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Named, Wanted
 
 ROUND_SECONDS = 120.0
 """A feed that was not requested by then is released, still due."""
@@ -17,7 +17,7 @@ ROUND_SECONDS = 120.0
 
 def poll_round(
     session: Session,
-    wanted: leases.Wanted,
+    wanted: Wanted,
     accesses: Accesses,
     *,
     suspects: bool = True,
@@ -25,7 +25,7 @@ def poll_round(
 ) -> list[Visit]:
     """Do what one run of the job `poll_feeds` does, except for syncing the registry and for Dagster's events.
 
-    `wanted` is `leases.Due`, `leases.NotVisitedSince` (all feeds, or those of `ids`) or `leases.Named` (these
+    `wanted` is `Due`, `NotVisitedSince` (all feeds, or those of `ids`) or `Named` (these
     feeds, due or not: the asset's partitions, for which `round_seconds` is None, and `feeds` in the config
     of the job). `accesses` is `RegistrySync.accesses`, or None where feeds.yaml could not be read; `suspects`
     is `RegistrySync.has_suspects`.
@@ -49,14 +49,12 @@ def poll_round(
         return [*rest, *wait_for(session, held)]
 
 
-def claim_visits(
-    session: Session, wanted: leases.Wanted, accesses: Accesses, *, suspects: bool = True
-) -> Visits:
+def claim_visits(session: Session, wanted: Wanted, accesses: Accesses, *, suspects: bool = True) -> Visits:
     """Claim what is wanted. A named feed that cannot be claimed is a visit too, with the reason.
 
     A run that holds a named feed or its host for feeds that are merely due makes way.
     """
-    if not isinstance(wanted, leases.Named):
+    if not isinstance(wanted, Named):
         return claim_wanted(session, wanted, accesses, suspects=suspects)
     visits = claim_named(session, wanted.ids, accesses, suspects=suspects)
     go_first(session, visits)

@@ -13,7 +13,8 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.pipeline.visits.claim import why_not
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
 
 _MOST_ROUNDS = 10_000
@@ -34,7 +35,7 @@ class Round:
 
 def poll_until_done(
     database: Database,
-    run_round: Callable[[leases.Due | leases.NotVisitedSince], Round],
+    run_round: Callable[[Due | NotVisitedSince], Round],
     *,
     clock: Clock,
     feeds: Sequence[str] = (),
@@ -48,10 +49,10 @@ def poll_until_done(
     """
     started = clock()
 
-    def wanted() -> leases.Due | leases.NotVisitedSince:
+    def wanted() -> Due | NotVisitedSince:
         if feeds or all_feeds:
-            return leases.NotVisitedSince(since=started, now=clock(), ids=feeds or None)
-        return leases.Due(now=clock())
+            return NotVisitedSince(since=started, now=clock(), ids=feeds or None)
+        return Due(now=clock())
 
     turn = _Turn(database, feeds, since=started, clock=clock, patience=patience)
     try:
@@ -60,7 +61,7 @@ def poll_until_done(
             yield done
             if done.error is not None:
                 return
-            if leases.claimable(database, wanted()):
+            if due.is_claimable(database, wanted()):
                 if not done.visits:
                     return
             elif not turn.comes():
@@ -92,8 +93,8 @@ class _Turn:
         while waiting and self._patience > 0:
             time.sleep(_LOOK_AGAIN_SECONDS)
             self._patience -= _LOOK_AGAIN_SECONDS
-            wanted = leases.NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids)
-            if leases.claimable(self._database, wanted):
+            wanted = NotVisitedSince(since=self._since, now=self._clock(), ids=self._ids)
+            if due.is_claimable(self._database, wanted):
                 return True
             waiting = self._elsewhere(waiting)
         return False
@@ -126,11 +127,11 @@ def not_visited(
     """The feeds among `ids` without a visit since then; with `all_feeds` all that a hold kept from one."""
     since = since.replace(microsecond=0)  # As the stores keep instants.
     if all_feeds:
-        ids = leases.left_alone(database, since=since, now=now)
+        ids = due.on_hold(database, since=since, now=now)
     known = feeds_by_id(database, ids)
     visited = {id for id, feed in known.items() if feed.last_visited_at and feed.last_visited_at >= since}
     left = [id for id in dict.fromkeys(ids) if id not in visited]
-    rows = leases.standing(database, left, now=now)
+    rows = due.availability(database, left, now=now)
     return [_why_not(id, why_not(id, rows.get(id))) for id in left]
 
 

@@ -23,7 +23,8 @@ from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import claims, leases
+from rss_pipeline.storage.feeds.claimable import Due, Wanted
 from rss_pipeline.storage.feeds.holds import Kept, keep_holds, known_holds, known_statement
 from rss_pipeline.storage.images.claims import ImageClaim, claim_images
 from rss_pipeline.storage.objects import ObjectStore
@@ -146,12 +147,12 @@ class Session:
             self._forgive = False
             raise
 
-    def claim(self, wanted: leases.Wanted, *, limit: int, suspects: bool = False) -> leases.Claim:
+    def claim(self, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
         """Claim feeds and keep the claim alive until `end_lease` or the end of the run."""
         token = self._new_token()
-        if isinstance(wanted, leases.Due):
+        if isinstance(wanted, Due):
             self._merely_due.add(token)
-        claim = leases.claim(
+        claim = claims.claim(
             self.database,
             wanted,
             run_id=self.run_id,

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
+from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
-from rss_pipeline.storage.feeds.leases import RANKED_FIRST
 from rss_pipeline.storage.images.closings import OUR_OUTAGE
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
 

@@ -12,7 +12,8 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.visits.visit import Stored
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import due
+from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -157,7 +158,7 @@ def test_feeds_with_a_password_wait_while_the_registry_cannot_be_read(
     assert pipeline.rows("SELECT token FROM leases") == []
     assert {request.host for request in server.requests} == {"127.0.0.4"}
 
-    assert not leases.claimable(pipeline.database, leases.Due(now=pipeline.clock())), "or polls would not end"
+    assert not due.is_claimable(pipeline.database, Due(now=pipeline.clock())), "or polls would not end"
     pipeline.write_registry()
     pipeline.clock.turn(minutes=5)
     pipeline.poll()

@@ -12,8 +12,9 @@ from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs
 from rss_pipeline.pipeline.triggers.poll import JobRun, Start, Wait, backoff, decide
-from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.feeds.leases import DueSummary
+from rss_pipeline.storage.feeds import claims
+from rss_pipeline.storage.feeds.claimable import Named
+from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -366,8 +367,8 @@ def test_a_started_run_is_in_flight_as_long_as_its_lease_lives(
     started = _report(pipeline, DagsterEventType.RUN_START)
     pipeline.clock.now = datetime.now(UTC) + timedelta(minutes=2)
     assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is at it.", "it may not have claimed yet"
-    wanted = leases.Named(ids=[feed], now=pipeline.clock())
-    leases.claim(pipeline.database, wanted, run_id=started.run_id, lease_seconds=180, limit=1)
+    wanted = Named(ids=[feed], now=pipeline.clock())
+    claims.claim(pipeline.database, wanted, run_id=started.run_id, lease_seconds=180, limit=1)
     pipeline.clock.turn(minutes=20)
     assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is at it."
     pipeline.lapse_leases()

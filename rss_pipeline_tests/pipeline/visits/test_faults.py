@@ -622,8 +622,8 @@ def test_a_run_gives_back_what_it_claimed_also_where_its_workers_cannot_be_ended
         clock=feeds.clock,
     )
     session.workers = Stubborn()  # type: ignore[assignment]
-    from rss_pipeline.storage.feeds import leases
+    from rss_pipeline.storage.feeds.claimable import Due
 
     with pytest.raises(OSError, match="no such process"), session:
-        assert session.claim(leases.Due(now=feeds.clock()), limit=10).feeds
+        assert session.claim(Due(now=feeds.clock()), limit=10).feeds
     assert feeds.rows("SELECT token FROM leases") == []

@@ -12,7 +12,7 @@ from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -75,7 +75,7 @@ def _poll(pipeline: Pipeline) -> list[Visit]:
             clock=pipeline.clock,
         ) as session,
     ):
-        return poll_round(session, leases.Due(now=pipeline.clock()), {}, round_seconds=None)
+        return poll_round(session, Due(now=pipeline.clock()), {}, round_seconds=None)
 
 
 def _by_hand(pipeline: Pipeline, id: str) -> None:

@@ -10,6 +10,7 @@ from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -34,24 +35,24 @@ def _by_feed(visits: list[Visit]) -> dict[str, object]:
 
 
 def test_a_round_visits_what_is_due_and_ends_its_leases(pipeline: Pipeline, session: Session) -> None:
-    ends = _by_feed(poll_round(session, leases.Due(now=pipeline.clock()), {}))
+    ends = _by_feed(poll_round(session, Due(now=pipeline.clock()), {}))
     assert isinstance(ends["good"], Stored)
     assert isinstance(ends["bad"], Failure)
     assert pipeline.guids("good") == ["a", "b"]
     assert pipeline.rows("SELECT token FROM leases") == []
-    assert poll_round(session, leases.Due(now=pipeline.clock()), {}) == [], "nothing is due now"
+    assert poll_round(session, Due(now=pipeline.clock()), {}) == [], "nothing is due now"
 
 
 def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
     pipeline: Pipeline, session: Session
 ) -> None:
-    poll_round(session, leases.Due(now=pipeline.clock()), {})
+    poll_round(session, Due(now=pipeline.clock()), {})
     pipeline.clock.turn(seconds=1)
     now = pipeline.clock()
-    everything = _by_feed(poll_round(session, leases.NotVisitedSince(since=now, now=now), {}))
+    everything = _by_feed(poll_round(session, NotVisitedSince(since=now, now=now), {}))
     assert isinstance(everything["good"], NotModified)
     assert isinstance(everything["bad"], Failure)
-    named = leases.Named(ids=["good", "no-such-feed"], now=pipeline.clock())
+    named = Named(ids=["good", "no-such-feed"], now=pipeline.clock())
     ends = _by_feed(poll_round(session, named, {}, round_seconds=None))
     assert isinstance(ends["good"], NotModified)
     assert isinstance(ends["no-such-feed"], Refused)
@@ -60,6 +61,6 @@ def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
 def test_a_named_feed_that_another_run_holds_is_waited_for(pipeline: Pipeline, session: Session) -> None:
     claim = pipeline.hold("good")
     pipeline.after(0.5, lambda: leases.end(pipeline.database, claim.token, forgive=True))
-    (visit,) = poll_round(session, leases.Named(ids=["good"], now=pipeline.clock()), {}, round_seconds=None)
+    (visit,) = poll_round(session, Named(ids=["good"], now=pipeline.clock()), {}, round_seconds=None)
     assert not isinstance(visit.outcome, HeldElsewhere)
     assert pipeline.guids("good") == ["a", "b"]

@@ -8,9 +8,10 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds.claimable import Named, NotVisitedSince
 from rss_pipeline.storage.feeds.holds import Kept, KnownHolds, keep_holds, known_holds, known_statement
-from rss_pipeline.storage.feeds.leases import Named, NotVisitedSince, Release
+from rss_pipeline.storage.feeds.leases import Release
 from rss_pipeline_tests.storage.values import DAY, HOUR, NOW, claim, feed_row, ids, register, spec
 
 SECOND = timedelta(seconds=1)
@@ -68,18 +69,18 @@ def test_a_feed_that_is_to_be_left_alone_is_claimed_by_nobody_until_then(databas
     register(database, spec("a", host="x"), spec("b", host="x"))
     keep_holds(database, "hosts", feeds=[on_feed("a", NOW + HOUR)], now=NOW)
     everything = NotVisitedSince(since=NOW, now=NOW)
-    assert leases.left_alone(database, since=NOW, now=NOW) == ["a"]
+    assert due.on_hold(database, since=NOW, now=NOW) == ["a"]
     for wanted in (None, Named(ids=["a", "b"], now=NOW), everything):
         found = claim(database, wanted)
         assert ids(found) == ["b"]
         assert found.holds.feeds == [on_feed("a", NOW + HOUR)]
         leases.end(database, found.token, forgive=True)
-    assert leases.due_summary(database, NOW).due == 1
-    assert not leases.claimable(database, Named(ids=["a"], now=NOW))
-    row = leases.standing(database, ["a", "b"], now=NOW)["a"]
+    assert due.due_summary(database, NOW).due == 1
+    assert not due.is_claimable(database, Named(ids=["a"], now=NOW))
+    row = due.availability(database, ["a", "b"], now=NOW)["a"]
     assert (row["hold_until"], row["hold_host"], row["hold_reason"]) == (instant(NOW + HOUR), "x", "503")
     keep_holds(database, "hosts", hosts=[on_host("x", NOW + 2 * HOUR)], now=NOW)
-    rows = leases.standing(database, ["a", "b"], now=NOW)
+    rows = due.availability(database, ["a", "b"], now=NOW)
     assert {row["hold_until"] for row in rows.values()} == {instant(NOW + 2 * HOUR)}, "the longest of them"
     assert ids(claim(database, Named(ids=["a", "b"], now=NOW + 2 * HOUR))) == ["a", "b"]
 

@@ -20,8 +20,9 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.feeds.leases import Due, Named, NotVisitedSince, Release
+from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
+from rss_pipeline.storage.feeds.leases import Release
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -134,7 +135,7 @@ def test_two_runs_never_share_a_feed_nor_a_host(database: Database) -> None:
     assert ids(claim(database, limit=1)) == ["a1"]
     assert ids(claim(database, limit=1)) == ["b1"]
     assert ids(claim(database)) == []
-    assert not leases.claimable(database, Due(now=NOW))
+    assert not due.is_claimable(database, Due(now=NOW))
 
 
 def test_a_run_that_has_asked_gives_its_hosts_free_and_keeps_its_feeds(database: Database) -> None:
@@ -165,7 +166,7 @@ def test_a_renewed_lease_lives_on_and_a_lapsed_one_stays_lapsed(database: Databa
     assert leases.renew(database, [first.token], lease_seconds=180, lease_now=at) == 1
     at = NOW + 200 * SECOND
     assert leases.renew(database, both, lease_seconds=180, lease_now=at) == 1
-    assert leases.due_summary(database, NOW, lease_now=at).live_run_ids == ("run",)
+    assert due.due_summary(database, NOW, lease_now=at).live_run_ids == ("run",)
     assert ids(claim(database, suspects=True, lease_now=at)) == ["b"]
     assert leases.renew(database, [], lease_seconds=180) == 0
 
@@ -173,10 +174,10 @@ def test_a_renewed_lease_lives_on_and_a_lapsed_one_stays_lapsed(database: Databa
 def test_a_held_host_is_left_alone_until_its_pause_is_over(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     hold(database, "a.example", NOW + HOUR)
-    assert not leases.claimable(database, Named(ids=["a"], now=NOW))
+    assert not due.is_claimable(database, Named(ids=["a"], now=NOW))
     assert ids(claim(database, Named(ids=["a"], now=NOW))) == []
     assert ids(claim(database)) == ["b"]
-    assert leases.claimable(database, Named(ids=["a"], now=NOW + HOUR))
+    assert due.is_claimable(database, Named(ids=["a"], now=NOW + HOUR))
     assert ids(claim(database, now=NOW + HOUR)) == ["a"]
 
 
@@ -275,7 +276,7 @@ def test_a_wrong_clock_heals(database: Database) -> None:
     due_at(database, "tomorrow", NOW + 24 * HOUR)
     hold(database, "soon.example", wrong)
     claim(database, Named(ids=["held"], now=NOW), run_id="dead", lease_now=NOW + 5000 * DAY)
-    summary = leases.due_summary(database, NOW, lease_now=NOW)
+    summary = due.due_summary(database, NOW, lease_now=NOW)
     assert (summary.due, summary.live_run_ids) == (3, ())
     assert feed_row(database)["next_fetch_at"] == instant(NOW)
     assert ids(claim(database, lease_now=NOW)) == ["a", "soon"]
@@ -287,9 +288,9 @@ def test_a_claim_finds_what_a_wrong_clock_put_far_away_and_so_does_its_question(
 ) -> None:
     register(database, spec("a"))
     due_at(database, "a", NOW + 25 * HOUR)
-    assert not leases.claimable(database, Due(now=NOW))
+    assert not due.is_claimable(database, Due(now=NOW))
     due_at(database, "a", NOW + 25 * HOUR + SECOND)
-    assert leases.claimable(database, Due(now=NOW))
+    assert due.is_claimable(database, Due(now=NOW))
     assert ids(claim(database)) == ["a"]
 
 
@@ -310,8 +311,8 @@ def test_of_named_feeds_those_not_visited_since_are_claimed(database: Database) 
     assert ids(found) == ["a", "b"]
     for feed in found.feeds:
         assert unchanged(database, feed, found.token)
-    assert not leases.claimable(database, wanted)
-    assert leases.claimable(database, NotVisitedSince(since=NOW, now=NOW))
+    assert not due.is_claimable(database, wanted)
+    assert due.is_claimable(database, NotVisitedSince(since=NOW, now=NOW))
     assert ids(claim(database, NotVisitedSince(since=NOW, now=NOW, ids=[]))) == []
 
 
@@ -322,7 +323,7 @@ def test_why_a_feed_cannot_be_had_is_told(database: Database) -> None:
     )
     hold(database, "y", NOW + HOUR)
     found = claim(database, Named(ids=["a"], now=NOW))
-    rows = leases.standing(database, ["a", "b", "c", "off", "gone", "unknown"], now=NOW)
+    rows = due.availability(database, ["a", "b", "c", "off", "gone", "unknown"], now=NOW)
     assert "unknown" not in rows
     assert (rows["a"]["held_token"], rows["b"]["held_token"]) == (found.token, None)
     assert (rows["a"]["host_held"], rows["b"]["host_held"], rows["c"]["host_held"]) == (1, 1, 0)
@@ -334,18 +335,18 @@ def test_the_sensor_hears_what_is_due_how_long_and_who_is_at_it(database: Databa
     register(database, *(spec(f"f{n:03}") for n in range(150)))
     assert failed(database, *claim_one(database, "f001"), now=NOW - 2 * HOUR)
     due_at(database, "f000", NOW - 10 * MINUTE)
-    first = leases.due_summary(database, NOW)
+    first = due.due_summary(database, NOW)
     assert first.due == 100
     assert first.never_fetched == 100 - 1
     assert first.oldest_due_at == instant(NOW - HOUR)
     claim(database, limit=60, run_id="one")
     claim(database, limit=60, run_id="two")
-    second = leases.due_summary(database, NOW)
+    second = due.due_summary(database, NOW)
     assert second.due == 30
     assert sorted(second.live_run_ids) == ["one", "run", "two"]
     assert ids(claim(database, suspects=True)) == []
     claim(database, limit=60, run_id="three")
-    last = leases.due_summary(database, NOW)
+    last = due.due_summary(database, NOW)
     assert (last.due, last.never_fetched, last.oldest_due_at) == (0, 0, None)
 
 
@@ -450,18 +451,18 @@ def test_claim_summary_and_question_agree(
     suspects = [
         id for _, id in expected if feeds[int(id[1:])]["unclosed"] or feeds[int(id[1:])]["kind"] == "crashed"
     ]
-    summary = leases.due_summary(database, NOW)
+    summary = due.due_summary(database, NOW)
     assert summary.due == len(expected)
     assert summary.never_fetched == sum(feeds[int(id[1:])]["visited"] is None for _, id in expected)
-    assert leases.claimable(database, Due(now=NOW)) == bool(expected)
+    assert due.is_claimable(database, Due(now=NOW)) == bool(expected)
     assert ids(claim(database, suspects=True, limit=100)) == suspects
     if suspects:
         # Their lease keeps their hosts.
         taken = {feeds[int(id[1:])]["host"] for id in suspects}
         expected = [one for one in expected if feeds[int(one[1][1:])]["host"] not in taken]
     assert ids(claim(database, limit=100)) == [id for _, id in expected if id not in suspects]
-    assert leases.due_summary(database, NOW).due == 0
-    assert not leases.claimable(database, Due(now=NOW))
+    assert due.due_summary(database, NOW).due == 0
+    assert not due.is_claimable(database, Due(now=NOW))
 
 
 def leases_clock(database: Database) -> datetime:
@@ -505,7 +506,7 @@ def test_a_host_that_a_refresh_by_hand_waits_for_is_claimed_for_nothing_that_is_
     assert awaited(database, poll.token) == []
     assert [feed_row(database, id)["lease_token"] for id in "abc"] == [poll.token, None, poll.token]
     assert feed_row(database, "b")["unclosed_claims"] == 0
-    assert leases.due_summary(database, NOW).due == 0
+    assert due.due_summary(database, NOW).due == 0
     assert ids(claim(database)) == []
     by_hand = claim(database, Named(ids=["b"], now=NOW))
     assert ids(by_hand) == ["b"]

@@ -10,6 +10,8 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.feeds.claimable import Named
+from rss_pipeline.storage.feeds.claims import claim as claim_feeds
 from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
 from rss_pipeline.storage.images.closings import Archived, Attempted
@@ -134,10 +136,10 @@ def test_a_run_that_died_leaves_its_tasks_interrupted_and_one_that_gave_them_bac
 def test_the_hosts_of_feeds_and_of_images_are_held_apart(known: Database) -> None:
     wait_for(known, "1", f"https://{spec('a').host}/1.png")
     assert len(claim(known).tasks) == 1
-    wanted = leases.Named(ids=["a"], now=NOW)
-    assert len(leases.claim(known, wanted, run_id="p", lease_seconds=180, limit=1).feeds) == 1
+    wanted = Named(ids=["a"], now=NOW)
+    assert len(claim_feeds(known, wanted, run_id="p", lease_seconds=180, limit=1).feeds) == 1
     lapse(known)
-    leases.claim(known, wanted, run_id="p", lease_seconds=180, limit=1)
+    claim_feeds(known, wanted, run_id="p", lease_seconds=180, limit=1)
     assert len(claim(known).tasks) == 1
 
 

@@ -1,0 +1,95 @@
+"""Feeds that a claim may take: the conditions in SQL, and the feeds a caller wants.
+
+Taking them is claims.py's, counting them due.py's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.feeds.holds import (
+    NOT_HELD,
+    heal_wrong_clock,
+)
+from rss_pipeline.storage.sql import DB_NOW, compact
+
+WRONG_CLOCK = timedelta(hours=25)
+"""No schedule of ours reaches further, so a later `next_fetch_at` came from a wrong clock and is due."""
+
+
+FREE = f"""registered = 1 AND enabled = 1
+    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
+    AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {DB_NOW})
+    AND {NOT_HELD}"""
+"""Polled (registered and enabled), and neither leased nor on hold, nor its host. Binds `free_params`."""
+
+_NOT_AWAITED = f"""host NOT IN (
+    SELECT j.value FROM leases, json_each(leases.awaited) AS j WHERE expires_at > {DB_NOW})"""
+"""No refresh by hand waits for its host. Binds the leases' clock."""
+DUE = f"{_NOT_AWAITED} AND next_fetch_at <= ?"
+UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ?)"
+AMONG = "id IN (SELECT value FROM json_each(?))"
+SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
+"""The last claim never ended in a close, or the last document crashed its parser."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """Claim what is due at `now`."""
+
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotVisitedSince:
+    """Claim each feed without a visit since `since`, due or not, in back-off or not; only `ids`, if given."""
+
+    since: datetime
+    now: datetime
+    ids: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """Claim these feeds and no others, due or not."""
+
+    ids: Sequence[str]
+    now: datetime
+
+
+Wanted = Due | NotVisitedSince | Named
+
+
+def free_params(now: datetime, clock: str | None) -> list[Value]:
+    """The parameters of `FREE`."""
+    return [clock, clock, instant(now), instant(now)]
+
+
+def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
+    """The condition for the wanted feeds, and its parameters."""
+    match wanted:
+        case Due(now=now):
+            return DUE, [clock, instant(now)]
+        case NotVisitedSince(since=since, ids=None):
+            return UNVISITED, [instant(since)]
+        case NotVisitedSince(since=since, ids=ids):
+            return f"{UNVISITED} AND {AMONG}", [instant(since), compact(list(ids or ()))]
+        case Named(ids=ids):
+            return AMONG, [compact(list(ids))]
+
+
+def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
+    """Make due what a wrong clock scheduled, and drop the holds and leases it wrote."""
+    return [
+        Statement(
+            "UPDATE feeds SET next_fetch_at = ? WHERE registered = 1 AND enabled = 1 AND next_fetch_at > ?",
+            [instant(now), instant(now + WRONG_CLOCK)],
+        ),
+        *heal_wrong_clock(now),
+        Statement(
+            f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')",
+            [clock],
+        ),
+    ]

@@ -1,0 +1,102 @@
+"""Feeds that are due, and the reasons why a feed cannot be claimed now. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Database, Row, Statement, one
+from rss_pipeline.storage.feeds.claimable import (
+    DUE,
+    FREE,
+    UNVISITED,
+    Wanted,
+    free_params,
+    heal_schedule,
+    selection,
+)
+from rss_pipeline.storage.feeds.holds import (
+    NOT_HELD,
+)
+from rss_pipeline.storage.feeds.leases import LIVE_RUNS
+from rss_pipeline.storage.sql import DB_NOW, compact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueSummary:
+    """The feeds a claim would find, and the runs with a live lease. `due` counts to 100 and no further."""
+
+    due: int
+    never_fetched: int
+    oldest_due_at: str | None
+    live_run_ids: tuple[str, ...]
+
+
+def due_summary(database: Database, now: datetime, *, lease_now: datetime | None = None) -> DueSummary:
+    """Return the counts that start a poll, by the claim's own conditions."""
+    clock = None if lease_now is None else instant(lease_now)
+    *_, counts, live = database.batch(
+        [
+            *heal_schedule(now, clock),
+            Statement(
+                f"""SELECT count(*) AS due, sum(last_visited_at IS NULL) AS never_fetched,
+                min(next_fetch_at) AS oldest FROM (
+                  SELECT last_visited_at, next_fetch_at FROM feeds WHERE {DUE} AND {FREE}
+                  ORDER BY next_fetch_at LIMIT 100)""",
+                [clock, instant(now), *free_params(now, clock)],
+            ),
+            Statement(LIVE_RUNS, [clock]),
+        ]
+    )
+    row = one(counts) or {}
+    return DueSummary(
+        due=int(row["due"]),
+        never_fetched=int(row["never_fetched"] or 0),
+        oldest_due_at=row["oldest"],
+        live_run_ids=tuple(lease["run_id"] for lease in live.rows),
+    )
+
+
+def availability(database: Database, ids: Sequence[str], *, now: datetime) -> dict[str, Row]:
+    """Return why a claim did not take these feeds: by known id registered, enabled, leases and holds.
+
+    `held_token` is the live lease on the feed itself, `host_held` whether one holds its host,
+    `hold_until`, `hold_reason` and `hold_host` the longest hold of the feed or its host.
+    """
+    rows = database.query(
+        f"""SELECT feeds.id, registered, enabled, leases.token AS held_token,
+        pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host, max(pauses.hold_until),
+        EXISTS (SELECT 1 FROM leases AS l, json_each(l.hosts) AS j
+          WHERE l.expires_at > {DB_NOW} AND j.value = feeds.host) AS host_held
+        FROM feeds
+        LEFT JOIN leases ON leases.token = feeds.lease_token AND leases.expires_at > {DB_NOW}
+        LEFT JOIN (
+          SELECT NULL AS feed_id, host, hold_until, reason FROM hosts
+          UNION ALL SELECT feed_id, host, hold_until, reason FROM feed_holds
+        ) AS pauses ON pauses.hold_until > ?
+          AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
+        WHERE feeds.id IN (SELECT value FROM json_each(?)) GROUP BY feeds.id""",
+        [None, None, instant(now), compact(list(ids))],
+    ).rows
+    return {row["id"]: row for row in rows}
+
+
+def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
+    """Ids of the feeds without a visit since `since` because of a hold."""
+    rows = database.query(
+        f"""SELECT id FROM feeds WHERE registered = 1 AND enabled = 1 AND {UNVISITED} AND NOT ({NOT_HELD})
+        ORDER BY id""",
+        [instant(since), instant(now), instant(now)],
+    ).rows
+    return [row["id"] for row in rows]
+
+
+def is_claimable(database: Database, wanted: Wanted) -> bool:
+    """Return True if a claim would find a feed now."""
+    wanting, params = selection(wanted, None)
+    asked = Statement(
+        f"SELECT EXISTS (SELECT 1 FROM feeds WHERE {wanting} AND {FREE}) AS found",
+        [*params, *free_params(wanted.now, None)],
+    )
+    *_, found = database.batch([*heal_schedule(wanted.now, None), asked])
+    return bool(found.rows[0]["found"])
