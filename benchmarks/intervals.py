@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 
 from benchmarks.synthetic_feeds import CLASSES, END, START, SyntheticFeed, synthetic_feeds
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.schedule import auto_interval
-from rss_pipeline.collector.schedule.next_visit import next_after_not_modified, next_after_success
+from rss_pipeline.collector.schedule.next_visit import next_after_success
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 SHORTEST, LONGEST = auto_interval.SHORTEST.total_seconds(), auto_interval.LONGEST.total_seconds()
 _NEWEST = 20
 """Publication times that a poll keeps of a document."""
-_NO_SKIPS: frozenset[int] = frozenset()
 
 Rule = Callable[[float, Sequence[float]], float]
 """From now and the times of the items collected, ascending, of which the document lists the last: seconds."""
@@ -54,29 +54,25 @@ class Auto:
     """Our own rule, for one feed."""
 
     def __init__(self, feed: SyntheticFeed) -> None:
-        self._max_age = feed.max_age
         self._length = feed.length
         self._collected = -1
-        self._feed = Feed(id=feed.id, url="http://a.example/feed", host="a.example", ttl=feed.ttl)
+        self._feed = Feed(
+            id=feed.id,
+            url="http://a.example/feed",
+            host="a.example",
+            hints=PublisherHints(ttl=feed.ttl, max_age=feed.max_age),
+        )
 
     def __call__(self, now: float, collected: Sequence[float]) -> float:
         at = datetime.fromtimestamp(now, UTC)
         if len(collected) == self._collected:
-            later = next_after_not_modified(self._feed, now=at, max_age=self._max_age)
+            later = next_after_success(self._feed, self._feed.hints, now=at)
             return (later.at - at).total_seconds()
         self._collected = len(collected)
         listed = {datetime.fromtimestamp(int(time), UTC) for time in collected[-self._length :]}
-        rhythm = tuple(sorted(listed, reverse=True)[:_NEWEST])
-        later = next_after_success(
-            self._feed,
-            now=at,
-            max_age=self._max_age,
-            ttl=self._feed.ttl,
-            rhythm=rhythm,
-            skip_hours=_NO_SKIPS,
-            skip_days=_NO_SKIPS,
-        )
-        self._feed = replace(self._feed, rhythm=rhythm, last_success_at=at, last_body_at=at)
+        hints = replace(self._feed.hints, updates=tuple(sorted(listed, reverse=True)[:_NEWEST]))
+        later = next_after_success(self._feed, hints, now=at)
+        self._feed = replace(self._feed, hints=hints, last_success_at=at, last_body_at=at)
         return (later.at - at).total_seconds()
 
 

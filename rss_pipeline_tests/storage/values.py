@@ -8,6 +8,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, FeedSpec, NextVisit
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import Document, NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
@@ -164,10 +165,7 @@ def closing(
         "link": "https://a.example/",
         "language": "en",
         "charset": "utf-8",
-        "rhythm": (at,),
-        "ttl": None,
-        "skip_hours": frozenset(),
-        "skip_days": frozenset(),
+        "hints": PublisherHints(updates=(at,)),
         "facts": {"items_seen": len(some), "http_status": 200},
         "next": later(at + HOUR),
     }

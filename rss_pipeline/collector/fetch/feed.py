@@ -132,7 +132,7 @@ class FeedVisit:
         max_age = fresh_seconds(answer.head, now=now)
         if max_age is None and answer.status == 304:
             # It freshens the stored answer and takes nothing from it (RFC 9111 4.3.4).
-            max_age = self.feed.max_age
+            max_age = self.feed.hints.max_age
         response = Response(
             status=answer.status,
             requested_url=request_url(self.feed.fetch_url or self.feed.url).url,

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from rss_pipeline.collector.models.failure import FailureKind
+from rss_pipeline.collector.models.hints import PublisherHints
 
 ItemKey = Literal["guid", "link", "title+date"]
 
@@ -116,16 +117,7 @@ class Feed:
     created_at: datetime | None = None
     host_answered: bool = False
     """At its last visit this feed's host answered (whatever the status)."""
-    rhythm: tuple[datetime, ...] = ()
-    """Publication times of the newest items of its last document, newest first."""
-    ttl: timedelta | None = None
-    """What the last document's `<ttl>` (or sy:updatePeriod) asked for."""
-    skip_hours: frozenset[int] = frozenset()
-    """UTC hours 0 to 23 in which the last document asked not to be fetched (RSS skipHours)."""
-    skip_days: frozenset[int] = frozenset()
-    """Weekdays, Monday 0, likewise (RSS skipDays)."""
-    max_age: int | None = None
-    """Seconds for which the answer that brought it said it stays fresh, or a later 304 did."""
+    hints: PublisherHints = field(default_factory=PublisherHints)
     items_listed: int | None = None
     """By the last stored document; None where that is not known."""
     planned_at: datetime | None = None

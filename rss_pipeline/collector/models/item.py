@@ -1,9 +1,11 @@
 """Items and the document that lists them, as published; and the ids made from them."""
 
 import hashlib
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
+
+from rss_pipeline.collector.models.hints import PublisherHints
 
 GuidSource = Literal["guid", "link", "hash"]
 
@@ -67,6 +69,5 @@ class ParsedFeed:
     """Guids that came again in this document; the first item with each was kept."""
     dropped_items: int = 0
     """Items beyond the cap of items a document."""
-    ttl: timedelta | None = None
-    skip_hours: frozenset[int] = frozenset()
-    skip_days: frozenset[int] = frozenset()
+    hints: PublisherHints = field(default_factory=PublisherHints)
+    """Without max_age, which only the answer's head says."""

@@ -25,6 +25,7 @@ from rss_pipeline.errors import NotAFeed
 MAX_FEED_TITLE_CHARACTERS = 1_000
 """Of a feed's own title, which goes into events and tables; an item's is stored as published."""
 _MAX_LANGUAGE_CHARACTERS = 100
+_UPDATES_KEPT = 20
 
 
 def parse_feed(
@@ -49,7 +50,8 @@ def parse_feed(
             kind="empty_body",
         )
     raw = _read(decoded.text, content_type, url)
-    items, duplicates = _identified(raw.items, key, now or datetime.now(UTC))
+    now = now or datetime.now(UTC)
+    items, duplicates = _identified(raw.items, key, now)
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
@@ -64,9 +66,7 @@ def parse_feed(
         items=items,
         duplicate_guids=duplicates,
         dropped_items=raw.dropped_items,
-        ttl=raw.ttl,
-        skip_hours=raw.skip_hours,
-        skip_days=raw.skip_days,
+        hints=replace(raw.hints, updates=_updates(items, now)),
     )
 
 
@@ -173,6 +173,12 @@ def _identified(
             base_url=raw.base_url,
         )
     return tuple(items.values()), tuple(duplicates)
+
+
+def _updates(items: Iterable[Item], now: datetime) -> tuple[datetime, ...]:
+    """The newest publication times. A date in the future announces an item and proves no update."""
+    dates = {item.pub_date for item in items if item.pub_date is not None and item.pub_date <= now}
+    return tuple(sorted(dates, reverse=True)[:_UPDATES_KEPT])
 
 
 def _first_readable(dates: tuple[str, ...], now: datetime) -> tuple[str, datetime] | None:

@@ -5,8 +5,8 @@ No reading happens here; the readers are xmlfeed, jsonfeed and loosefeed.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
 
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 
 MAX_ITEMS = 5_000
@@ -45,9 +45,8 @@ class RawFeed:
     items: tuple[RawItem, ...] = ()
     dropped_items: int = 0
     repairs: tuple[str, ...] = field(default=())
-    ttl: timedelta | None = None
-    skip_hours: frozenset[int] = frozenset()
-    skip_days: frozenset[int] = frozenset()
+    hints: PublisherHints = field(default_factory=PublisherHints)
+    """Of the feed's own fields only: without `updates`."""
 
 
 def trimmed(text: str | None) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import atom_html
 from rss_pipeline.collector.parse.links import absolute, is_web, web_base
@@ -110,6 +111,12 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
             "cut off": ("the document breaks off; the item without an end was left out",),
             "junk after": ("junk after the feed cut",),
         }[tree.trouble],
+        hints=_hints(fields, vocabulary),
+    )
+
+
+def _hints(fields: Fields, vocabulary: _Vocabulary) -> PublisherHints:
+    return PublisherHints(
         ttl=wished_pause(
             _first(fields, "ttl"), _first(fields, "sy:updatePeriod"), _first(fields, "sy:updateFrequency")
         ),

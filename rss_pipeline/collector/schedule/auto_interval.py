@@ -50,12 +50,12 @@ class AutoInterval:
         return self.items > 0 and self.silence >= SILENT_AFTER
 
 
-def auto_interval(rhythm: Sequence[datetime], *, now: datetime) -> AutoInterval:
-    """The interval from `now` on for a feed whose newest items came at `rhythm`.
+def auto_interval(updates: Sequence[datetime], *, now: datetime) -> AutoInterval:
+    """The interval from `now` on for a feed whose newest items came at `updates`.
 
     Dates in the future are announcements and prove no rhythm.
     """
-    times = sorted(at for at in rhythm if at <= now)
+    times = sorted(at for at in updates if at <= now)
     none = timedelta(0)
     span, silence = (now - times[0], now - times[-1]) if times else (none, none)
     wait, expected = _wait([at.timestamp() for at in times], now.timestamp()) if len(times) > 1 else (0, 0)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models.clock import LONGEST, duration, instant, whole_second
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.schedule import auto_interval, gaps
 
@@ -24,24 +25,21 @@ OUR_OUTAGE = "our network was down: 5 min"
 
 
 def next_after_success(
-    feed: Feed,
-    *,
-    now: datetime,
-    max_age: int | None,
-    ttl: timedelta | None,
-    rhythm: Sequence[datetime],
-    skip_hours: frozenset[int],
-    skip_days: frozenset[int],
-    retry_after: int | None = None,
+    feed: Feed, hints: PublisherHints, *, now: datetime, retry_after: int | None = None
 ) -> NextVisit:
-    """After a document was stored; the inputs but `feed` are that document's and its answer's.
+    """After a document was stored or confirmed; `hints` and `retry_after` (seconds) are that document's and
+    its answer's.
 
-    `max_age` and `retry_after` in seconds. Never more than 24 h away, and, short of that, never sooner than
+    Never more than 24 h away, and, short of that, never sooner than
     the server asks; RSS 2.0's skipHours and skipDays (UTC) move it to the first hour that is allowed.
     """
-    own, reasons = _own_interval(feed, now=now, rhythm=rhythm)
+    own, reasons = _own_interval(feed, now=now, updates=hints.updates)
     asked = timedelta(0)
-    wishes = (("max-age", _seconds(max_age)), ("ttl", ttl), ("Retry-After", _seconds(retry_after)))
+    wishes = (
+        ("max-age", _seconds(hints.max_age)),
+        ("ttl", hints.ttl),
+        ("Retry-After", _seconds(retry_after)),
+    )
     for name, wish in wishes:
         if wish is not None and wish > own:
             reasons.append(f"the server asks {name} {duration(wish)}")
@@ -60,29 +58,13 @@ def next_after_success(
     delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
     if delay != base:
         reasons.append(f"spread {per_cent:+.1f} %")
-    at = _allowed(now + delay, feed.id, skip_hours=skip_hours, skip_days=skip_days)
+    at = _allowed(now + delay, feed.id, hints)
     if at != now + delay:
         reasons.append("skipHours/skipDays of the feed")
         if at > now + LONGEST:
             reasons.append(f"at most {duration(LONGEST)}")
             at = now + LONGEST
     return NextVisit(at=whole_second(at), reason="; ".join(reasons))
-
-
-def next_after_not_modified(
-    feed: Feed, *, now: datetime, max_age: int | None, retry_after: int | None = None
-) -> NextVisit:
-    """After a 304 or the same bytes: the stored document's rhythm and wishes still stand."""
-    return next_after_success(
-        feed,
-        now=now,
-        max_age=max_age,
-        ttl=feed.ttl,
-        rhythm=feed.rhythm,
-        skip_hours=feed.skip_hours,
-        skip_days=feed.skip_days,
-        retry_after=retry_after,
-    )
 
 
 def next_after_failure(
@@ -141,7 +123,7 @@ def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
     """
     if feed.last_visited_at is None:
         return None
-    at = _allowed(now, feed.id, skip_hours=feed.skip_hours, skip_days=feed.skip_days)
+    at = _allowed(now, feed.id, feed.hints)
     at = min(at, feed.last_visited_at + LONGEST)
     if at <= now:
         return None
@@ -154,10 +136,10 @@ def _planned(feed: Feed, *, now: datetime) -> datetime:
     return now if planned is None or planned > now + LONGEST else planned
 
 
-def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> tuple[timedelta, list[str]]:
+def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> tuple[timedelta, list[str]]:
     if feed.interval is not None:
         return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
-    interval, reasons = _auto_interval(rhythm, now=now)
+    interval, reasons = _auto_interval(updates, now=now)
     halvings = gaps.halvings(feed, now=now)
     if halvings and interval > auto_interval.SHORTEST:
         interval = max(interval / 2**halvings, auto_interval.SHORTEST)
@@ -166,8 +148,8 @@ def _own_interval(feed: Feed, *, now: datetime, rhythm: Sequence[datetime]) -> t
     return interval, reasons
 
 
-def _auto_interval(rhythm: Sequence[datetime], *, now: datetime) -> tuple[timedelta, list[str]]:
-    own = auto_interval.auto_interval(rhythm, now=now)
+def _auto_interval(updates: Sequence[datetime], *, now: datetime) -> tuple[timedelta, list[str]]:
+    own = auto_interval.auto_interval(updates, now=now)
     if own.is_silent:
         return own.interval, [f"auto: silent for {own.silence.days} d, so {duration(own.interval)}"]
     if own.items < 2:
@@ -201,14 +183,12 @@ def _spread_per_cent(feed_id: str) -> float:
     return (number % (2 * steps + 1) - steps) / 10
 
 
-def _allowed(
-    at: datetime, feed_id: str, *, skip_hours: frozenset[int], skip_days: frozenset[int]
-) -> datetime:
+def _allowed(at: datetime, feed_id: str, hints: PublisherHints) -> datetime:
     """`at`, or a minute in the first hour after it that is not to be skipped."""
     hour = at.replace(minute=0, second=0, microsecond=0)
     for ahead in range(24 * 7):
         candidate = hour + timedelta(hours=ahead)
-        if candidate.hour not in skip_hours and candidate.weekday() not in skip_days:
+        if candidate.hour not in hints.skip_hours and candidate.weekday() not in hints.skip_days:
             if ahead == 0:
                 return at
             # Not all of them at the full hour.

@@ -183,10 +183,7 @@ def _standing(replay: FeedReplay) -> Standing | None:
         link=newest.link,
         language=newest.language,
         charset=newest.charset,
-        rhythm=newest.rhythm,
-        ttl=newest.ttl,
-        skip_hours=newest.skip_hours,
-        skip_days=newest.skip_days,
+        hints=newest.hints,
         failure=replay.failed_since,
     )
 

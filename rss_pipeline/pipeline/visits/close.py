@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.outcome import Document, NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
 from rss_pipeline.collector.schedule.next_visit import (
     next_after_failure,
-    next_after_not_modified,
+    next_after_success,
 )
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.parser_pool import WorkerFailure
@@ -82,9 +82,8 @@ def failure_kind(kind: str) -> FailureKind:
 def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     assert isinstance(visit.outcome, NotModified)
     response = visit.outcome.response
-    later = next_after_not_modified(
-        visit.feed, now=now, max_age=response.max_age, retry_after=response.retry_after
-    )
+    hints = replace(visit.feed.hints, max_age=response.max_age)
+    later = next_after_success(visit.feed, hints, now=now, retry_after=response.retry_after)
     found = permanent_redirects.after_success(visit.feed, response, now=now)
     return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
 

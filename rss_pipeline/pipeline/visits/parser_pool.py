@@ -48,7 +48,6 @@ _PATIENCE = 5
 """How many times its limit of processor time a task may take by the clock: on a busy machine a sound document
 does."""
 _GRACE_SECONDS = 5.0
-_NEWEST = 20
 _BAD_DATES = 20
 _MOST_SHOWN = 200
 
@@ -242,10 +241,7 @@ def parse_document(task: ParseTask) -> Parsed:
         charset_rule=parsed.charset_rule,
         repairs=parsed.repairs,
         bad_dates=tuple(_bad_dates(parsed.items)),
-        rhythm=_rhythm(parsed.items, fetched_at),
-        ttl=parsed.ttl,
-        skip_hours=parsed.skip_hours,
-        skip_days=parsed.skip_days,
+        hints=replace(parsed.hints, max_age=document.response.max_age),
     )
 
 
@@ -256,11 +252,6 @@ def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:
         if i.pub_date is None and i.pub_date_raw
     )
     return list(itertools.islice(bad, _BAD_DATES))
-
-
-def _rhythm(items: Iterable[Item], fetched_at: datetime) -> tuple[datetime, ...]:
-    dates = {item.pub_date for item in items if item.pub_date is not None and item.pub_date <= fetched_at}
-    return tuple(sorted(dates, reverse=True)[:_NEWEST])
 
 
 def read_chunks(path: Path) -> Iterator[RowChunk]:

@@ -72,10 +72,7 @@ def store_document(session: Session, visit: Visit, parsed: Parsed) -> Visit:
                 link=parsed.link,
                 language=parsed.language,
                 charset=parsed.charset,
-                rhythm=parsed.rhythm,
-                ttl=parsed.ttl,
-                skip_hours=parsed.skip_hours,
-                skip_days=parsed.skip_days,
+                hints=parsed.hints,
                 facts=_facts(parsed),
                 next=later,
                 if_gap=if_gap,
@@ -113,16 +110,7 @@ def store_document(session: Session, visit: Visit, parsed: Parsed) -> Visit:
 
 
 def _next(feed: Feed, parsed: Parsed, now: datetime) -> NextVisit:
-    return next_after_success(
-        feed,
-        now=now,
-        max_age=parsed.document.response.max_age,
-        ttl=parsed.ttl,
-        rhythm=parsed.rhythm,
-        skip_hours=parsed.skip_hours,
-        skip_days=parsed.skip_days,
-        retry_after=parsed.document.response.retry_after,
-    )
+    return next_after_success(feed, parsed.hints, now=now, retry_after=parsed.document.response.retry_after)
 
 
 def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:

@@ -5,12 +5,12 @@ the batch. What happens to a visit is in steps.py.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, NextVisit
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified, Pending
 
@@ -33,10 +33,7 @@ class Parsed:
     repairs: tuple[str, ...]
     bad_dates: tuple[tuple[str, str], ...]
     """Raw date and title of items whose date could not be read."""
-    rhythm: tuple[datetime, ...]
-    ttl: timedelta | None
-    skip_hours: frozenset[int]
-    skip_days: frozenset[int]
+    hints: PublisherHints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,22 @@ stood, and images that are in the object store already.
 Every statement may be repeated: what is known already stays as it is. Items are replays.py's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.outcome import Response
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.closings import validators
+from rss_pipeline.storage.feeds.feed_row import HINT_COLUMNS, hints_row
 from rss_pipeline.storage.objects import ObjectInfo
-from rss_pipeline.storage.sql import chunked, compact, seconds, storable
+from rss_pipeline.storage.sql import chunked, compact, storable
 
 REASON = "restored from its backups: due at once"
 _PAGE = 5_000
@@ -62,16 +64,13 @@ class Standing:
     earliest: datetime
     """When the oldest backup was taken."""
     response: Response | None = None
-    """Of the newest document whose items are stored; None where there is none, and the next six with it."""
+    """Of the newest document whose items are stored; None where there is none, and so the next six."""
     content_hash: str | None = None
     title: str | None = None
     link: str | None = None
     language: str | None = None
     charset: str | None = None
-    rhythm: Sequence[datetime] = ()
-    ttl: timedelta | None = None
-    skip_hours: frozenset[int] = frozenset()
-    skip_days: frozenset[int] = frozenset()
+    hints: PublisherHints = field(default_factory=PublisherHints)
     failure: Failure | None = None
     """Of a newer document, which could not be read."""
 
@@ -91,10 +90,7 @@ _STOOD = ", ".join(
         "link",
         "language",
         "charset",
-        "rhythm",
-        "ttl",
-        "skip_hours",
-        "skip_days",
+        *HINT_COLUMNS,
         "failed_hash",
         "last_error_kind",
         "last_error",
@@ -134,10 +130,7 @@ def stand(database: Database, standing: Standing, *, now: datetime) -> bool:
         "link": standing.link,
         "language": standing.language,
         "charset": standing.charset,
-        "rhythm": None if answer is None else compact([instant(at) for at in standing.rhythm]),
-        "ttl": seconds(standing.ttl),
-        "skip_hours": None if answer is None else compact(sorted(standing.skip_hours)),
-        "skip_days": None if answer is None else compact(sorted(standing.skip_days)),
+        **({} if answer is None else hints_row(standing.hints)),
         "failed_hash": failure and failure.document_hash,
         "last_error_kind": failure and failure.kind,
         "last_error": failure and storable(failure.message[:2000]),

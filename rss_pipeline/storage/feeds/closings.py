@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, NextVisit, Whereabouts
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.outcome import NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import (
@@ -22,7 +23,8 @@ from rss_pipeline.storage.feeds.closing_parts import (
     gap_row,
     whereabouts_row,
 )
-from rss_pipeline.storage.sql import chunked, compact, seconds, storable
+from rss_pipeline.storage.feeds.feed_row import HINT_COLUMNS, hints_row
+from rss_pipeline.storage.sql import chunked, compact, storable
 
 HEARTBEAT = timedelta(days=7)
 """Every living feed is reported at least this often, so that older run history may be purged."""
@@ -204,10 +206,7 @@ class StoredDocument:
     link: str | None
     language: str | None
     charset: str
-    rhythm: Sequence[datetime]
-    ttl: timedelta | None
-    skip_hours: frozenset[int]
-    skip_days: frozenset[int]
+    hints: PublisherHints
     facts: Row
     """Metadata of the event: items_seen, body_bytes, fetch_ms, http_status, charset, backup_key ..."""
     next: NextVisit
@@ -231,16 +230,12 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "token": stored.token,
         **validators(feed, stored.response, overwrite=True),
         "hash": stored.content_hash,
-        "max_age": stored.response.max_age,
         "body_at": instant(stored.response.fetched_at),
         "title": stored.title,
         "link": stored.link,
         "language": stored.language,
         "charset": stored.charset,
-        "rhythm": compact([instant(at) for at in stored.rhythm]),
-        "ttl": seconds(stored.ttl),
-        "skip_hours": compact(sorted(stored.skip_hours)),
-        "skip_days": compact(sorted(stored.skip_days)),
+        **hints_row(stored.hints),
         "next": instant(stored.next.at),
         "reason": stored.next.reason,
         "facts": stored.facts,
@@ -280,12 +275,8 @@ _STORED = f"""WITH listed(ids) AS (SELECT ?),
         link="link",
         language="language",
         charset="charset",
-        rhythm="rhythm",
-        ttl="ttl",
-        skip_hours="skip_hours",
-        skip_days="skip_days",
         items_listed="listed",
-        max_age="max_age",
+        **{column: column for column in HINT_COLUMNS},
     )
 },
   {SET_WHEREABOUTS},

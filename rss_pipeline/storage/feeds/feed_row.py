@@ -4,21 +4,49 @@ No statements stand here.
 """
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.sql import compact, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the feeds table, and how a value's field is read from it and written to it."""
+
+    name: str
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+
+HINTS: Mapping[str, Column] = {
+    "max_age": Column("max_age", lambda value: None if value is None else int(value), lambda value: value),
+    "ttl": Column("ttl", lambda value: _seconds(value), lambda value: seconds(value)),
+    "updates": Column(
+        "rhythm",
+        lambda text: tuple(filter(None, map(from_instant, _list(text)))),
+        lambda times: compact([instant(at) for at in times]),
+    ),
+    "skip_hours": Column("skip_hours", lambda text: _numbers(text), lambda hours: compact(sorted(hours))),
+    "skip_days": Column("skip_days", lambda text: _numbers(text), lambda days: compact(sorted(days))),
+}
+"""A column for each field of `PublisherHints`."""
+HINT_COLUMNS = tuple(column.name for column in HINTS.values())
 
 FEED_COLUMNS = (
     "id, url, host, title, link, fetch_url, interval, item_key, images, allow_private, needs_access,"
     " last_etag, last_modified, validators_url, content_hash, failed_hash, last_error_kind, last_error,"
     " charset, language, consecutive_failures, unclosed_claims, next_fetch_at, last_fetched_at,"
-    " last_visited_at, last_success_at, last_body_at, created_at, host_answered, rhythm, ttl,"
-    " skip_hours, skip_days, max_age, backup_unsure, images_pending, move_url, move_since, items_listed,"
-    " planned_at, gaps, last_gap_at, gap_halvings, halved_at"
-)
+    " last_visited_at, last_success_at, last_body_at, created_at, host_answered,"
+    " backup_unsure, images_pending, move_url, move_since, items_listed,"
+    " planned_at, gaps, last_gap_at, gap_halvings, halved_at, "
+) + ", ".join(HINT_COLUMNS)
 
 
 def feed_of(row: Row) -> Feed:
@@ -55,11 +83,7 @@ def feed_of(row: Row) -> Feed:
         last_body_at=from_instant(row["last_body_at"]),
         created_at=from_instant(row["created_at"]),
         host_answered=bool(row["host_answered"]),
-        rhythm=tuple(filter(None, map(from_instant, _list(row["rhythm"])))),
-        ttl=_seconds(row["ttl"]),
-        skip_hours=frozenset(map(int, _list(row["skip_hours"]))),
-        skip_days=frozenset(map(int, _list(row["skip_days"]))),
-        max_age=None if row["max_age"] is None else int(row["max_age"]),
+        hints=hints_of(row),
         move_url=row["move_url"],
         move_since=from_instant(row["move_since"]),
         items_listed=None if row["items_listed"] is None else int(row["items_listed"]),
@@ -69,6 +93,20 @@ def feed_of(row: Row) -> Feed:
         gap_halvings=int(row["gap_halvings"]),
         halved_at=from_instant(row["halved_at"]),
     )
+
+
+def hints_of(row: Row) -> PublisherHints:
+    """The hints of a row with HINT_COLUMNS."""
+    return PublisherHints(**{field: column.read(row[column.name]) for field, column in HINTS.items()})
+
+
+def hints_row(hints: PublisherHints) -> Row:
+    """The values of HINT_COLUMNS."""
+    return {column.name: column.write(getattr(hints, field)) for field, column in HINTS.items()}
+
+
+def _numbers(text: str | None) -> frozenset[int]:
+    return frozenset(map(int, _list(text)))
 
 
 def _seconds(value: float | None) -> timedelta | None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.errors import NotAFeed
@@ -94,11 +95,13 @@ def test_what_the_feed_says_of_itself() -> None:
         "https://example.com/home",
         "zh-cn",
     )
-    assert (feed.ttl, feed.skip_hours, feed.skip_days) == (timedelta(minutes=90), {0, 7}, {6})
+    assert feed.hints == PublisherHints(
+        ttl=timedelta(minutes=90), skip_hours=frozenset({0, 7}), skip_days=frozenset({6})
+    )
     slow = parsed(
         rss("", "<sy:updatePeriod> daily </sy:updatePeriod><sy:updateFrequency>2</sy:updateFrequency>")
     )
-    assert slow.ttl == timedelta(hours=12)
+    assert slow.hints.ttl == timedelta(hours=12)
 
 
 @pytest.mark.parametrize(

@@ -293,16 +293,7 @@ def collect(body: bytes, content_type: str | None = None, url: str = "https://ex
         images = item_images(item, feed_link=parsed.link, feed_url=url)
         assert may_show_images(item) or not images
         assert all(image.startswith(("http://", "https://")) for image in images)
-    rhythm = sorted((item.pub_date for item in parsed.items if item.pub_date), reverse=True)
-    later = next_after_success(
-        feed(url),
-        now=NOW,
-        max_age=None,
-        ttl=parsed.ttl,
-        rhythm=[at for at in rhythm if at <= NOW],
-        skip_hours=parsed.skip_hours,
-        skip_days=parsed.skip_days,
-    )
+    later = next_after_success(feed(url), parsed.hints, now=NOW)
     assert NOW < later.at <= NOW + LONGEST
     assert later.reason
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.schedule import gaps
 from rss_pipeline.collector.schedule.next_visit import next_after_success
 from rss_pipeline_tests.collector.fetch.rounds import NOW, feed
@@ -78,10 +79,8 @@ def with_gap(before: Feed, at: datetime) -> Feed:
     )
 
 
-def planned(one: Feed, at: datetime = NOW, rhythm: tuple[datetime, ...] = ()) -> NextVisit:
-    return next_after_success(
-        one, now=at, max_age=None, ttl=None, rhythm=rhythm, skip_hours=frozenset(), skip_days=frozenset()
-    )
+def planned(one: Feed, at: datetime = NOW, updates: tuple[datetime, ...] = ()) -> NextVisit:
+    return next_after_success(one, PublisherHints(updates=updates), now=at)
 
 
 def test_each_gap_in_a_row_halves_the_interval_down_to_15_minutes() -> None:
@@ -145,7 +144,5 @@ def test_an_interval_that_feeds_yaml_names_stays() -> None:
 
 def test_what_the_server_asks_still_counts() -> None:
     one = with_gap(known(), NOW)
-    asked = next_after_success(
-        one, now=NOW, max_age=7200, ttl=None, rhythm=(), skip_hours=frozenset(), skip_days=frozenset()
-    )
+    asked = next_after_success(one, PublisherHints(max_age=7200), now=NOW)
     assert asked.at - NOW >= 2 * HOUR

@@ -1,5 +1,6 @@
 """When a feed comes back: the rules as tables, and that the reason tells the inputs."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import duration
 from rss_pipeline.collector.models.failure import Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.schedule.next_visit import (
     after_skipped_hours,
     next_after_failure,
-    next_after_not_modified,
     next_after_our_outage,
     next_after_success,
 )
@@ -31,15 +32,11 @@ def every(gap: timedelta, *, count: int = 10, newest: timedelta = MINUTE) -> tup
 
 
 def visit(id: str = "f", **inputs: object) -> NextVisit:
+    """The next visit of a feed with these hints, `interval` and `retry_after`."""
     registered = {"id": id, "interval": inputs.pop("interval", None)}
-    known: dict[str, object] = {
-        "max_age": None,
-        "ttl": None,
-        "rhythm": (),
-        "skip_hours": frozenset(),
-        "skip_days": frozenset(),
-    }
-    return next_after_success(feed(**registered), now=NOW, **{**known, **inputs})  # type: ignore[arg-type]
+    retry_after = inputs.pop("retry_after", None)
+    hints = PublisherHints(**inputs)  # type: ignore[arg-type]
+    return next_after_success(feed(**registered), hints, now=NOW, retry_after=retry_after)  # type: ignore[arg-type]
 
 
 def near(delay: timedelta, wanted: timedelta) -> bool:
@@ -50,7 +47,7 @@ def near(delay: timedelta, wanted: timedelta) -> bool:
     ("inputs", "wanted"),
     [
         ({"interval": 30 * MINUTE}, 30 * MINUTE),
-        ({"interval": 30 * MINUTE, "rhythm": every(DAY, newest=300 * DAY)}, 30 * MINUTE),
+        ({"interval": 30 * MINUTE, "updates": every(DAY, newest=300 * DAY)}, 30 * MINUTE),
         ({"interval": 30 * MINUTE, "max_age": 600}, 30 * MINUTE),
         ({"interval": 30 * MINUTE, "max_age": 0}, 30 * MINUTE),
         ({"interval": 30 * MINUTE, "max_age": 7200}, 2 * HOUR),
@@ -61,9 +58,9 @@ def near(delay: timedelta, wanted: timedelta) -> bool:
         ({"interval": 30 * MINUTE, "retry_after": 7200}, 2 * HOUR),
         ({"interval": 30 * MINUTE, "retry_after": 7200, "ttl": 3 * HOUR}, 3 * HOUR),
         ({"interval": 90 * DAY}, DAY),
-        ({"rhythm": every(3 * HOUR), "max_age": 7200}, 2 * HOUR),
-        ({"rhythm": every(3 * HOUR), "max_age": 10_000}, timedelta(seconds=10_000)),
-        ({"rhythm": every(30 * DAY, newest=2 * HOUR), "max_age": 7200}, 2 * HOUR),
+        ({"updates": every(3 * HOUR), "max_age": 7200}, 2 * HOUR),
+        ({"updates": every(3 * HOUR), "max_age": 10_000}, timedelta(seconds=10_000)),
+        ({"updates": every(30 * DAY, newest=2 * HOUR), "max_age": 7200}, 2 * HOUR),
         # Nor does the spread lead below a wish that the interval is only just longer than.
         ({"interval": 60 * MINUTE, "max_age": 3599}, HOUR),
         ({"interval": 60 * MINUTE, "ttl": HOUR}, HOUR),
@@ -122,19 +119,19 @@ def test_hours_and_days_to_skip_move_it_to_the_next_allowed_hour(
         ({"interval": 30 * MINUTE}, "feeds.yaml: every 30 min"),
         ({}, "auto: no rhythm known yet, so 1 h"),
         (
-            {"rhythm": every(3 * HOUR), "max_age": 7200},
+            {"updates": every(3 * HOUR), "max_age": 7200},
             "auto: 10 items in 27 h 1 min; by their hours 0.19 more are expected in 16 min;"
             " the server asks max-age 2 h",
         ),
         (
-            {"rhythm": every(MINUTE)},
+            {"updates": every(MINUTE)},
             "auto: 10 items in 10 min; by their hours 1.71 more are expected in 2 min; at least 15 min",
         ),
         (
-            {"rhythm": every(7 * DAY, newest=5 * HOUR)},
+            {"updates": every(7 * DAY, newest=5 * HOUR)},
             "auto: 10 items in 63 d 5 h; by their hours 0.01 more are expected in 2 h; at most 2 h",
         ),
-        ({"rhythm": every(3 * HOUR, newest=28 * DAY)}, "auto: silent for 28 d, so 4 h"),
+        ({"updates": every(3 * HOUR, newest=28 * DAY)}, "auto: silent for 28 d, so 4 h"),
         (
             {"interval": HOUR, "ttl": 90 * DAY},
             "feeds.yaml: every 1 h; the server asks ttl 90 d; at most 24 h",
@@ -148,15 +145,15 @@ def test_the_reason_tells_the_inputs(inputs: dict[str, object], reason: str) -> 
 
 def test_the_spread_leads_away_from_the_bounds_of_auto() -> None:
     for number in range(100):
-        assert visit(f"feed-{number}", rhythm=every(MINUTE)).at - NOW >= 15 * MINUTE
-        assert visit(f"feed-{number}", rhythm=every(30 * DAY)).at - NOW <= 2 * HOUR
-        assert visit(f"feed-{number}", rhythm=every(HOUR, newest=400 * DAY)).at - NOW <= DAY
+        assert visit(f"feed-{number}", updates=every(MINUTE)).at - NOW >= 15 * MINUTE
+        assert visit(f"feed-{number}", updates=every(30 * DAY)).at - NOW <= 2 * HOUR
+        assert visit(f"feed-{number}", updates=every(HOUR, newest=400 * DAY)).at - NOW <= DAY
 
 
 def test_the_reason_is_a_line_that_status_and_the_event_have_room_for() -> None:
     for gap in (MINUTE, HOUR, 5 * HOUR, DAY, 30 * DAY):
         reason = visit(
-            rhythm=every(gap),
+            updates=every(gap),
             max_age=86_399,
             ttl=23 * HOUR,
             skip_hours=frozenset({7}),
@@ -168,8 +165,8 @@ def test_the_reason_is_a_line_that_status_and_the_event_have_room_for() -> None:
 
 
 def test_a_304_goes_by_what_the_stored_document_said() -> None:
-    stored = feed(rhythm=every(3 * HOUR), ttl=5 * HOUR, skip_hours=frozenset({13}))
-    got = next_after_not_modified(stored, now=NOW, max_age=None)
+    stored = PublisherHints(updates=every(3 * HOUR), ttl=5 * HOUR, skip_hours=frozenset({13}))
+    got = next_after_success(feed(hints=stored), replace(stored, max_age=None), now=NOW)
     assert datetime(2026, 2, 18, 14, tzinfo=UTC) <= got.at < datetime(2026, 2, 18, 14, 10, tzinfo=UTC)
 
 
@@ -184,12 +181,12 @@ def test_a_304_goes_by_what_the_stored_document_said() -> None:
 def test_the_bounds_hold_for_every_feed_and_no_wish_is_ignored(
     max_age: int | None,
     ttl: timedelta | None,
-    rhythm: list[datetime],
+    updates: list[datetime],
     hours: frozenset[int],
     days: frozenset[int],
     id: str,
 ) -> None:
-    got = visit(id, max_age=max_age, ttl=ttl, rhythm=rhythm, skip_hours=hours, skip_days=days)
+    got = visit(id, max_age=max_age, ttl=ttl, updates=tuple(updates), skip_hours=hours, skip_days=days)
     assert NOW + 15 * MINUTE <= got.at <= NOW + DAY
     asked = max(timedelta(seconds=max_age or 0), ttl or timedelta(0))
     assert got.at >= NOW + min(asked, DAY) - timedelta(seconds=1)
@@ -274,7 +271,7 @@ def test_no_instant_is_cut_to_a_second_that_comes_before_it() -> None:
     failure = Failure(kind="http_status", message="x", status=500)
     for at in (
         next_after_failure(feed(), failure, now=now).at,
-        next_after_not_modified(feed(interval=HOUR), now=now, max_age=86_400).at,
+        next_after_success(feed(interval=HOUR), PublisherHints(max_age=86_400), now=now).at,
     ):
         assert at.microsecond == 0
         assert at - now >= 30 * MINUTE
@@ -320,8 +317,7 @@ def test_a_late_visit_is_after_skipped_hours_where_it_would_come_in_an_hour_to_b
 ) -> None:
     """It is Wednesday, 08:30. At most until 24 h after the last visit."""
     known = feed(
-        skip_hours=frozenset(hours),
-        skip_days=frozenset(days),
+        hints=PublisherHints(skip_hours=frozenset(hours), skip_days=frozenset(days)),
         last_visited_at=None if visited is None else NOW - visited,
     )
     got = after_skipped_hours(known, now=NOW)

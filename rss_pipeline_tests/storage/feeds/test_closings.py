@@ -10,6 +10,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import Database
@@ -170,6 +171,13 @@ def test_a_failure_never_touches_validators_nor_the_hash_of_what_is_stored(known
 
 
 def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> None:
+    hints = PublisherHints(
+        max_age=600,
+        ttl=timedelta(minutes=90),
+        updates=(NOW, NOW - DAY),
+        skip_hours=frozenset({0, 23}),
+        skip_days=frozenset({6}),
+    )
     visit(
         known,
         [item("2")],
@@ -179,17 +187,11 @@ def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> N
         link="https://a.example/home",
         language="ja",
         charset="cp932",
-        rhythm=(NOW, NOW - DAY),
-        ttl=timedelta(minutes=90),
-        skip_hours=frozenset({0, 23}),
-        skip_days=frozenset({6}),
-        answer=response(at=NOW, max_age=600),
+        hints=hints,
     )
     feed = feeds.feeds_by_id(known, ["a", "unknown"])["a"]
     assert (feed.title, feed.link, feed.language) == ("Title", "https://a.example/home", "ja")
-    assert (feed.content_hash, feed.charset, feed.rhythm) == ("second", "cp932", (NOW, NOW - DAY))
-    assert (feed.ttl, feed.skip_hours, feed.skip_days) == (timedelta(minutes=90), {0, 23}, {6})
-    assert feed.max_age == 600
+    assert (feed.content_hash, feed.charset, feed.hints) == ("second", "cp932", hints)
     assert feed.last_body_at == feed.last_fetched_at == feed.last_success_at == NOW
     visit(known, [item("3")], title=None, link=None, language=None)
     feed = feeds.feeds_by_id(known, ["a"])["a"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
@@ -54,7 +55,7 @@ def test_a_new_feed_is_due_at_once(database: Database) -> None:
         False,
         True,
     )
-    assert (feed.needs_access, feed.last_visited_at, feed.rhythm) == (False, None, ())
+    assert (feed.needs_access, feed.last_visited_at, feed.hints) == (False, None, PublisherHints())
 
 
 def test_the_same_registry_again_changes_nothing(database: Database) -> None:
