@@ -1,7 +1,7 @@
-"""Every `rss-pipeline` and `sqlite3` command that README.md, docs/ and examples/ show works as it stands.
+"""Promises of README.md, docs/ and examples/: their commands work, their paths exist, their lists are complete.
 
-Each is run in this process, on a home of its own in which a poll has collected something. What cannot be run
-here is listed by name with the reason.
+Every `rss-pipeline` and `sqlite3` command is run in this process, on a home of its own in which a poll has
+collected something. Programs that cannot be run here are listed by name with the reason.
 """
 
 import re
@@ -29,7 +29,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 TOP = Path(__file__).parents[1]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]
 ENDLESS = {"up"}
-"""Starts servers and does not end; test_up.py runs it."""
+"""Commands that start servers and do not end; test_up.py runs them."""
 NOT_RUN = {
     "make",
     "git",
@@ -43,6 +43,9 @@ NOT_RUN = {
     "pip",
     "cd",
     "rm",
+    "systemctl",
+    "loginctl",
+    "journalctl",
 }
 """Programs of others, set-up and benchmarks: CI's first steps, or an account or a tool we do not bring."""
 
@@ -211,10 +214,11 @@ def test_reading_saving_and_shrinking_are_among_the_commands_of_sqlite() -> None
 
 
 @pytest.mark.slow
-def test_the_query_in_python_that_readme_shows_gives_rows(
+def test_the_query_in_python_that_a_page_shows_gives_rows(
     beside_var: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (script,) = [text for text in blocks(TOP / "README.md", "python") if text.startswith("import sqlite3")]
+    page = TOP / "docs" / "storage.md"
+    (script,) = [text for text in blocks(page, "python") if text.startswith("import sqlite3")]
     exec(script, {})
     assert "1" in capsys.readouterr().out
 
@@ -226,8 +230,8 @@ def test_a_copy_of_the_database_is_put_back_as_the_page_says(
 ) -> None:
     (tmp_path / "var").symlink_to(home)
     monkeypatch.chdir(tmp_path)
-    page = blocks(TOP / "docs" / "operating.md")
-    (copying,) = [block for block in page if block.startswith("sqlite3")]
+    page = blocks(TOP / "docs" / "storage.md")
+    (copying,) = [block for block in page if ".backup" in block]
     (putting_back,) = [block for block in page if block.startswith("rm ")]
     shell, _, command = putting_back.rpartition("\n")
 
@@ -251,21 +255,24 @@ def test_a_copy_of_the_database_is_put_back_as_the_page_says(
     assert (stored("SELECT id FROM feeds"), stored("SELECT guid FROM items")) == ({"lwn", "xkcd"}, {"a", "b"})
 
 
-def test_every_setting_stands_in_readme() -> None:
-    readme = (TOP / "README.md").read_text("utf-8")
-    table = readme.partition("\n## Settings\n")[2].partition("\n## ")[0]
-    shown = [
-        name for row in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE) for name in row.split(", ")
-    ]
+def settings_of(page: str) -> list[str]:
+    """The variables in the first column of a page's tables."""
+    text = (TOP / page).read_text("utf-8")
+    return [name for row in re.findall(r"^\| (`[A-Z].+?) \|", text, re.MULTILINE) for name in row.split(", ")]
+
+
+def test_every_setting_is_in_its_table_and_those_of_readme_are_among_them() -> None:
     listed = re.findall(r"^#([A-Z_0-9]+)=", (TOP / ".env.example").read_text("utf-8"), flags=re.MULTILINE)
-    assert sorted(shown) == sorted(f"`{name}`" for name in listed)
+    names = {f"`{name}`" for name in listed}
+    assert sorted(settings_of("docs/settings.md")) == sorted(names)
+    assert set(settings_of("README.md")) < names
 
 
-def test_what_installs_pyarrow_is_the_same_everywhere() -> None:
+def test_the_command_that_installs_pyarrow_is_the_same_everywhere() -> None:
     assert f"`{INSTALL_PYARROW}`" in (TOP / "docs" / "downstream.md").read_text("utf-8")
 
 
-def test_every_check_stands_in_the_operator_s_table() -> None:
+def test_every_check_is_in_the_operator_s_table() -> None:
     page = (TOP / "docs" / "operating.md").read_text("utf-8")
     settings = Settings(home=TOP, feeds_file=TOP / "feeds.yaml", user_agent="x")
     names = {spec.name for check in build_checks(settings, clock=utc_now) for spec in check.check_specs}

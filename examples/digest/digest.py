@@ -1,8 +1,8 @@
-"""Assets of one's own on top of rss_pipeline: a digest of each feed's news, and a front page over all feeds.
+"""Assets of your own on top of rss_pipeline: a digest of each feed's news, and a front page over all feeds.
 
-`feed_digest` runs for exactly the feeds that brought something, each in a run of its own, and reads what came
-since its last run. `front_page` has no partitions: one run for all that is new, which is the way to go where
-there are many feeds. Where the feeds come from is feeds.yaml's business, and workspace.yaml loads both.
+`feed_digest` runs for exactly the feeds that brought items, each in a run of its own, and reads the items since
+its last run. `front_page` has no partitions: one run for everything that is new, which suits many feeds better.
+Not here: the feeds, which feeds.yaml lists, and the pipeline, which workspace.yaml loads beside this file.
 """
 
 import os
@@ -36,13 +36,13 @@ ITEMS_ON_THE_FRONT_PAGE = 100
     automation_condition=feed_changed(),
     group_name="digest",
     kinds={"markdown"},
-    description="What a feed brought since its last digest, as a Markdown file in `digests/<feed>/`.",
+    description="A feed's items since its last digest, as a Markdown file in `digests/<feed>/`.",
 )
 def feed_digest(
     context: dg.AssetExecutionContext, feed_reader: FeedReaderResource
 ) -> dg.MaterializeResult[None]:
     feed_id, since = context.partition_key, last_cursor(context)
-    # Named for where it begins: a run that is repeated after a crash writes the same file again.
+    # Named after the cursor it starts from: a run that is repeated after a crash writes the same file again.
     target = FOLDER / feed_id / f"{since or 'first'}.md"
     items = words = 0
     cursor, titles = since, []
@@ -61,7 +61,7 @@ def feed_digest(
             "words": words,
             "titles": dg.MetadataValue.md("\n".join(titles[:20])),
             **({"file": dg.MetadataValue.path(str(target.absolute()))} if items else {}),
-            # Also where nothing came: the next run looks for it in the newest materialization.
+            # Also when nothing came: the next run looks for it in the newest materialization.
             **({"cursor": cursor} if cursor else {}),
         }
     )
@@ -72,7 +72,7 @@ def feed_digest(
     automation_condition=feed_changed(),
     group_name="digest",
     kinds={"html"},
-    description="What came in during the last day, of all feeds, as one page with the archived images.",
+    description="The items of the last day over all feeds, as one page with the archived images.",
 )
 def front_page(feed_reader: FeedReaderResource) -> dg.MaterializeResult[None]:
     since = datetime.now(UTC) - ON_THE_FRONT_PAGE
@@ -94,7 +94,7 @@ def _newest(items: Iterable[StoredItem]) -> list[StoredItem]:
 
 
 def _text(item: StoredItem) -> list[str]:
-    """The words of an item's content."""
+    """Return the words of an item's content."""
     return BeautifulSoup(item.content_html or item.summary or "", "html.parser").get_text(" ").split()
 
 
@@ -108,12 +108,12 @@ def _as_markdown(item: StoredItem, text: list[str]) -> str:
 
 
 def _plain(text: str | None) -> str:
-    """Strangers' text in Markdown: what would be markup is text."""
+    """Return foreign text for Markdown, with all markup escaped."""
     return "".join(f"\\{c}" if c in r"\`*_[]<>#" else c for c in " ".join((text or "(no title)").split()))
 
 
 def _page(items: Iterable[StoredItem]) -> str:
-    # A sandboxed frame each: nobody's script runs, nobody's style reaches the page.
+    # A sandboxed frame each: no foreign script runs, and no foreign style reaches the page.
     entries = "\n".join(
         f"<details><summary>{escape(item.title or '(no title)')} <small>{escape(item.feed_title or '')}"
         f' {item.published_at:%H:%M}</small></summary><p><a href="{escape(item.link or "")}">read there</a>'
@@ -132,7 +132,7 @@ follow_feeds = dg.AutomationConditionSensorDefinition(
     target=[feed_digest, front_page],
     minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    # Behind the polls, which have -1: news are collected before they are digested.
+    # After the polls, which have -1: items are collected before they are digested.
     run_tags={"dagster/priority": "-2"},
 )
 

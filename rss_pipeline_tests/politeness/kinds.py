@@ -62,7 +62,7 @@ VALIDATORS = (
     ),
     _one("304 without validators", page(etag=edition_etag, modified=edition_date, on_304=lambda _: {})),
     _one("304 with a body", fat_304),
-    _one("304 nobody asked for", between(4, 5, fixed(Answer(status=304)), page())),
+    _one("304 to a plain request", between(4, 5, fixed(Answer(status=304)), page())),
     _one("Last-Modified in the future", page(modified=lambda a: http_date(a.at.replace(year=2031, month=1)))),
     _one("Last-Modified no date", page(modified=lambda a: f"edition {a.edition}")),
     _one(
@@ -223,9 +223,9 @@ TROUBLES = (
 
 TABLES = {
     "validators": VALIDATORS,
-    "pauses": LIMITS,
+    "holds": LIMITS,
     "wishes": WISHES,
     "moves": MOVES,
-    "troubles and oddities": TROUBLES,
+    "errors and oddities": TROUBLES,
 }
 KINDS = tuple(kind for kinds in TABLES.values() for kind in kinds)
