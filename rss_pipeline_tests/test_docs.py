@@ -1,4 +1,4 @@
-"""Promises of README.md, docs/ and examples/: their commands work, their paths exist, their lists are complete.
+"""Promises of README.md, docs/ and examples/: commands work, paths exist, lists are complete.
 
 Every `rss-pipeline` and `sqlite3` command is run in this process, on a home of its own in which a poll has
 collected something. Programs that cannot be run here are listed by name with the reason.

@@ -1,8 +1,8 @@
 """Assets of your own on top of rss_pipeline: a digest of each feed's news, and a front page over all feeds.
 
-`feed_digest` runs for exactly the feeds that brought items, each in a run of its own, and reads the items since
-its last run. `front_page` has no partitions: one run for everything that is new, which suits many feeds better.
-Not here: the feeds, which feeds.yaml lists, and the pipeline, which workspace.yaml loads beside this file.
+`feed_digest` runs for exactly the feeds that brought items, each in a run of its own, and reads the items
+since its last run. `front_page` has no partitions: one run for everything that is new, which suits many feeds
+better. Not here: the feeds, which feeds.yaml lists, and the pipeline, which workspace.yaml loads as well.
 """
 
 import os
