@@ -4,6 +4,7 @@ Every `rss-pipeline` and `sqlite3` command is run in this process, on a home of 
 collected something. Programs that cannot be run here are listed by name with the reason.
 """
 
+import importlib.util
 import re
 import shlex
 import shutil
@@ -277,3 +278,72 @@ def test_every_check_is_in_the_operator_s_table() -> None:
     settings = Settings(home=TOP, feeds_file=TOP / "feeds.yaml", user_agent="x")
     names = {spec.name for check in build_checks(settings, clock=utc_now) for spec in check.check_specs}
     assert names == set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
+
+
+def folders(*tops: str) -> set[str]:
+    """The folders of our own with files in them, of which a newcomer wants to know what they hold."""
+    held = {path.parent for top in tops for path in (TOP / top).rglob("*.*") if path.is_file()}
+    return {
+        f"{folder.relative_to(TOP)}/"
+        for folder in held
+        if not {"__pycache__", "node_modules", "dist", "var"} & set(folder.relative_to(TOP).parts)
+        and not any(part.startswith(".") for part in folder.relative_to(TOP).parts)
+    }
+
+
+def test_the_map_has_a_line_for_every_folder_and_no_folder_that_is_gone() -> None:
+    (map_,) = [block for block in blocks(TOP / "docs" / "development.md") if _is_tree(block)]
+    shown = [line.split()[0] for line in map_.splitlines()]
+    tests = {
+        folder
+        for folder in folders("rss_pipeline_tests")
+        if not (TOP / folder.replace("rss_pipeline_tests", "rss_pipeline", 1)).is_dir()
+    }
+    ours = folders("rss_pipeline", "benchmarks", "examples", "proxy-worker", "docs") | tests
+    assert sorted(ours - set(shown)) == []
+    assert [folder for folder in shown if not (TOP / folder).is_dir()] == []
+    assert len(shown) == len(set(shown))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as code hosts make them."""
+    text = "\n".join(text for language, text in parts(page) if language is None)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+PROSE = [*PAGES, TOP / "CHANGELOG.md", TOP / "proxy-worker" / "README.md"]
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(TOP)))
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    text = "\n".join(text for language, text in parts(page) if language is None)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("http"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(TOP)))
+def test_every_path_and_module_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text("utf-8")
+    files = [f"/{path.relative_to(TOP)}" for top in TOP.iterdir() for path in ours(top)]
+    for path in re.findall(r"`([\w./-]+\.(?:py|sql|ts|md|mjs))`", text):
+        assert any(file.endswith(f"/{path}") for file in files), path
+    for folder in re.findall(r"`((?:rss_pipeline|rss_pipeline_tests|benchmarks|docs)/[\w./-]*/)`", text):
+        assert (TOP / folder).is_dir(), folder
+    for module in re.findall(
+        r"`(?:python -m )?((?:rss_pipeline|rss_pipeline_tests|benchmarks)(?:\.\w+)+)", text
+    ):
+        assert importlib.util.find_spec(module) is not None, module
+
+
+def ours(top: Path) -> Iterator[Path]:
+    """A file at the top, or the files of a folder there, without those of installed packages."""
+    if top.is_file():
+        yield top
+    elif not top.name.startswith(".") and top.name != "var":
+        yield from (path for path in top.rglob("*.*") if "node_modules" not in path.parts)
