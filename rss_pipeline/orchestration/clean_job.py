@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult, Removed
+from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -22,8 +23,6 @@ from rss_pipeline.storage.objects import ObjectStore
 CLEAN_STORE = "clean_store"
 CLEAN_SECONDS = 600.0
 """What a clean has not done by then the next one takes up, within the hour."""
-UNFINISHED = "rss_pipeline/unfinished"
-"""A tag of runs that left something due."""
 
 _TABLE_ROWS = 200
 
@@ -78,7 +77,7 @@ def clean_(
         allowance=Allowance(CLEAN_SECONDS),
     )
     if cleaned.is_unfinished and not config.dry_run:
-        context.instance.add_run_tags(context.run_id, {UNFINISHED: "true"})
+        context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
     for key, reason in cleaned.refusals.items():
         context.log.warning(f"{key} could not be removed: {reason}")
     return dg.Output(None, metadata=metadata(cleaned))

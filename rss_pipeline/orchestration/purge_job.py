@@ -15,12 +15,11 @@ from rss_pipeline.orchestration.ops import SessionResource
 from rss_pipeline.orchestration.purge import Purged, purge
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.result import Allowance
+from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 
 PURGE_HISTORY = "purge_history"
 PURGE_SECONDS = 600.0
 """What a purge has not done by then the next one takes up, within the hour."""
-UNFINISHED = "rss_pipeline/unfinished"
-"""A tag of runs that left something due."""
 
 
 class PurgeConfig(dg.Config):
@@ -51,7 +50,7 @@ def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: Session
         ):
             if isinstance(each, Purged):
                 if each.is_unfinished and not config.dry_run:
-                    context.instance.add_run_tags(context.run_id, {UNFINISHED: "true"})
+                    context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
                 yield dg.Output(None, metadata=each.figures())
             else:
                 yield each

@@ -1,13 +1,14 @@
-"""Whether a download of images should start now, and the sentence where not. Pure decisions.
+"""Decisions on whether a download of images starts now: of new images, of failed ones again.
 
-sensors.py and schedules.py ask them; which images a run then takes is the claim's business.
+Pure functions that return their reason; a sensor and a schedule call them. The claim of the run decides which
+images it downloads (storage/images/claims.py).
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant
-from rss_pipeline.pipeline.triggers.poll import JobRun, Start, Wait, hindered
+from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
 from rss_pipeline.storage.images.claims import ImagesDue
 
 PATIENCE = timedelta(minutes=2)
@@ -16,11 +17,11 @@ MANY_WAITING = 100
 
 
 def decide_fresh(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:
-    """For images that were never tried. `runs` are the newest download runs, newest first."""
+    """Start a run for images that were never tried. `runs` are the newest download runs, newest first."""
     if due.fresh == 0:
         return Wait(reason="No new image waits.")
-    if (hindrance := hindered(runs, due.live_run_ids, now=now)) is not None:
-        return hindrance
+    if (wait := reason_to_wait(runs, due.live_run_ids, now=now)) is not None:
+        return wait
     oldest = from_instant(due.oldest_fresh_at)
     if due.fresh >= MANY_WAITING or (oldest is not None and now - oldest >= PATIENCE):
         return Start(reason=f"{due.fresh} new images wait.")
@@ -28,9 +29,9 @@ def decide_fresh(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime) -> St
 
 
 def decide_retries(due: ImagesDue, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:
-    """For images whose first or second attempt failed and whose pause is over."""
+    """Start a run for images after the back-off of their first or second failed attempt."""
     if due.retries == 0:
         return Wait(reason="No image is due for another attempt.")
-    if (hindrance := hindered(runs, due.live_run_ids, now=now)) is not None:
-        return hindrance
+    if (wait := reason_to_wait(runs, due.live_run_ids, now=now)) is not None:
+        return wait
     return Start(reason=f"{due.retries} images are due for another attempt.")

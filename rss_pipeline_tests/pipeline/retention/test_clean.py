@@ -21,8 +21,9 @@ from click.testing import CliRunner
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable
-from rss_pipeline.orchestration.clean_job import CLEAN_STORE, UNFINISHED
+from rss_pipeline.orchestration.clean_job import CLEAN_STORE
 from rss_pipeline.pipeline.retention.result import Allowance
+from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline.settings import R2Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database, Result, Statement, Value
@@ -626,7 +627,7 @@ def test_a_run_that_left_something_is_tagged_and_one_without_a_store_fails(stock
     job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
     job.execute_in_process(instance=stocked.instance)
     (run,) = stocked.instance.get_runs(dg.RunsFilter(job_name=CLEAN_STORE))
-    assert run.tags[UNFINISHED] == "true"
+    assert run.tags[UNFINISHED_TAG] == "true"
     down = FaultyObjects(stocked.objects, Calls(1, applied=False), ObjectStoreUnavailable)
     resources = {"objects": dg.ResourceDefinition.hardcoded_resource(down)}
     job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)

@@ -1,4 +1,4 @@
-"""When a clean starts: the pure decisions case by case, and the schedules that ask them."""
+"""When a clean starts: the pure decisions case by case, and the schedules that call them."""
 
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -8,20 +8,27 @@ import pytest
 from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.clean_job import CLEAN_STORE, UNFINISHED, clean_store
-from rss_pipeline.orchestration.schedules import UPKEEP_TAGS, recent_cleans
-from rss_pipeline.pipeline.triggers.clean import LONGEST_CLEAN, CleanRun, again, daily
-from rss_pipeline.pipeline.triggers.poll import Start, Wait
+from rss_pipeline.orchestration.clean_job import CLEAN_STORE, clean_store
+from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
+from rss_pipeline.orchestration.recent_runs import recent_daily_runs
+from rss_pipeline.pipeline.triggers.daily import (
+    LONGEST_RUN,
+    UNFINISHED_TAG,
+    DailyRun,
+    decide_again,
+    decide_daily,
+)
+from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline
 
 
-def run(state: str, minutes: float = 60, *, unfinished: bool = False) -> CleanRun:
+def run(state: str, minutes: float = 60, *, unfinished: bool = False) -> DailyRun:
     """A run made so many minutes ago."""
     made = NOON - timedelta(minutes=minutes)
-    return CleanRun(run_id="r" * 12, state=state, created_at=made, is_unfinished=unfinished)
+    return DailyRun(run_id="r" * 12, state=state, created_at=made, is_unfinished=unfinished)
 
 
-CASES: dict[str, tuple[list[CleanRun], type, type]] = {
+CASES: dict[str, tuple[list[DailyRun], type, type]] = {
     "there was none yet": ([], Start, Wait),
     "the last one finished": ([run("succeeded")], Start, Wait),
     "the last one left something": ([run("succeeded", unfinished=True)], Start, Start),
@@ -35,15 +42,15 @@ CASES: dict[str, tuple[list[CleanRun], type, type]] = {
     "a restart cancelled it": ([run("canceled")], Start, Start),
     "one waits in the queue, for however long": ([run("queued", 9_000)], Wait, Wait),
     "one is starting": ([run("waiting", 1), run("failed")], Wait, Wait),
-    "one is at it": ([run("running", 29), run("failed")], Wait, Wait),
-    "one was at it and died with its machine": ([run("running", 30)], Start, Start),
-    "one is at it behind another that failed": ([run("failed", 5), run("running", 9)], Wait, Wait),
+    "one is running": ([run("running", 29), run("failed")], Wait, Wait),
+    "one was running and was killed with its machine": ([run("running", 30)], Start, Start),
+    "one is running behind another that failed": ([run("failed", 5), run("running", 9)], Wait, Wait),
 }
 
 
 @pytest.mark.parametrize(("runs", "by_day", "by_hour"), CASES.values(), ids=CASES)
-def test_whether_a_clean_starts(runs: list[CleanRun], by_day: type, by_hour: type) -> None:
-    assert (type(daily(runs, now=NOON)), type(again(runs, now=NOON))) == (by_day, by_hour)
+def test_a_clean_starts_by_day_and_by_hour(runs: list[DailyRun], by_day: type, by_hour: type) -> None:
+    assert (type(decide_daily(runs, now=NOON)), type(decide_again(runs, now=NOON))) == (by_day, by_hour)
 
 
 def schedule(pipeline: Pipeline, name: str) -> dg.ScheduleDefinition:
@@ -84,7 +91,7 @@ def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(pi
     pipeline.clock.now = utc_now()
     again = schedule(pipeline, "clean_again")
 
-    def asked() -> list[dg.RunRequest] | None:
+    def requested() -> list[dg.RunRequest] | None:
         with dg.build_schedule_context(
             instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
         ) as context:
@@ -95,16 +102,16 @@ def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(pi
         made = pipeline.instance.create_run_for_job(clean_store, status=status, tags=tags, run_config=config)
         assert made.job_name == CLEAN_STORE
 
-    assert asked() is None
+    assert requested() is None
     made(dg.DagsterRunStatus.SUCCESS)
-    assert asked() is None
+    assert requested() is None
     made(dg.DagsterRunStatus.FAILURE, dry=True)
-    assert asked() is None, "a dry run is nobody's clean"
-    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED: "true"})
-    [request] = asked() or []
+    assert requested() is None, "a dry run does not count as a clean"
+    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED_TAG: "true"})
+    [request] = requested() or []
     assert request.tags.items() >= UPKEEP_TAGS.items()
     made(dg.DagsterRunStatus.STARTED)
-    assert asked() is None
-    assert recent_cleans(pipeline.instance, CLEAN_STORE)[0].state == "running"
-    pipeline.clock.now = utc_now() + LONGEST_CLEAN
-    assert asked(), "a run that died with its machine is in nobody's way"
+    assert requested() is None
+    assert recent_daily_runs(pipeline.instance, CLEAN_STORE)[0].state == "running"
+    pipeline.clock.now = utc_now() + LONGEST_RUN
+    assert requested(), "a run that was killed with its machine holds up no other"

@@ -10,8 +10,9 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
-from rss_pipeline.orchestration.sensors import RUN_STATES, recent_runs
-from rss_pipeline.pipeline.triggers.poll import JobRun, Start, Wait, backoff, decide
+from rss_pipeline.orchestration.recent_runs import RUN_STATES, recent_runs
+from rss_pipeline.pipeline.triggers.poll import decide
+from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, backoff
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.due import DueSummary
@@ -49,8 +50,18 @@ DECISIONS: dict[str, tuple[DueSummary, list[JobRun], type, str]] = {
     "99 are due at once": (due(99), [], Wait, "99 feeds are due, none for 4 minutes yet"),
     "100 are due at once": (due(100), [], Start, "100 feeds or more are due."),
     "a run waits in the queue": (due(100), [run("waiting")], Wait, "Run rrrrrrrr is about to start."),
-    "a run has just started": (due(100), [run("running", started=2.9)], Wait, "Run rrrrrrrr is at it."),
-    "a run is at it": (due(100, live=LIVE), [run("running", started=50)], Wait, "Run rrrrrrrr is at it."),
+    "a run has just started": (
+        due(100),
+        [run("running", started=2.9)],
+        Wait,
+        "Run rrrrrrrr is still running.",
+    ),
+    "a run is in progress": (
+        due(100, live=LIVE),
+        [run("running", started=50)],
+        Wait,
+        "Run rrrrrrrr is still running.",
+    ),
     "a run died with its lease": (due(100), [run("running", started=3)], Start, "100 feeds or more"),
     "another run's lease is not this run's": (
         due(100, live=("backfill",)),
@@ -62,13 +73,14 @@ DECISIONS: dict[str, tuple[DueSummary, list[JobRun], type, str]] = {
         due(100, live=LIVE),
         [run("running", started=5, id="x"), run("running", started=9)],
         Wait,
-        "Run rrrrrrrr is at it.",
+        "Run rrrrrrrr is still running.",
     ),
     "a poll failed, and a feed is new": (
         due(1, never=1),
         [run("failed", ended=0.5)],
         Wait,
-        "The last 1 runs failed for want of a store or our network; the next one starts at 12:00:30 UTC.",
+        "The last 1 runs failed because a store or our network did not work;"
+        " the next run starts at 12:00:30 UTC.",
     ),
     "a poll failed a minute ago": (due(1, never=1), [run("failed", ended=1)], Start, "never visited"),
     "two failed, the last a minute ago": (
@@ -330,7 +342,7 @@ def test_the_sensor_backs_off_while_polls_fail_and_no_publisher_is_asked_meanwhi
         ended = recent_runs(pipeline.instance, POLL_FEEDS)[0].ended_at
         assert ended is not None
         pipeline.clock.now = ended + timedelta(minutes=minutes, seconds=-1)
-        assert "runs failed for want of a store or our network" in says(tick(pipeline))
+        assert "runs failed because a store or our network did not work" in says(tick(pipeline))
         pipeline.clock.now = ended + timedelta(minutes=minutes, seconds=1)
         assert isinstance(tick(pipeline), dg.RunRequest)
     assert server.requests == []
@@ -366,11 +378,13 @@ def test_a_started_run_is_in_flight_as_long_as_its_lease_lives(
     pipeline.sync()
     started = _report(pipeline, DagsterEventType.RUN_START)
     pipeline.clock.now = datetime.now(UTC) + timedelta(minutes=2)
-    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is at it.", "it may not have claimed yet"
+    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is still running.", (
+        "it may not have claimed yet"
+    )
     wanted = Named(ids=[feed], now=pipeline.clock())
     claims.claim(pipeline.database, wanted, run_id=started.run_id, lease_seconds=180, limit=1)
     pipeline.clock.turn(minutes=20)
-    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is at it."
+    assert says(tick(pipeline)) == f"Run {started.run_id[:8]} is still running."
     pipeline.lapse_leases()
     assert isinstance(tick(pipeline), dg.RunRequest)
 
@@ -380,7 +394,7 @@ def test_a_database_that_cannot_be_asked_is_a_skip_with_a_sentence(
 ) -> None:
     (tmp_path / "broken" / "rss.sqlite").mkdir(parents=True)
     pipeline.set(home=tmp_path / "broken")
-    assert says(tick(pipeline)).startswith("The database cannot be asked: ")
+    assert says(tick(pipeline)).startswith("The database cannot be read: ")
     assert "check the path" in says(tick(pipeline))
     assert "check the path" in says(tick(pipeline, "sync_registry"))
 

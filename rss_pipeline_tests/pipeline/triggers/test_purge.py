@@ -8,39 +8,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.purge_job import PURGE_HISTORY, UNFINISHED, purge_history
+from rss_pipeline.orchestration.purge_job import PURGE_HISTORY, purge_history
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
-from rss_pipeline.pipeline.triggers.clean import LONGEST_CLEAN, CleanRun
-from rss_pipeline.pipeline.triggers.poll import Start, Wait
-from rss_pipeline.pipeline.triggers.purge import decide, latest
+from rss_pipeline.pipeline.triggers.daily import (
+    LONGEST_RUN,
+    UNFINISHED_TAG,
+    DailyRun,
+    decide_once_a_day,
+    latest,
+)
+from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 FOUR = time(4, 0)
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
-def run(hours_ago: float, state: str = "succeeded", *, unfinished: bool = False) -> CleanRun:
+def run(hours_ago: float, state: str = "succeeded", *, unfinished: bool = False) -> DailyRun:
     created = NOON - timedelta(hours=hours_ago)
-    return CleanRun(run_id="a-run-of-it", state=state, created_at=created, is_unfinished=unfinished)
+    return DailyRun(run_id="a-run-of-it", state=state, created_at=created, is_unfinished=unfinished)
 
 
 @pytest.mark.parametrize(
     ("runs", "starts"),
     [
-        ([], True),  # A new home: what was lost with the old one is told of again.
+        ([], True),  # A new home: what was lost with the old one is reported again.
         ([run(7.9)], False),  # After four o'clock.
         ([run(8.1)], True),  # Before, so it was yesterday's.
         ([run(7, unfinished=True)], True),
         ([run(7, "failed")], True),
         ([run(7, "canceled")], True),
         ([run(0.4, "running")], False),
-        ([run(0.6, "running")], True),  # Died with its machine.
+        ([run(0.6, "running")], True),  # Killed with its machine.
         ([run(9, "queued")], False),
         ([run(7), run(8, "failed")], False),
     ],
 )
-def test_one_a_day_and_another_where_it_did_not_finish(runs: list[CleanRun], starts: bool) -> None:
-    decided = decide(runs, now=NOON, at=FOUR, timezone="UTC")
+def test_one_a_day_and_another_where_it_did_not_finish(runs: list[DailyRun], starts: bool) -> None:
+    decided = decide_once_a_day(runs, now=NOON, at=FOUR, timezone="UTC")
     assert isinstance(decided, Start if starts else Wait)
 
 
@@ -54,14 +59,14 @@ def test_the_last_time_it_was_that_late_is_at_most_a_day_ago(now: datetime, at: 
     assert timedelta(0) <= now - latest(now, at=at, timezone=timezone) <= timedelta(hours=25)
 
 
-def test_the_schedule_asks_hourly_and_its_run_stands_behind_polls(pipeline: Pipeline) -> None:
+def test_the_schedule_decides_hourly_and_its_run_comes_behind_polls(pipeline: Pipeline) -> None:
     pipeline.clock.now = utc_now()
     [schedule] = [each for each in pipeline.definitions().schedules or () if each.name == "purge_daily"]
     assert isinstance(schedule, dg.ScheduleDefinition)
     assert (schedule.cron_schedule, schedule.job_name) == ("15 * * * *", PURGE_HISTORY)
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
-    def asked() -> list[dg.RunRequest] | None:
+    def requested() -> list[dg.RunRequest] | None:
         with dg.build_schedule_context(
             instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
         ) as context:
@@ -71,15 +76,15 @@ def test_the_schedule_asks_hourly_and_its_run_stands_behind_polls(pipeline: Pipe
         config = {"ops": {"purge": {"config": {"dry_run": dry}}}}
         pipeline.instance.create_run_for_job(purge_history, status=status, tags=tags, run_config=config)
 
-    [request] = asked() or []
+    [request] = requested() or []
     assert request.tags.items() >= UPKEEP_TAGS.items()
     made(dg.DagsterRunStatus.SUCCESS, dry=True)
-    assert asked(), "a dry run is nobody's purge"
-    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED: "true"})
-    assert asked()
+    assert requested(), "a dry run does not count as a purge"
+    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED_TAG: "true"})
+    assert requested()
     made(dg.DagsterRunStatus.SUCCESS)
-    assert asked() is None
+    assert requested() is None
     made(dg.DagsterRunStatus.STARTED)
-    assert asked() is None
-    pipeline.clock.now = utc_now() + LONGEST_CLEAN
-    assert asked()
+    assert requested() is None
+    pipeline.clock.now = utc_now() + LONGEST_RUN
+    assert requested()

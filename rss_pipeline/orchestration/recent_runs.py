@@ -1,0 +1,85 @@
+"""A job's newest runs, read from the instance in the form that the decisions in pipeline/triggers take.
+
+Nothing is decided here.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+from dagster._core.events import RunFailureReason
+from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
+
+from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG, DailyRun
+from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
+from rss_pipeline.pipeline.triggers.runs import JobRun
+
+RUNS_LOOKED_AT = 8
+
+RUN_STATES = {
+    dg.DagsterRunStatus.QUEUED: "waiting",
+    dg.DagsterRunStatus.NOT_STARTED: "waiting",
+    dg.DagsterRunStatus.STARTING: "waiting",
+    dg.DagsterRunStatus.STARTED: "running",
+    dg.DagsterRunStatus.CANCELING: "running",
+    dg.DagsterRunStatus.SUCCESS: "succeeded",
+    dg.DagsterRunStatus.FAILURE: "failed",
+    dg.DagsterRunStatus.CANCELED: "canceled",
+}
+_KILLED = {RunFailureReason.UNEXPECTED_TERMINATION.value, RunFailureReason.START_TIMEOUT.value}
+
+
+def recent_runs(instance: dg.DagsterInstance, job_name: str) -> list[JobRun]:
+    """A job's newest runs, newest first."""
+    return [
+        JobRun(
+            run_id=record.dagster_run.run_id,
+            state=_state(record.dagster_run),
+            started_at=_instant(record.start_time),
+            ended_at=_instant(record.end_time),
+            all_since=from_instant(record.dagster_run.tags.get(ALL_SINCE_TAG)),
+        )
+        for record in _records(instance, job_name)
+    ]
+
+
+def recent_daily_runs(instance: dg.DagsterInstance, job_name: str) -> list[DailyRun]:
+    """The newest runs of the clean or the purge job that were no dry runs, newest first."""
+    return [
+        DailyRun(
+            run_id=record.dagster_run.run_id,
+            state=_daily_state(record.dagster_run.status),
+            created_at=_aware(record.create_timestamp),
+            is_unfinished=record.dagster_run.tags.get(UNFINISHED_TAG) == "true",
+        )
+        for record in _records(instance, job_name)
+        if not _is_dry(record.dagster_run)
+    ]
+
+
+def _records(instance: dg.DagsterInstance, job_name: str) -> list[dg.RunRecord]:
+    return list(instance.get_run_records(dg.RunsFilter(job_name=job_name), limit=RUNS_LOOKED_AT))
+
+
+def _state(run: dg.DagsterRun) -> str:
+    if run.tags.get(RUN_FAILURE_REASON_TAG) in _KILLED:
+        return "died"
+    return RUN_STATES[run.status]
+
+
+def _daily_state(status: dg.DagsterRunStatus) -> str:
+    return "queued" if status is dg.DagsterRunStatus.QUEUED else RUN_STATES[status]
+
+
+def _is_dry(run: dg.DagsterRun) -> bool:
+    config: Any = run.run_config
+    return any(op.get("config", {}).get("dry_run") for op in config.get("ops", {}).values())
+
+
+def _instant(timestamp: float | None) -> datetime | None:
+    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC)
+
+
+def _aware(created: datetime) -> datetime:
+    return created if created.tzinfo is not None else created.replace(tzinfo=UTC)

@@ -1,0 +1,49 @@
+"""The common part of the sensors and schedules that start runs: from a decision to a run request.
+
+The decisions are in pipeline/triggers, the sensors and schedules themselves in sensors.py and schedules.py.
+https://docs.dagster.io/guides/automate
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+import dagster as dg
+
+from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.orchestration.queueing import REASON_TAG
+from rss_pipeline.pipeline.triggers.runs import Start, Wait
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.database import Database
+
+Tick = dg.RunRequest | dg.SkipReason
+Decide = Callable[[Database, dg.DagsterInstance, datetime], Start | Wait]
+"""A decision by what is due in the database and which runs the instance has; the last argument is now."""
+
+
+def tick(decision: Start | Wait, *, tags: Mapping[str, str]) -> Tick:
+    """The result of a tick by a decision: a run with these tags and its reason, or the reason for none.
+
+    Nothing is logged: each tick that logs costs a file, and the run itself shows what was due.
+    """
+    match decision:
+        case Start(reason=reason, run_config=config):
+            return dg.RunRequest(tags={**tags, REASON_TAG: reason}, run_config=dict(config))
+        case Wait(reason=reason):
+            return dg.SkipReason(reason)
+
+
+def tick_by_database(
+    decide: Decide,
+    settings: Settings,
+    instance: dg.DagsterInstance,
+    *,
+    now: datetime,
+    tags: Mapping[str, str],
+) -> Tick:
+    """`tick` of a decision that reads the database; skipped where the database cannot be reached."""
+    try:
+        with open_database(settings) as database:
+            return tick(decide(database, instance, now), tags=tags)
+    except RssPipelineError as error:
+        return dg.SkipReason(f"The database cannot be read: {error}")

@@ -1,0 +1,82 @@
+"""Runs of a job as the decisions see them, the two results of a decision, and the reasons to wait.
+
+No Dagster in here: orchestration/recent_runs.py reads the runs from the instance.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+STARTING_GRACE = timedelta(minutes=3)
+"""A run that started this recently may not have claimed yet."""
+LONGEST_BACKOFF = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """A run of a job: its state, and the UTC instants of its start and end if it has them."""
+
+    run_id: str
+    state: str
+    """`waiting` (queued or starting), `running`, `succeeded`, `failed`, `died` or `canceled`. `died`: killed
+    from outside; not a sign of a broken store, so no back-off."""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    all_since: datetime | None = None
+    """For a poll of all feeds: it was to visit every feed without a visit since then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A run starts now, with this configuration."""
+
+    reason: str
+    run_config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """No run starts now."""
+
+    reason: str
+
+
+def reason_to_wait(runs: Sequence[JobRun], live_run_ids: Collection[str], *, now: datetime) -> Wait | None:
+    """The reason why no run of a job may start now: one is in progress, or the last ones failed.
+
+    `runs` are the newest, newest first; `live_run_ids` are the runs with a live lease.
+    """
+    for run in runs:
+        if run.state == "waiting":
+            return Wait(reason=f"Run {run.run_id[:8]} is about to start.")
+        if run.state == "running" and _is_alive(run, live_run_ids, now):
+            return Wait(reason=f"Run {run.run_id[:8]} is still running.")
+    failed, until = backoff(runs)
+    if until is not None and now < until:
+        return Wait(
+            reason=f"The last {failed} runs failed because a store or our network did not work;"
+            f" the next run starts at {until:%H:%M:%S} UTC."
+        )
+    return None
+
+
+def backoff(runs: Sequence[JobRun]) -> tuple[int, datetime | None]:
+    """The number of runs that failed in a row, and the end of the back-off: 1, 2, 4 ... 30 minutes."""
+    failed = []
+    for run in runs:
+        if run.state == "failed":
+            failed.append(run)
+        elif run.state == "succeeded":
+            break
+    if not failed:
+        return 0, None
+    back_off = min(timedelta(minutes=1) * 2 ** min(len(failed) - 1, 10), LONGEST_BACKOFF)
+    ended = failed[0].ended_at
+    return len(failed), None if ended is None else ended + back_off
+
+
+def _is_alive(run: JobRun, live_run_ids: Collection[str], now: datetime) -> bool:
+    """STARTED proves nothing: the process may have been killed with its code server. Its lease does."""
+    just_started = run.started_at is not None and now - run.started_at < STARTING_GRACE
+    return just_started or run.run_id in live_run_ids
