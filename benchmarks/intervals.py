@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from benchmarks.synthetic_feeds import CLASSES, END, START, SyntheticFeed, synthetic_feeds
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Feed, FeedAddress, ScheduleState
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.schedule import auto_interval
 from rss_pipeline.collector.schedule.next_visit import next_after_success
@@ -59,20 +59,21 @@ class Auto:
         self._feed = Feed(
             id=feed.id,
             url="http://a.example/feed",
-            host="a.example",
-            hints=PublisherHints(ttl=feed.ttl, max_age=feed.max_age),
+            address=FeedAddress(host="a.example"),
+            schedule=ScheduleState(hints=PublisherHints(ttl=feed.ttl, max_age=feed.max_age)),
         )
 
     def __call__(self, now: float, collected: Sequence[float]) -> float:
         at = datetime.fromtimestamp(now, UTC)
         if len(collected) == self._collected:
-            later = next_after_success(self._feed, self._feed.hints, now=at)
+            later = next_after_success(self._feed, self._feed.schedule.hints, now=at)
             return (later.at - at).total_seconds()
         self._collected = len(collected)
         listed = {datetime.fromtimestamp(int(time), UTC) for time in collected[-self._length :]}
-        hints = replace(self._feed.hints, updates=tuple(sorted(listed, reverse=True)[:_NEWEST]))
+        hints = replace(self._feed.schedule.hints, updates=tuple(sorted(listed, reverse=True)[:_NEWEST]))
         later = next_after_success(self._feed, hints, now=at)
-        self._feed = replace(self._feed, hints=hints, last_success_at=at, last_body_at=at)
+        schedule = replace(self._feed.schedule, hints=hints, last_success_at=at)
+        self._feed = replace(self._feed, schedule=schedule)
         return (later.at - at).total_seconds()
 
 

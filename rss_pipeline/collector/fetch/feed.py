@@ -79,9 +79,9 @@ class FeedVisit:
             return self._asking.failure(trouble, scrubbed(trouble.advised, self.access))
 
     async def _follow(self) -> NotModified | Document:
-        here = request_url(self.feed.fetch_url or self.feed.url)
+        here = request_url(self.feed.requested_url)
         registered = request_url(self.feed.url).origin
-        validators_url = here.url if self.feed.validators_url is None else self.feed.validators_url
+        validators_url = here.url if self.feed.http.validators_url is None else self.feed.http.validators_url
         is_stuck = self._is_stuck()
         trail = RedirectChain(here, most=self.policy.max_redirects)
         while True:
@@ -132,10 +132,10 @@ class FeedVisit:
         max_age = fresh_seconds(answer.head, now=now)
         if max_age is None and answer.status == 304:
             # It freshens the stored answer and takes nothing from it (RFC 9111 4.3.4).
-            max_age = self.feed.hints.max_age
+            max_age = self.feed.schedule.hints.max_age
         response = Response(
             status=answer.status,
-            requested_url=request_url(self.feed.fetch_url or self.feed.url).url,
+            requested_url=request_url(self.feed.requested_url).url,
             url=here.url,
             fetched_at=now,
             fetch_ms=self._asking.milliseconds(),
@@ -156,9 +156,9 @@ class FeedVisit:
         keep = False
         try:
             body = await save_body(answer, path, policy=self.policy)
-            if body.content_hash == self.feed.content_hash:
+            if body.content_hash == self.feed.http.content_hash:
                 return NotModified(response=response, body_bytes=body.size)
-            if body.content_hash == self.feed.failed_hash:
+            if body.content_hash == self.feed.http.failed_hash:
                 raise self._still_unreadable(body.content_hash, body.size)
             keep = True
             return Document(
@@ -178,7 +178,7 @@ class FeedVisit:
         return None if value is None or repeats_a_secret(value, self.access) else value
 
     def _still_unreadable(self, document_hash: str, size: int) -> FetchError:
-        kind, before = self.feed.last_error_kind, self.feed.last_error
+        kind, before = self.feed.failures.last_kind, self.feed.failures.last_message
         message = f"{_SAME_DOCUMENT}."
         if before and kind in _DOCUMENT_KINDS:
             message = before if before.startswith(_SAME_DOCUMENT) else f"{_SAME_DOCUMENT} ({before})."
@@ -192,12 +192,12 @@ class FeedVisit:
 
     def _validators(self) -> list[tuple[bytes, bytes]]:
         """Byte for byte as they were received: Latin-1, as `Head` gave them (RFC 9110 13.1.2, 13.1.3)."""
-        pairs = (("If-None-Match", self.feed.last_etag), ("If-Modified-Since", self.feed.last_modified))
+        pairs = (("If-None-Match", self.feed.http.etag), ("If-Modified-Since", self.feed.http.last_modified))
         return [(name.encode(), value.encode("latin-1", "replace")) for name, value in pairs if value]
 
     def _is_stuck(self) -> bool:
-        last = self.feed.last_body_at
-        if last is None or self.feed.consecutive_failures:
+        last = self.feed.http.last_body_at
+        if last is None or self.feed.failures.in_a_row:
             # A feed that fails for a month has no stuck cache, and asking for all of it mends nothing.
             return False
         return self.clock() - last >= STUCK_AFTER

@@ -1,6 +1,6 @@
-"""The frozen values that travel between the rooms.
+"""A feed: as the registry lists it, and as the feeds table knows it.
 
-No behaviour beyond what a value knows of itself, and no I/O. Instants are aware datetimes in UTC.
+Values only. Their columns are in storage.feeds.feed_row. Instants are aware datetimes in UTC.
 """
 
 from collections.abc import Mapping
@@ -54,91 +54,121 @@ class FeedSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whereabouts:
-    """Where a feed is asked, and where a permanent redirect says it is."""
+class FeedAddress:
+    """Where a feed is requested, and where a permanent redirect leads."""
 
-    fetch_url: str | None
-    """Asked instead of the registered URL; None is that one."""
     host: str
-    """Of the URL that is asked."""
+    """Of the URL that is requested."""
+    fetch_url: str | None = None
+    """Requested instead of the registered URL, once a permanent redirect is adopted."""
     move_url: str | None = None
-    """Where a chain of permanent redirects leads that is not adopted (yet)."""
+    """Target of a chain of permanent redirects that is not adopted, or not yet."""
     move_since: datetime | None = None
     """Since when every answer led there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpState:
+    """A feed's last documents and answers, as far as the next request needs them."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+    validators_url: str | None = None
+    """The URL whose response gave the two validators: they go to that hop only."""
+    content_hash: str | None = None
+    """Of the last stored document."""
+    failed_hash: str | None = None
+    """Of the last document that could not be parsed or stored; None once one was stored. A 304 leaves it."""
+    charset: str | None = None
+    """The codec that last decoded this feed: a hint for undeclared documents."""
+    last_body_at: datetime | None = None
+    """The last 200 with a document; long ago means nothing but 304 since."""
+    host_answered: bool = False
+    """The host answered the last visit, with any status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapHistory:
+    """Documents without an item in common with the one before: items were probably missed."""
+
+    count: int = 0
+    last_at: datetime | None = None
+    halvings: int = 0
+    """How often the interval was halved because of gaps, before the recovery since `halved_at`."""
+    halved_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """When a feed was visited, when it is due, and what the next interval follows from."""
+
+    next_fetch_at: datetime | None = None
+    planned_at: datetime | None = None
+    """The next visit as the last successful one planned it."""
+    last_fetched_at: datetime | None = None
+    """The last answer, with any status."""
+    last_visited_at: datetime | None = None
+    """The end of the last visit, answered or not."""
+    last_success_at: datetime | None = None
+    hints: PublisherHints = field(default_factory=PublisherHints)
+    items_listed: int | None = None
+    """By the last stored document; None if unknown."""
+    gaps: GapHistory = field(default_factory=GapHistory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureHistory:
+    """Failures since the last success."""
+
+    in_a_row: int = 0
+    last_kind: FailureKind | None = None
+    last_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedWork:
+    """Traces of visits that never ended in a close."""
+
+    claims: int = 0
+    """Claims, the present one included, since the last one that ended in a close."""
+    backup_unsure: bool = False
+    """A run failed between claim and close: the document may have a backup already."""
+    images_pending: bool = False
+    """Items were stored whose images were not looked for."""
+
+    @property
+    def was_interrupted(self) -> bool:
+        """An earlier claim never closed: its backup, items or images may be half there."""
+        return self.backup_unsure or self.claims > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
-    """One row of the feeds table, as a claim gives it."""
+    """One row of the feeds table, as a claim reads it."""
 
     id: str
     url: str
-    host: str
+    address: FeedAddress
     title: str | None = None
     link: str | None = None
-    fetch_url: str | None = None
-    """Where to ask instead of `url`, once a permanent redirect is believed."""
-    move_url: str | None = None
-    """Where permanent redirects lead that are not believed, or not yet."""
-    move_since: datetime | None = None
+    language: str | None = None
+    created_at: datetime | None = None
     interval: timedelta | None = None
+    """From the registry, as the next four; None is `auto`."""
     key: ItemKey = "guid"
     images: bool = True
     allow_private: bool = False
     needs_access: bool = False
     """The registry holds headers or a password for it."""
-    last_etag: str | None = None
-    last_modified: str | None = None
-    validators_url: str | None = None
-    """The URL whose response gave the validators: they go to that hop only."""
-    content_hash: str | None = None
-    """Of the last stored document."""
-    failed_hash: str | None = None
-    """Of the last document that could not be parsed or stored; None once one was stored. A 304 leaves it."""
-    last_error_kind: FailureKind | None = None
-    last_error: str | None = None
-    charset: str | None = None
-    """The codec that last decoded this feed: a hint for undeclared documents."""
-    language: str | None = None
-    consecutive_failures: int = 0
-    unclosed_claims: int = 0
-    """Claims, this one included, since the last one that ended in a close."""
-    backup_unsure: bool = False
-    """A run that claimed it failed before the close: its document may have a backup already."""
-    images_pending: bool = False
-    """Items of it were stored whose images were not looked for."""
-    next_fetch_at: datetime | None = None
-    last_fetched_at: datetime | None = None
-    last_visited_at: datetime | None = None
-    """The end of the last visit, whether or not the host answered."""
-    last_success_at: datetime | None = None
-    last_body_at: datetime | None = None
-    """When a 200 with a document was last seen; long ago means nothing but 304 since."""
-    created_at: datetime | None = None
-    host_answered: bool = False
-    """At its last visit this feed's host answered (whatever the status)."""
-    hints: PublisherHints = field(default_factory=PublisherHints)
-    items_listed: int | None = None
-    """By the last stored document; None where that is not known."""
-    planned_at: datetime | None = None
-    """When the last visit that went well meant the next one to be."""
-    gaps: int = 0
-    """Documents, so far, that had no item in common with the one before: items were probably missed."""
-    last_gap_at: datetime | None = None
-    gap_halvings: int = 0
-    """How often the interval was halved for it, before what has recovered since `halved_at`."""
-    halved_at: datetime | None = None
+    http: HttpState = field(default_factory=HttpState)
+    schedule: ScheduleState = field(default_factory=ScheduleState)
+    failures: FailureHistory = field(default_factory=FailureHistory)
+    unfinished: UnfinishedWork = field(default_factory=UnfinishedWork)
 
     @property
-    def whereabouts(self) -> Whereabouts:
-        return Whereabouts(
-            fetch_url=self.fetch_url, host=self.host, move_url=self.move_url, move_since=self.move_since
-        )
-
-    @property
-    def was_interrupted(self) -> bool:
-        """An earlier claim never closed: backup, items or images may be there half."""
-        return self.backup_unsure or self.unclosed_claims > 1
+    def requested_url(self) -> str:
+        """The adopted address, else the registered one."""
+        return self.address.fetch_url or self.url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

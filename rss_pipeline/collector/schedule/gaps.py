@@ -1,54 +1,58 @@
-"""Items that were probably missed: whether a document can show it, and how much sooner to come back for it.
+"""Gaps, where items were probably missed: documents that can show one, and how the interval gets shorter.
 
-Whether the document's items were all unknown is found where they are stored (storage.closings). Pure
-functions.
+Pure functions. The closing statement finds out that all items of a document are new (storage.feeds.closings).
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Feed, GapHistory
 
 LATE = timedelta(minutes=15)
-"""Within which a visit still counts as in time: a poll starts some minutes after a feed is due."""
+"""A visit this late still counts as in time: a poll starts some minutes after a feed is due."""
 MOST_HALVINGS = 3
 RECOVERY = timedelta(days=7)
-"""After which one halving is taken back."""
+"""Time after which one halving is taken back."""
 VISITS_BETWEEN = 12
 
 
 def may_show_gap(feed: Feed, *, items: int, now: datetime) -> bool:
-    """Whether a document of so many items, all of them new, would mean that items were missed for want of a
-    visit.
+    """Return True if a document of so many items, all of them new, means that items were missed because the
+    last visit was too long ago.
 
-    Not the first document, nor one beside a document that is empty or of unknown length. Nor one of a single
-    item, or after one: a feed that lists only its latest tells nothing of those between. And not after
-    failures or a pause of ours: that the interval was too long is not what they show.
+    Not the first document, nor one next to a document that is empty or of unknown length. Not one of a single
+    item, or after one: a feed that lists only its latest item says nothing about those in between. And not
+    after failures or a hold: they do not show that the interval was too long.
     """
-    before = feed.items_listed
+    schedule = feed.schedule
+    before = schedule.items_listed
     if before is None or before < 2 or items < 2:
         return False
-    if feed.consecutive_failures or feed.last_success_at is None or feed.planned_at is None:
+    if feed.failures.in_a_row or schedule.last_success_at is None or schedule.planned_at is None:
         return False
-    planned = max(feed.planned_at - feed.last_success_at, timedelta(0))
-    return now - feed.last_success_at <= 2 * planned + LATE
+    planned = max(schedule.planned_at - schedule.last_success_at, timedelta(0))
+    return now - schedule.last_success_at <= 2 * planned + LATE
 
 
-def halvings(feed: Feed, *, now: datetime) -> int:
-    """How often the interval is to be halved at `now`."""
-    if feed.halved_at is None:
+def halvings(history: GapHistory, *, now: datetime) -> int:
+    """The number of times the interval is to be halved at `now`."""
+    if history.halved_at is None:
         return 0
-    return max(feed.gap_halvings - max(now - feed.halved_at, timedelta(0)) // RECOVERY, 0)
+    return max(history.halvings - max(now - history.halved_at, timedelta(0)) // RECOVERY, 0)
 
 
-def after_gap(feed: Feed, *, now: datetime) -> tuple[int, datetime | None]:
-    """`gap_halvings` and `halved_at` of a feed that shows a gap now.
+def after_gap(feed: Feed, *, now: datetime) -> GapHistory:
+    """The history of a feed that shows a gap now.
 
-    One halving more, but not where a dozen visits went by without a gap: they were near enough, and this
-    publisher replaces its whole document at once, as a daily edition does.
+    One halving more, but not after a dozen visits without a gap: those were near enough, and this publisher
+    replaces its whole document at once, as a daily edition does.
     """
-    standing = halvings(feed, now=now)
-    if standing and feed.last_gap_at is not None and feed.last_success_at is not None:
-        since_visit = max(now - feed.last_success_at, timedelta(minutes=1))
-        if now - feed.last_gap_at > VISITS_BETWEEN * since_visit:
-            return feed.gap_halvings, feed.halved_at
-    return min(standing + 1, MOST_HALVINGS), now
+    history = feed.schedule.gaps
+    counted = replace(history, count=history.count + 1, last_at=now)
+    in_force = halvings(history, now=now)
+    last_success = feed.schedule.last_success_at
+    if in_force and history.last_at is not None and last_success is not None:
+        since_visit = max(now - last_success, timedelta(minutes=1))
+        if now - history.last_at > VISITS_BETWEEN * since_visit:
+            return counted
+    return replace(counted, halvings=min(in_force + 1, MOST_HALVINGS), halved_at=now)

@@ -74,7 +74,7 @@ def next_after_failure(
 
     410 waits a day; a challenge at least 6 h. `hold` is the pause of the host that answered.
     """
-    count = feed.consecutive_failures + 1
+    count = feed.failures.in_a_row + 1
     # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
     delay = min(FIRST_BACKOFF * 2 ** min(count - 1, 6), LONGEST)
     reasons = [f"failure {count} in a row ({failure.kind}): {duration(delay)}"]
@@ -121,10 +121,10 @@ def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
     A visit that is late, or comes of a backoff, may fall into such an hour although it was not planned so.
     None where it may be visited: also 24 h after its last visit, which is the longest it is left alone.
     """
-    if feed.last_visited_at is None:
+    if feed.schedule.last_visited_at is None:
         return None
-    at = _allowed(now, feed.id, feed.hints)
-    at = min(at, feed.last_visited_at + LONGEST)
+    at = _allowed(now, feed.id, feed.schedule.hints)
+    at = min(at, feed.schedule.last_visited_at + LONGEST)
     if at <= now:
         return None
     return NextVisit(at=whole_second(at), reason="skipHours/skipDays of the feed")
@@ -132,7 +132,7 @@ def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
 
 def _planned(feed: Feed, *, now: datetime) -> datetime:
     """When a feed was due that a person asked for before its time: what its server wished still stands."""
-    planned = feed.next_fetch_at
+    planned = feed.schedule.next_fetch_at
     return now if planned is None or planned > now + LONGEST else planned
 
 
@@ -140,7 +140,7 @@ def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> 
     if feed.interval is not None:
         return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
     interval, reasons = _auto_interval(updates, now=now)
-    halvings = gaps.halvings(feed, now=now)
+    halvings = gaps.halvings(feed.schedule.gaps, now=now)
     if halvings and interval > auto_interval.SHORTEST:
         interval = max(interval / 2**halvings, auto_interval.SHORTEST)
         often = {1: "once", 2: "twice"}.get(halvings, f"{halvings} times")

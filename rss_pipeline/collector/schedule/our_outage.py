@@ -43,7 +43,7 @@ def outage(outcomes: Sequence[tuple[Feed, Outcome]], *, blamed: Collection[str] 
     for feed, outcome in outcomes:
         match outcome:
             case NotModified(response=response) | Document(response=response):
-                answers.append((response.fetched_at, feed.host))
+                answers.append((response.fetched_at, feed.address.host))
             case Failure() as failure:
                 if failure.kind in _BROKEN_OFF:
                     failures.append((feed, failure))
@@ -53,9 +53,9 @@ def outage(outcomes: Sequence[tuple[Feed, Outcome]], *, blamed: Collection[str] 
     if last is not None and len({host for _, host in answers}) < OUTAGE_HOSTS:
         return None
     proof = {
-        feed.host
+        feed.address.host
         for feed, failure in failures
-        if feed.host_answered
+        if feed.http.host_answered
         and feed.id not in blamed
         and failure.kind in NETWORK_KINDS
         and (last is None or _began(failure, last) > last)
@@ -75,7 +75,7 @@ def _answer(feed: Feed, failure: Failure) -> list[tuple[datetime, str]]:
         return []
     # Where the rest of an answer did not come, its head did, at some time since it was asked for.
     at = failure.fetched_at or _LONG_AGO
-    return [(_began(failure, at) if failure.kind in _BROKEN_OFF else at, feed.host)]
+    return [(_began(failure, at) if failure.kind in _BROKEN_OFF else at, feed.address.host)]
 
 
 def _began(failure: Failure, otherwise: datetime) -> datetime:

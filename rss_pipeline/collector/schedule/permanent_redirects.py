@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.models.failure import Failure, FailureKind
-from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS, Feed, Whereabouts
+from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS, Feed, FeedAddress
 from rss_pipeline.collector.models.outcome import Response
 
 SEEN_FOR = timedelta(days=7)
@@ -39,18 +39,18 @@ _NO_FEED_THERE: frozenset[FailureKind] = frozenset(
 to the same server would get around it, and not those that come from reading or storing."""
 
 
-def after_success(feed: Feed, response: Response, *, now: datetime) -> Whereabouts:
+def after_success(feed: Feed, response: Response, *, now: datetime) -> FeedAddress:
     """After a document was stored, or the stored one confirmed, at the end of whatever redirects there were.
 
     A target is adopted once every such answer for seven days led there and by permanent redirects alone;
     from http to https on the same host at once. `hindrance` says what is never adopted.
     """
-    as_it_is = replace(feed.whereabouts, move_url=None, move_since=None)
+    as_it_is = replace(feed.address, move_url=None, move_since=None)
     if response.moved_to is None:
         return as_it_is
-    asked, target = request_url(feed.fetch_url or feed.url), request_url(response.moved_to)
+    asked, target = request_url(feed.requested_url), request_url(response.moved_to)
     hindered = hindrance(
-        url=feed.url, fetch_url=feed.fetch_url, needs_access=feed.needs_access, target=target.url
+        url=feed.url, fetch_url=feed.address.fetch_url, needs_access=feed.needs_access, target=target.url
     )
     shown = target.url
     if feed.needs_access and hindered:
@@ -58,26 +58,30 @@ def after_success(feed: Feed, response: Response, *, now: datetime) -> Whereabou
         shown = urlunsplit(urlsplit(target.url)._replace(query="", fragment=""))
     if not shown.isprintable() or len(shown) > MAX_URL_CHARACTERS:
         return as_it_is
-    since = feed.move_since if feed.move_url == shown and feed.move_since is not None else now
+    since = (
+        feed.address.move_since
+        if feed.address.move_url == shown and feed.address.move_since is not None
+        else now
+    )
     if hindered is None and (now - since >= SEEN_FOR or _is_upgrade(asked, target)):
         back_home = target.url == request_url(feed.url).url
-        return Whereabouts(fetch_url=None if back_home else target.url, host=target.host)
+        return FeedAddress(fetch_url=None if back_home else target.url, host=target.host)
     return replace(as_it_is, move_url=shown, move_since=since)
 
 
-def after_failure(feed: Feed, failure: Failure, *, now: datetime) -> Whereabouts:
+def after_failure(feed: Feed, failure: Failure, *, now: datetime) -> FeedAddress:
     """After a failed visit. An adopted address at which no feed was for three days and three visits in a row
     is given up: the registered URL is asked again, and may know where the feed is now."""
-    failures = feed.consecutive_failures + 1
-    last = feed.last_success_at
+    failures = feed.failures.in_a_row + 1
+    last = feed.schedule.last_success_at
     if (
-        feed.fetch_url is None
+        feed.address.fetch_url is None
         or not _says_no_feed_there(failure)
         or failures < GIVEN_UP_FAILURES
         or (last is not None and now - last < GIVEN_UP_AFTER)
     ):
-        return feed.whereabouts
-    return Whereabouts(fetch_url=None, host=request_url(feed.url).host)
+        return feed.address
+    return FeedAddress(fetch_url=None, host=request_url(feed.url).host)
 
 
 def hindrance(*, url: str, fetch_url: str | None, needs_access: bool, target: str) -> str | None:

@@ -281,5 +281,5 @@ def failures(visits: Iterable[Visit]) -> list[Failed]:
 
 def _failed(visit: Visit, kind: str, message: str) -> Failed:
     feed = visit.feed
-    in_a_row = feed.consecutive_failures + 1 if isinstance(visit.outcome, Failure) else None
+    in_a_row = feed.failures.in_a_row + 1 if isinstance(visit.outcome, Failure) else None
     return Failed(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)

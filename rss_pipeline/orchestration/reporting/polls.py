@@ -30,9 +30,10 @@ def poll_event(
     """
     counts = summary(visits)
     waited = [
-        now - max(visit.feed.next_fetch_at, pauses.get(visit.feed.host, visit.feed.next_fetch_at))
+        now - max(due_at, pauses.get(visit.feed.address.host, due_at))
         for visit in visits
-        if visit.feed.next_fetch_at is not None and visit.feed.last_visited_at is not None
+        if (due_at := visit.feed.schedule.next_fetch_at) is not None
+        and visit.feed.schedule.last_visited_at is not None
     ]
     lag = max([each.total_seconds() for each in waited], default=0.0)
     metadata: dict[str, Any] = {

@@ -17,7 +17,7 @@ def backup(session: Session, visits: Visits) -> Visits:
     def one(visit: Visit, document: Document) -> Visit:
         feed = visit.feed
         try:
-            if feed.was_interrupted:
+            if feed.unfinished.was_interrupted:
                 known = newest_same_backup(session.objects, feed.id, document.content_hash)
                 if known is not None:
                     # The visit that took it never closed: its items, if any, carry that fetch time.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
-from rss_pipeline.collector.models.feed import Access, Feed, NextVisit
+from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, NextVisit
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Pending
 from rss_pipeline.collector.schedule.next_visit import after_skipped_hours
@@ -73,7 +73,7 @@ def claim_named(
     rows = due.availability(session.database, missing, now=session.clock())
     known = feeds_by_id(session.database, missing)
     for id in missing:
-        feed = known.get(id) or Feed(id=id, url="", host="")
+        feed = known.get(id) or Feed(id=id, url="", address=FeedAddress(host=""))
         access = (accesses or {}).get(id, Access())
         why = _NO_ACCESS if _is_unknown(feed, accesses) else why_not(id, rows.get(id))
         visits.append(Visit(feed=feed, token="", access=access, outcome=why))
@@ -176,11 +176,11 @@ def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> lis
 
 def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
     feed = visit.feed
-    crashed_before = feed.last_error_kind == "crashed"
-    if feed.unclosed_claims > (1 if crashed_before else 2):
+    crashed_before = feed.failures.last_kind == "crashed"
+    if feed.unfinished.claims > (1 if crashed_before else 2):
         message = (
-            f"{feed.unclosed_claims - 1} runs died while they visited this feed, the last one with it alone;"
-            " its document was not asked for again"
+            f"{feed.unfinished.claims - 1} runs died while they visited this feed, the last one with it"
+            " alone; its document was not asked for again"
         )
         logger.warning("%s: %s", feed.url, message)
         condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
@@ -217,11 +217,11 @@ def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -
             id = visit.feed.id
             if isinstance(visit.outcome, HeldElsewhere):
                 continue
-            before = waiting.pop(id).feed.last_visited_at
+            before = waiting.pop(id).feed.schedule.last_visited_at
             if not isinstance(visit.outcome, Pending):
                 # Refused by now, or a suspect that was taken through all steps alone.
                 done.append(visit)
-            elif visit.feed.last_visited_at == before:
+            elif visit.feed.schedule.last_visited_at == before:
                 ours.append(visit)
             else:
                 leases.release(session.database, [leases.Release(feed_id=id, token=visit.token)])

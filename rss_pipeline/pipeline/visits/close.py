@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TypeVar, cast
 
 from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, Whereabouts
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
 from rss_pipeline.collector.models.outcome import Document, NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
 from rss_pipeline.collector.schedule.next_visit import (
@@ -59,8 +59,8 @@ def close(session: Session, visits: list[Visit], *, release: Sequence[str] = ())
     endings |= {closing.feed.id: closing for closing in failed}
     ours = closed | also_closed
     for ending in endings.values():
-        if ending.feed.id in ours and ending.whereabouts is not None:
-            log_move(ending.feed, ending.whereabouts)
+        if ending.feed.id in ours and ending.address is not None:
+            log_move(ending.feed, ending.address)
     return [
         replace(
             visit,
@@ -82,18 +82,18 @@ def failure_kind(kind: str) -> FailureKind:
 def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     assert isinstance(visit.outcome, NotModified)
     response = visit.outcome.response
-    hints = replace(visit.feed.hints, max_age=response.max_age)
+    hints = replace(visit.feed.schedule.hints, max_age=response.max_age)
     later = next_after_success(visit.feed, hints, now=now, retry_after=response.retry_after)
     found = permanent_redirects.after_success(visit.feed, response, now=now)
-    return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
+    return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, address=found)
 
 
 def _failed(session: Session, visit: Visit, now: datetime) -> Failed:
     assert isinstance(visit.outcome, Failure)
-    hold = session.holds.active(visit.outcome.host or visit.feed.host)
+    hold = session.holds.active(visit.outcome.host or visit.feed.address.host)
     later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
     found = permanent_redirects.after_failure(visit.feed, visit.outcome, now=now)
-    return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, whereabouts=found)
+    return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, address=found)
 
 
 def _refused(message: str) -> Failure:
@@ -117,9 +117,9 @@ def _write(
     return closed | also_closed, refused | also_refused
 
 
-def log_move(feed: Feed, found: Whereabouts) -> None:
+def log_move(feed: Feed, found: FeedAddress) -> None:
     """Say what a visit changed about where the feed is asked."""
-    if found.fetch_url is not None and found.fetch_url != feed.fetch_url:
+    if found.fetch_url is not None and found.fetch_url != feed.address.fetch_url:
         logger.warning(
             "%s has moved for good and is asked at %s from now on. Its id stays; write the new address into"
             " the registry with `id: %s`, and it goes on as the same feed.",
@@ -127,11 +127,16 @@ def log_move(feed: Feed, found: Whereabouts) -> None:
             found.fetch_url,
             feed.id,
         )
-    elif found.fetch_url is None and feed.fetch_url is not None:
-        logger.warning("%s is asked at that address again, and no longer at %s.", feed.url, feed.fetch_url)
-    elif found.move_url is not None and found.move_url != feed.move_url:
+    elif found.fetch_url is None and feed.address.fetch_url is not None:
+        logger.warning(
+            "%s is asked at that address again, and no longer at %s.", feed.url, feed.address.fetch_url
+        )
+    elif found.move_url is not None and found.move_url != feed.address.move_url:
         hindrance = permanent_redirects.hindrance(
-            url=feed.url, fetch_url=feed.fetch_url, needs_access=feed.needs_access, target=found.move_url
+            url=feed.url,
+            fetch_url=feed.address.fetch_url,
+            needs_access=feed.needs_access,
+            target=found.move_url,
         )
         logger.info(
             "%s redirects for good to %s: %s.",
@@ -144,8 +149,8 @@ def log_move(feed: Feed, found: Whereabouts) -> None:
 
 
 def _log(visit: Failed) -> None:
-    count = visit.feed.consecutive_failures + 1
-    if visit.outcome.kind == "gone" and visit.feed.last_error_kind != "gone":
+    count = visit.feed.failures.in_a_row + 1
+    if visit.outcome.kind == "gone" and visit.feed.failures.last_kind != "gone":
         logger.warning("%s: %s It is asked once a day.", visit.feed.url, visit.outcome.message)
     else:
         logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)

@@ -74,8 +74,8 @@ def _has_fresh_items(visit: Visit) -> bool:
 def _has_leftovers(visit: Visit) -> bool:
     """A run that ended between storing items and looking for their images: the database knows which."""
     feed = visit.feed
-    interrupted = visit.replay is None and feed.was_interrupted
-    return feed.images and (feed.images_pending or interrupted)
+    interrupted = visit.replay is None and feed.unfinished.was_interrupted
+    return feed.images and (feed.unfinished.images_pending or interrupted)
 
 
 def _fresh_task(visit: Visit) -> ImageSearch:
@@ -140,7 +140,7 @@ class _Waiting:
         """All images of the visit's feed were added."""
         outcome = visit.outcome
         stored = outcome.parsed.document.content_hash if isinstance(outcome, Stored) else None
-        self._feeds.append((visit.feed.id, stored or visit.feed.content_hash))
+        self._feeds.append((visit.feed.id, stored or visit.feed.http.content_hash))
 
     def write(self) -> None:
         now = self._session.clock()

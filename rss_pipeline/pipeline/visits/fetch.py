@@ -80,7 +80,7 @@ def _release_on_hold(session: Session, visits: Visits) -> Visits:
             hold = visit.outcome.hold
             later = next_after_hold(visit.feed, hold, now=now)
             led = None
-            if hold.host != visit.feed.host:
+            if hold.host != visit.feed.address.host:
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
             releases.append(leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led))
             done[visit.feed.id] = replace(visit, next=later)

@@ -98,7 +98,11 @@ def _opened(session: Session, visit: Visit, replay: Replay) -> Visit:
         backup_key=backup.key,
     )
     # As the feed was then: the codec it had shown, and what identified its items.
-    feed = replace(visit.feed, charset=backup.hint, key=backup.item_key or visit.feed.key)
+    feed = replace(
+        visit.feed,
+        key=backup.item_key or visit.feed.key,
+        http=replace(visit.feed.http, charset=backup.hint),
+    )
     return replace(visit, feed=feed, outcome=document)
 
 
@@ -135,7 +139,7 @@ def store_replayed(session: Session, visit: Visit, replay: Replay, parsed: Parse
         )
     imageless = {id for chunk in fresh for id in chunk.imageless}
     left: tuple[str, ...] = ()
-    if feed.images_pending and not replay.dry_run:
+    if feed.unfinished.images_pending and not replay.dry_run:
         left = replays.without_images(
             session.database, feed.id, fetched_at=fetched_at, backup_key=replay.backup_key
         )

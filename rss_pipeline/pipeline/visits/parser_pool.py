@@ -214,7 +214,7 @@ def parse_document(task: ParseTask) -> Parsed:
         document.path.read_bytes(),
         content_type=document.response.content_type,
         url=document.response.url,
-        hint=feed.charset,
+        hint=feed.http.charset,
         key=feed.key,
         now=fetched_at,
     )

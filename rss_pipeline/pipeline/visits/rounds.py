@@ -129,7 +129,9 @@ def not_visited(
     if all_feeds:
         ids = due.on_hold(database, since=since, now=now)
     known = feeds_by_id(database, ids)
-    visited = {id for id, feed in known.items() if feed.last_visited_at and feed.last_visited_at >= since}
+    visited = {
+        id for id, feed in known.items() if (at := feed.schedule.last_visited_at) is not None and at >= since
+    }
     left = [id for id in dict.fromkeys(ids) if id not in visited]
     rows = due.availability(database, left, now=now)
     return [_why_not(id, why_not(id, rows.get(id))) for id in left]

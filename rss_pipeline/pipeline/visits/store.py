@@ -76,7 +76,7 @@ def store_document(session: Session, visit: Visit, parsed: Parsed) -> Visit:
                 facts=_facts(parsed),
                 next=later,
                 if_gap=if_gap,
-                whereabouts=found,
+                address=found,
             ),
             now=now,
         )
@@ -117,9 +117,9 @@ def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
     """Whether all items are new, only the insert tells: so the closing statement is given both endings."""
     if not gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
         return None
-    halvings, halved_at = gaps.after_gap(feed, now=now)
-    hurried = replace(feed, gap_halvings=halvings, halved_at=halved_at)
-    return IfGap(next=_next(hurried, parsed, now), halvings=halvings, halved_at=halved_at)
+    history = gaps.after_gap(feed, now=now)
+    hurried = replace(feed, schedule=replace(feed.schedule, gaps=history))
+    return IfGap(next=_next(hurried, parsed, now), gaps=history)
 
 
 def _tombstones(session: Session, visit: Visit, parsed: Parsed, now: datetime) -> Statement | None:
@@ -129,7 +129,7 @@ def _tombstones(session: Session, visit: Visit, parsed: Parsed, now: datetime) -
     the list of the guids fits into no batch.
     """
     feed = visit.feed
-    if feed.last_body_at is None or feed.last_body_at.date() == now.date():
+    if feed.http.last_body_at is None or feed.http.last_body_at.date() == now.date():
         return None
     if feed.created_at is None or now - feed.created_at < retention.TOMBSTONE_AGE:
         return None
@@ -181,7 +181,7 @@ def _facts(parsed: Parsed) -> Row:
 
 def _warn_of_unstable_guids(session: Session, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
     """Nearly everything is new to a feed that was stored before, yet under titles that are known."""
-    if visit.feed.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
+    if visit.feed.schedule.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
         return
     if len(fresh) < _UNSTABLE_SHARE * parsed.items_seen:
         return

@@ -59,7 +59,7 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
         "requested_url": response.requested_url,
         "url": response.url,
         "fetched_at": instant(response.fetched_at),
-        "hint": feed.charset,
+        "hint": feed.http.charset,
         "content_hash": document.content_hash,
         "key": feed.key,
     }

@@ -111,7 +111,8 @@ def claim(
         ]
     )
     feeds = sorted(
-        map(feed_of, results[len(healing) + 2].rows), key=lambda feed: (str(feed.next_fetch_at), feed.id)
+        map(feed_of, results[len(healing) + 2].rows),
+        key=lambda feed: (str(feed.schedule.next_fetch_at), feed.id),
     )
     return Claim(token=token, feeds=tuple(feeds), holds=known_holds(results[-1]))
 

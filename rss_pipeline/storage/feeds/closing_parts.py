@@ -4,11 +4,11 @@ Which documents can show it, and what follows for the schedule, is decided in co
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Feed, NextVisit, Whereabouts
+from rss_pipeline.collector.models.feed import Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, address_row
 from rss_pipeline.storage.sql import compact
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
@@ -19,8 +19,7 @@ class IfGap:
     """What is written where all items of a document turn out to be new, and items were so probably missed."""
 
     next: NextVisit
-    halvings: int
-    halved_at: datetime | None
+    gaps: GapHistory
 
 
 def gap_row(if_gap: IfGap | None) -> Row:
@@ -31,8 +30,8 @@ def gap_row(if_gap: IfGap | None) -> Row:
         "may_be_gap": 1,
         "gap_next": instant(if_gap.next.at),
         "gap_reason": if_gap.next.reason,
-        "halvings": if_gap.halvings,
-        "halved_at": None if if_gap.halved_at is None else instant(if_gap.halved_at),
+        "halvings": if_gap.gaps.halvings,
+        "halved_at": None if if_gap.gaps.halved_at is None else instant(if_gap.gaps.halved_at),
     }
 
 
@@ -72,21 +71,17 @@ GAP_FACT = _if_gap(f"'{compact({'gap': SENTENCE})}'", "'{}'")
 _SAME_ENTRY = f"(url = {_V.format('url')} AND needs_access = {_V.format('needs_access')})"
 
 
-SET_WHEREABOUTS = ", ".join(
+SET_ADDRESS = ", ".join(
     f"{column} = CASE WHEN {_SAME_ENTRY} THEN {_V.format(column)} ELSE {column} END"
-    for column in ("fetch_url", "host", "move_url", "move_since")
+    for column in ADDRESS_COLUMNS
 )
-"""Assignments to columns of feeds, from the JSON `v.value` with the fields of `whereabouts_row`."""
+"""Assignments to columns of feeds, from the JSON `v.value` with the fields of `set_address_row`."""
 
 
-def whereabouts_row(feed: Feed, found: Whereabouts | None) -> Row:
-    """The whereabouts from now on (None: as they were), and the registry's part that they follow from."""
-    found = found or feed.whereabouts
+def set_address_row(feed: Feed, found: FeedAddress | None) -> Row:
+    """The address from now on (None: unchanged), and the registry entry that it follows from."""
     return {
-        "fetch_url": found.fetch_url,
-        "host": found.host,
-        "move_url": found.move_url,
-        "move_since": None if found.move_since is None else instant(found.move_since),
+        **address_row(found or feed.address),
         "url": feed.url,
         "needs_access": int(feed.needs_access),
     }

@@ -10,18 +10,18 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, NextVisit, Whereabouts
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.outcome import NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import (
     GAP_FACT,
     GAP_FOUND,
+    SET_ADDRESS,
     SET_GAP,
-    SET_WHEREABOUTS,
     IfGap,
     gap_row,
-    whereabouts_row,
+    set_address_row,
 )
 from rss_pipeline.storage.feeds.feed_row import HINT_COLUMNS, hints_row
 from rss_pipeline.storage.sql import chunked, compact, storable
@@ -44,8 +44,8 @@ class Unchanged:
     token: str
     outcome: NotModified
     next: NextVisit
-    whereabouts: Whereabouts | None = None
-    """As they are from now on; None: as they were."""
+    address: FeedAddress | None = None
+    """From now on; None: unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +56,8 @@ class Failed:
     token: str
     outcome: Failure
     next: NextVisit
-    whereabouts: Whereabouts | None = None
-    """As they are from now on; None: as they were."""
+    address: FeedAddress | None = None
+    """From now on; None: unchanged."""
 
 
 def close_unchanged(
@@ -93,7 +93,7 @@ def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
     """
     etag, modified, url = response.etag, response.last_modified, response.url
     if not overwrite:
-        etag, modified = etag or feed.last_etag, modified or feed.last_modified
+        etag, modified = etag or feed.http.etag, modified or feed.http.last_modified
     if not (etag or modified):
         url = ""
     return {"etag": etag, "modified": modified, "validators_url": url or None}
@@ -106,7 +106,7 @@ def _unchanged_row(visit: Unchanged) -> Row:
         "id": visit.feed.id,
         "token": visit.token,
         **validators(visit.feed, response, overwrite=same_bytes),
-        **whereabouts_row(visit.feed, visit.whereabouts),
+        **set_address_row(visit.feed, visit.address),
         "max_age": response.max_age,
         "body_at": instant(response.fetched_at) if same_bytes else None,
         "next": instant(visit.next.at),
@@ -139,7 +139,7 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         schedule_reason="reason",
     )
 },
-  {SET_WHEREABOUTS},
+  {SET_ADDRESS},
   last_body_at = coalesce({_V.format("body_at")}, last_body_at),
   change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
   changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
@@ -165,7 +165,7 @@ def _failed_row(visit: Failed) -> Row:
         "failed_hash": failure.document_hash,
         "next": instant(visit.next.at),
         "reason": visit.next.reason,
-        **whereabouts_row(visit.feed, visit.whereabouts),
+        **set_address_row(visit.feed, visit.address),
     }
 
 
@@ -180,7 +180,7 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         schedule_reason="reason",
     )
 },
-  {SET_WHEREABOUTS},
+  {SET_ADDRESS},
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
   last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
@@ -212,8 +212,8 @@ class StoredDocument:
     next: NextVisit
     if_gap: IfGap | None = None
     """None where it shows nothing that all items are new."""
-    whereabouts: Whereabouts | None = None
-    """As they are from now on; None: as they were."""
+    address: FeedAddress | None = None
+    """From now on; None: unchanged."""
 
 
 def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
@@ -240,7 +240,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "reason": stored.next.reason,
         "facts": stored.facts,
         "listed": len(stored.item_ids),
-        **whereabouts_row(feed, stored.whereabouts),
+        **set_address_row(feed, stored.address),
         **gap_row(stored.if_gap),
     }
     return Statement(
@@ -279,7 +279,7 @@ _STORED = f"""WITH listed(ids) AS (SELECT ?),
         **{column: column for column in HINT_COLUMNS},
     )
 },
-  {SET_WHEREABOUTS},
+  {SET_ADDRESS},
   {SET_GAP},
   title = coalesce(registered_title, {_V.format("title")}, title),
   change_count = change_count + {_NEWS},

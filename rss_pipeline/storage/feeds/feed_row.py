@@ -1,117 +1,173 @@
-"""Rows of the feeds table to values, and back to what a statement binds.
+"""Columns of the feeds table: one table per value that a `Feed` holds, for reading and for writing.
 
-No statements stand here.
+No statements are here. A new field needs a line in its table, and a migration for its column.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import (
+    FailureHistory,
+    Feed,
+    FeedAddress,
+    GapHistory,
+    HttpState,
+    ScheduleState,
+    UnfinishedWork,
+)
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.sql import compact, seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the feeds table, and how a value's field is read from it and written to it."""
+class _Type:
+    """How a column's value becomes a field's, and the reverse. Numbers may come as doubles (D1)."""
 
-    name: str
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
 
 
-HINTS: Mapping[str, Column] = {
-    "max_age": Column("max_age", lambda value: None if value is None else int(value), lambda value: value),
-    "ttl": Column("ttl", lambda value: _seconds(value), lambda value: seconds(value)),
-    "updates": Column(
-        "rhythm",
-        lambda text: tuple(filter(None, map(from_instant, _list(text)))),
-        lambda times: compact([instant(at) for at in times]),
-    ),
-    "skip_hours": Column("skip_hours", lambda text: _numbers(text), lambda hours: compact(sorted(hours))),
-    "skip_days": Column("skip_days", lambda text: _numbers(text), lambda days: compact(sorted(days))),
-}
-"""A column for each field of `PublisherHints`."""
-HINT_COLUMNS = tuple(column.name for column in HINTS.values())
-
-FEED_COLUMNS = (
-    "id, url, host, title, link, fetch_url, interval, item_key, images, allow_private, needs_access,"
-    " last_etag, last_modified, validators_url, content_hash, failed_hash, last_error_kind, last_error,"
-    " charset, language, consecutive_failures, unclosed_claims, next_fetch_at, last_fetched_at,"
-    " last_visited_at, last_success_at, last_body_at, created_at, host_answered,"
-    " backup_unsure, images_pending, move_url, move_since, items_listed,"
-    " planned_at, gaps, last_gap_at, gap_halvings, halved_at, "
-) + ", ".join(HINT_COLUMNS)
+def _same(value: Any) -> Any:
+    return value
 
 
-def feed_of(row: Row) -> Feed:
-    """A `Feed` of a row with FEED_COLUMNS. Numbers may come as doubles (D1)."""
-    return Feed(
-        id=row["id"],
-        url=row["url"],
-        host=row["host"],
-        title=row["title"],
-        link=row["link"],
-        fetch_url=row["fetch_url"],
-        interval=_seconds(row["interval"]),
-        key=row["item_key"],
-        images=bool(row["images"]),
-        allow_private=bool(row["allow_private"]),
-        needs_access=bool(row["needs_access"]),
-        last_etag=row["last_etag"],
-        last_modified=row["last_modified"],
-        validators_url=row["validators_url"],
-        content_hash=row["content_hash"],
-        failed_hash=row["failed_hash"],
-        last_error_kind=row["last_error_kind"],
-        last_error=row["last_error"],
-        charset=row["charset"],
-        language=row["language"],
-        consecutive_failures=int(row["consecutive_failures"]),
-        unclosed_claims=int(row["unclosed_claims"]),
-        backup_unsure=bool(row["backup_unsure"]),
-        images_pending=bool(row["images_pending"]),
-        next_fetch_at=from_instant(row["next_fetch_at"]),
-        last_fetched_at=from_instant(row["last_fetched_at"]),
-        last_visited_at=from_instant(row["last_visited_at"]),
-        last_success_at=from_instant(row["last_success_at"]),
-        last_body_at=from_instant(row["last_body_at"]),
-        created_at=from_instant(row["created_at"]),
-        host_answered=bool(row["host_answered"]),
-        hints=hints_of(row),
-        move_url=row["move_url"],
-        move_since=from_instant(row["move_since"]),
-        items_listed=None if row["items_listed"] is None else int(row["items_listed"]),
-        planned_at=from_instant(row["planned_at"]),
-        gaps=int(row["gaps"]),
-        last_gap_at=from_instant(row["last_gap_at"]),
-        gap_halvings=int(row["gap_halvings"]),
-        halved_at=from_instant(row["halved_at"]),
-    )
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
-def hints_of(row: Row) -> PublisherHints:
-    """The hints of a row with HINT_COLUMNS."""
-    return PublisherHints(**{field: column.read(row[column.name]) for field, column in HINTS.items()})
-
-
-def hints_row(hints: PublisherHints) -> Row:
-    """The values of HINT_COLUMNS."""
-    return {column.name: column.write(getattr(hints, field)) for field, column in HINTS.items()}
-
-
-def _numbers(text: str | None) -> frozenset[int]:
-    return frozenset(map(int, _list(text)))
-
-
-def _seconds(value: float | None) -> timedelta | None:
+def _from_seconds(value: float | None) -> timedelta | None:
     return None if value is None else timedelta(seconds=value)
+
+
+def _instant(value: datetime | None) -> str | None:
+    return None if value is None else instant(value)
 
 
 def _list(text: str | None) -> list[Any]:
     return [] if text is None else list(json.loads(text))
+
+
+_TEXT = _Type(_same, _same)
+_FLAG = _Type(bool, int)
+_NUMBER = _Type(_whole, _same)
+_SECONDS = _Type(_from_seconds, seconds)
+_INSTANT = _Type(from_instant, _instant)
+_INSTANTS = _Type(
+    lambda text: tuple(filter(None, map(from_instant, _list(text)))),
+    lambda times: compact([instant(at) for at in times]),
+)
+_NUMBERS = _Type(lambda text: frozenset(map(int, _list(text))), lambda numbers: compact(sorted(numbers)))
+
+_Columns = Mapping[str, tuple[str, _Type]]
+"""Field of the value to column of the table."""
+
+_FEED: _Columns = {
+    "id": ("id", _TEXT),
+    "url": ("url", _TEXT),
+    "title": ("title", _TEXT),
+    "link": ("link", _TEXT),
+    "language": ("language", _TEXT),
+    "created_at": ("created_at", _INSTANT),
+    "interval": ("interval", _SECONDS),
+    "key": ("item_key", _TEXT),
+    "images": ("images", _FLAG),
+    "allow_private": ("allow_private", _FLAG),
+    "needs_access": ("needs_access", _FLAG),
+}
+_ADDRESS: _Columns = {
+    "fetch_url": ("fetch_url", _TEXT),
+    "host": ("host", _TEXT),
+    "move_url": ("move_url", _TEXT),
+    "move_since": ("move_since", _INSTANT),
+}
+_HTTP: _Columns = {
+    "etag": ("last_etag", _TEXT),
+    "last_modified": ("last_modified", _TEXT),
+    "validators_url": ("validators_url", _TEXT),
+    "content_hash": ("content_hash", _TEXT),
+    "failed_hash": ("failed_hash", _TEXT),
+    "charset": ("charset", _TEXT),
+    "last_body_at": ("last_body_at", _INSTANT),
+    "host_answered": ("host_answered", _FLAG),
+}
+_SCHEDULE: _Columns = {
+    "next_fetch_at": ("next_fetch_at", _INSTANT),
+    "planned_at": ("planned_at", _INSTANT),
+    "last_fetched_at": ("last_fetched_at", _INSTANT),
+    "last_visited_at": ("last_visited_at", _INSTANT),
+    "last_success_at": ("last_success_at", _INSTANT),
+    "items_listed": ("items_listed", _NUMBER),
+}
+_HINTS: _Columns = {
+    "max_age": ("max_age", _NUMBER),
+    "ttl": ("ttl", _SECONDS),
+    "updates": ("rhythm", _INSTANTS),
+    "skip_hours": ("skip_hours", _NUMBERS),
+    "skip_days": ("skip_days", _NUMBERS),
+}
+_GAPS: _Columns = {
+    "count": ("gaps", _NUMBER),
+    "last_at": ("last_gap_at", _INSTANT),
+    "halvings": ("gap_halvings", _NUMBER),
+    "halved_at": ("halved_at", _INSTANT),
+}
+_FAILURES: _Columns = {
+    "in_a_row": ("consecutive_failures", _NUMBER),
+    "last_kind": ("last_error_kind", _TEXT),
+    "last_message": ("last_error", _TEXT),
+}
+_UNFINISHED: _Columns = {
+    "claims": ("unclosed_claims", _NUMBER),
+    "backup_unsure": ("backup_unsure", _FLAG),
+    "images_pending": ("images_pending", _FLAG),
+}
+
+
+def _names(columns: _Columns) -> tuple[str, ...]:
+    return tuple(name for name, _ in columns.values())
+
+
+ADDRESS_COLUMNS = _names(_ADDRESS)
+HINT_COLUMNS = _names(_HINTS)
+FEED_COLUMNS = ", ".join(
+    name
+    for columns in (_FEED, _ADDRESS, _HTTP, _SCHEDULE, _HINTS, _GAPS, _FAILURES, _UNFINISHED)
+    for name in _names(columns)
+)
+
+
+def feed_of(row: Row) -> Feed:
+    """The `Feed` of a row with FEED_COLUMNS."""
+
+    def fields(columns: _Columns) -> dict[str, Any]:
+        return {field: type_.read(row[name]) for field, (name, type_) in columns.items()}
+
+    return Feed(
+        **fields(_FEED),
+        address=FeedAddress(**fields(_ADDRESS)),
+        http=HttpState(**fields(_HTTP)),
+        schedule=ScheduleState(
+            **fields(_SCHEDULE), hints=PublisherHints(**fields(_HINTS)), gaps=GapHistory(**fields(_GAPS))
+        ),
+        failures=FailureHistory(**fields(_FAILURES)),
+        unfinished=UnfinishedWork(**fields(_UNFINISHED)),
+    )
+
+
+def hints_row(hints: PublisherHints) -> Row:
+    """The values of HINT_COLUMNS."""
+    return _written(_HINTS, hints)
+
+
+def address_row(address: FeedAddress) -> Row:
+    """The values of ADDRESS_COLUMNS."""
+    return _written(_ADDRESS, address)
+
+
+def _written(columns: _Columns, value: object) -> Row:
+    return {name: type_.write(getattr(value, field)) for field, (name, type_) in columns.items()}

@@ -13,6 +13,7 @@ from rss_pipeline.collector.fetch.feeds import FetchOutcome, fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline_tests.support.feeds import make_feed
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
 POLICY = FetchPolicy(user_agent="rss_pipeline tests (tests@example.org)", deadline=5, connect_timeout=2)
@@ -40,7 +41,7 @@ class InstantPace(Pace):
 
 def feed(url: str, **fields: Any) -> Feed:
     known = {"id": "feed-0123456789", "host": url.partition("//")[2].partition("/")[0].partition(":")[0]}
-    return Feed(url=url, **{"allow_private": True, **known, **fields})
+    return make_feed(url=url, **{"allow_private": True, **known, **fields})
 
 
 def fetch(

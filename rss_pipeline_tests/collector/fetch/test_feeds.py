@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Document, NotModified
 from rss_pipeline_tests.collector.fetch.rounds import NOW, RSS, feed, fetch
+from rss_pipeline_tests.support.feeds import amend
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
@@ -35,7 +36,7 @@ def known(url: str, **fields: Any) -> Feed:
     return feed(
         url,
         **{
-            "last_etag": '"1"',
+            "etag": '"1"',
             "last_modified": "Wed, 18 Feb 2026 08:00:00 GMT",
             "validators_url": url,
             "content_hash": hash_of(RSS),
@@ -140,7 +141,7 @@ def test_validators_come_back_byte_for_byte_and_a_304_is_not_modified(
     url = server.route(HOST, "/feed", Answer(body=RSS, etag=etag, last_modified=last_modified))
     first = fetch(feed(url), tmp_path)
     assert isinstance(first, Document)
-    stored = feed(url, last_etag=first.response.etag, last_modified=first.response.last_modified)
+    stored = feed(url, etag=first.response.etag, last_modified=first.response.last_modified)
 
     second = fetch(stored, tmp_path)
 
@@ -195,14 +196,14 @@ def test_the_document_that_could_not_be_read_is_the_same_failure_again(
 ) -> None:
     bad = b"<html></html>"
     url = server.route(HOST, "/feed", Answer(body=bad, etag='"bad"'))
-    broken = known(url, failed_hash=hash_of(bad), last_error_kind=last_kind, last_error="It is a web page.")
+    broken = known(url, failed_hash=hash_of(bad), last_kind=last_kind, last_message="It is a web page.")
     outcome = failure(fetch(broken, tmp_path), kind or "not_a_feed", tmp_path)
     assert (outcome.document_hash, outcome.body_bytes) == (hash_of(bad), len(bad))
     assert (outcome.status, outcome.answered) == (200, True)
     assert "same document as last time" in outcome.message
     assert ("It is a web page." in outcome.message) is (last_kind in {"html", "storage_rejected"})
     if last_kind == "html":
-        again = failure(fetch(replace(broken, last_error=outcome.message), tmp_path), "html", tmp_path)
+        again = failure(fetch(amend(broken, last_message=outcome.message), tmp_path), "html", tmp_path)
         assert again.message == outcome.message, "it does not grow at each visit"
 
 
@@ -218,7 +219,7 @@ def test_a_304_after_an_unreadable_document_says_that_the_stored_one_stands_agai
     """It answers the stored document's validators; to ask once more without them would be a whole document
     after every error page."""
     url = server.route(HOST, "/feed", Answer(status=304))
-    outcome = fetch(known(url, failed_hash=hash_of(b"<html></html>"), consecutive_failures=2), tmp_path)
+    outcome = fetch(known(url, failed_hash=hash_of(b"<html></html>"), in_a_row=2), tmp_path)
     assert isinstance(outcome, NotModified)
     assert outcome.response.conditional
     assert len(server.requests) == 1
@@ -232,7 +233,7 @@ def test_a_feed_that_fails_for_30_days_is_asked_with_its_validators_all_the_same
 ) -> None:
     url = server.route(HOST, "/feed", Answer(body=RSS))
     last = NOW - timedelta(days=days)
-    fetch(known(url, last_body_at=last, consecutive_failures=failures), tmp_path)
+    fetch(known(url, last_body_at=last, in_a_row=failures), tmp_path)
     [request] = server.requests
     assert ("if-none-match" in request.headers) is conditional
 

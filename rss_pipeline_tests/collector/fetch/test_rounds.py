@@ -22,6 +22,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, RSS, InstantPace, feed, now
+from rss_pipeline_tests.support.feeds import amend
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
@@ -53,7 +54,7 @@ def test_outcomes_come_in_the_order_of_the_jobs_and_each_is_told(server: FeedSer
     jobs = [
         feed(good, id="good"),
         feed(server.route(A, "/gone", Answer(status=410)), id="gone"),
-        feed(server.route(B, "/same", Answer(body=RSS, etag='"1"')), id="same", last_etag='"1"'),
+        feed(server.route(B, "/same", Answer(body=RSS, etag='"1"')), id="same", etag='"1"'),
         feed("nonsense", id="nonsense"),
     ]
     told: dict[str, FetchOutcome] = {}
@@ -318,7 +319,7 @@ def test_it_works_where_an_event_loop_runs_already(server: FeedServer, tmp_path:
 def test_a_thousand_feeds(server: FeedServer, tmp_path: Path) -> None:
     answer = Answer(body=RSS, etag='"1"')
     jobs = [
-        replace(job, last_etag='"1"', last_body_at=now() - timedelta(days=1))
+        amend(job, etag='"1"', last_body_at=now() - timedelta(days=1))
         for last in range(2, 42)
         for job in feeds(server, f"127.0.2.{last}", 25, answer)
     ]

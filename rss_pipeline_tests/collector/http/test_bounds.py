@@ -107,7 +107,7 @@ def test_a_304_with_a_body_spoils_no_request_after_it(server: FeedServer, tmp_pa
     body = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"
     spoilt = Answer(status=304, headers={"Connection": "keep-alive"}, body=body, keep_alive=True)
     url = server.route(HOST, "/feed", spoilt, Answer(body=RSS, keep_alive=True))
-    stored = feed(url, last_etag='"1"', validators_url=url)
+    stored = feed(url, etag='"1"', validators_url=url)
     fetch(stored, tmp_path)
     outcome = fetch(stored, tmp_path)
     assert isinstance(outcome, Document)

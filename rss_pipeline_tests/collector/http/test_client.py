@@ -565,7 +565,7 @@ class TestRedirects:
     ) -> None:
         url = server.route(HOST, "/old", Answer(status=302, headers={"Location": "/feed"}))
         server.route(HOST, "/feed", Answer(body=RSS, etag='"2"'))
-        stored = feed(url, last_etag='"1"', validators_url=owner and server.url(HOST, owner))
+        stored = feed(url, etag='"1"', validators_url=owner and server.url(HOST, owner))
         fetch(stored, tmp_path)
         sent = [request.target for request in server.requests if "if-none-match" in request.headers]
         assert sent == {"/old": ["/old"], "/feed": ["/feed"], "/elsewhere": [], None: ["/old"]}[owner]
@@ -575,5 +575,5 @@ class TestRedirects:
     ) -> None:
         url = server.route(HOST, "/old", Answer(status=302, headers={"Location": "/feed"}))
         server.route(HOST, "/feed", Answer(status=304))
-        stored = feed(url, last_etag='"1"', validators_url=url)
+        stored = feed(url, etag='"1"', validators_url=url)
         failure(fetch(stored, tmp_path), "unexpected_304", tmp_path)

@@ -1,16 +1,16 @@
 """Items that were probably missed: which documents can show it, and how the interval follows."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.models.feed import Feed, NextVisit
+from rss_pipeline.collector.models.feed import Feed, GapHistory, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.schedule import gaps
 from rss_pipeline.collector.schedule.next_visit import next_after_success
 from rss_pipeline_tests.collector.fetch.rounds import NOW, feed
+from rss_pipeline_tests.support.feeds import amend
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -39,7 +39,7 @@ def test_a_document_of_new_items_in_its_time_shows_a_gap() -> None:
         ({"items_listed": 1}, 1),
         ({"items_listed": 1}, 10),
         ({}, 1),
-        ({"consecutive_failures": 1}, 10),
+        ({"in_a_row": 1}, 10),
         ({"last_success_at": NOW - 3 * HOUR, "planned_at": NOW - 2 * HOUR}, 10),
         ({"last_success_at": NOW - 7 * DAY, "planned_at": NOW - 6 * DAY}, 10),
         ({"planned_at": None}, 10),
@@ -68,15 +68,7 @@ def test_a_visit_by_hand_before_its_time_is_in_time() -> None:
 
 def with_gap(before: Feed, at: datetime) -> Feed:
     """The feed after a document at `at` that shows a gap."""
-    halvings, halved_at = gaps.after_gap(before, now=at)
-    return replace(
-        before,
-        gap_halvings=halvings,
-        halved_at=halved_at,
-        gaps=before.gaps + 1,
-        last_gap_at=at,
-        last_success_at=at,
-    )
+    return amend(before, gaps=gaps.after_gap(before, now=at), last_success_at=at)
 
 
 def planned(one: Feed, at: datetime = NOW, updates: tuple[datetime, ...] = ()) -> NextVisit:
@@ -94,7 +86,7 @@ def test_each_gap_in_a_row_halves_the_interval_down_to_15_minutes() -> None:
     assert rounded[1] == pytest.approx(30, abs=1)
     assert rounded[2:] == pytest.approx([15, 15, 15], abs=0.5)
     assert min(delays) >= timedelta(minutes=15)
-    assert one.gap_halvings == gaps.MOST_HALVINGS
+    assert one.schedule.gaps.halvings == gaps.MOST_HALVINGS
 
 
 def test_it_says_so() -> None:
@@ -111,13 +103,19 @@ def test_a_week_without_a_gap_takes_one_halving_back_and_three_all() -> None:
     for hours in range(5):
         one = with_gap(one, NOW + hours * HOUR)
     last = NOW + 4 * HOUR
-    assert [gaps.halvings(one, now=last + weeks * 7 * DAY) for weeks in range(5)] == [3, 2, 1, 0, 0]
-    assert gaps.halvings(one, now=last + 7 * DAY - HOUR) == 3
+    assert [gaps.halvings(one.schedule.gaps, now=last + weeks * 7 * DAY) for weeks in range(5)] == [
+        3,
+        2,
+        1,
+        0,
+        0,
+    ]
+    assert gaps.halvings(one.schedule.gaps, now=last + 7 * DAY - HOUR) == 3
     assert planned(one, last + 21 * DAY).reason == planned(known(), last + 21 * DAY).reason
 
 
 def test_a_clock_that_was_set_back_recovers_nothing() -> None:
-    assert gaps.halvings(known(gap_halvings=2, halved_at=NOW + DAY), now=NOW) == 2
+    assert gaps.halvings(GapHistory(halvings=2, halved_at=NOW + DAY), now=NOW) == 2
 
 
 def test_an_edition_that_replaces_everything_once_a_day_is_not_chased() -> None:
@@ -125,21 +123,21 @@ def test_an_edition_that_replaces_everything_once_a_day_is_not_chased() -> None:
     one = with_gap(known(), NOW)
     for days in range(1, 7):
         at = NOW + days * DAY
-        one = with_gap(replace(one, last_success_at=at - HOUR / 2), at)
-        assert (one.gap_halvings, one.halved_at) == (1, NOW)
-        assert one.gaps == days + 1
-    assert gaps.halvings(one, now=NOW + 7 * DAY) == 0
+        one = with_gap(amend(one, last_success_at=at - HOUR / 2), at)
+        assert (one.schedule.gaps.halvings, one.schedule.gaps.halved_at) == (1, NOW)
+        assert one.schedule.gaps.count == days + 1
+    assert gaps.halvings(one.schedule.gaps, now=NOW + 7 * DAY) == 0
 
 
 def test_a_feed_that_is_too_fast_for_its_visits_is_halved_again_also_a_day_later() -> None:
     one = with_gap(known(), NOW)
-    again = with_gap(replace(one, last_success_at=NOW + 6 * HOUR), NOW + 8 * HOUR)
-    assert again.gap_halvings == 2
+    again = with_gap(amend(one, last_success_at=NOW + 6 * HOUR), NOW + 8 * HOUR)
+    assert again.schedule.gaps.halvings == 2
 
 
 def test_an_interval_that_feeds_yaml_names_stays() -> None:
-    fixed = known(interval=2 * HOUR, gap_halvings=3, halved_at=NOW)
-    assert planned(fixed) == planned(replace(fixed, gap_halvings=0))
+    fixed = known(interval=2 * HOUR, halvings=3, halved_at=NOW)
+    assert planned(fixed) == planned(amend(fixed, halvings=0))
 
 
 def test_what_the_server_asks_still_counts() -> None:

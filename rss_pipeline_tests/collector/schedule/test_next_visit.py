@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,14 +18,15 @@ from rss_pipeline.collector.schedule.next_visit import (
     next_after_our_outage,
     next_after_success,
 )
+from rss_pipeline_tests.support.feeds import make_feed
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)  # a Wednesday
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-def feed(**fields: object) -> Feed:
-    known: dict[str, object] = {"id": "f", "url": "http://a.example/feed", "host": "a.example"}
-    return Feed(**{**known, **fields})  # type: ignore[arg-type]
+def feed(**fields: Any) -> Feed:
+    known = {"id": "f", "url": "http://a.example/feed", "host": "a.example"}
+    return make_feed(**{**known, **fields})
 
 
 def every(gap: timedelta, *, count: int = 10, newest: timedelta = MINUTE) -> tuple[datetime, ...]:
@@ -212,15 +214,13 @@ def test_the_bounds_hold_for_every_feed_and_no_wish_is_ignored(
     ],
 )
 def test_backoff_doubles_from_half_an_hour_to_a_day_exactly(failures: int, wanted: timedelta) -> None:
-    got = next_after_failure(
-        feed(consecutive_failures=failures), Failure(kind="timeout", message="x"), now=NOW
-    )
+    got = next_after_failure(feed(in_a_row=failures), Failure(kind="timeout", message="x"), now=NOW)
     assert got.at - NOW == wanted
     assert got.reason == f"failure {failures + 1} in a row (timeout): {duration(wanted)}"
 
 
 def test_backoff_after_ten_thousand_failures() -> None:
-    got = next_after_failure(feed(consecutive_failures=10_000), Failure(kind="dns", message="x"), now=NOW)
+    got = next_after_failure(feed(in_a_row=10_000), Failure(kind="dns", message="x"), now=NOW)
     assert got.at - NOW == DAY
 
 
@@ -242,7 +242,7 @@ def test_what_lengthens_a_backoff(
     kind: FailureKind, failures: int, retry_after: int | None, wanted: timedelta
 ) -> None:
     failure = Failure(kind=kind, message="x", retry_after=retry_after)
-    assert next_after_failure(feed(consecutive_failures=failures), failure, now=NOW).at - NOW == wanted
+    assert next_after_failure(feed(in_a_row=failures), failure, now=NOW).at - NOW == wanted
 
 
 def test_after_our_own_outage_five_minutes() -> None:

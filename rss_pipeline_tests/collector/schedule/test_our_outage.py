@@ -1,6 +1,5 @@
 """Whose trouble a round's failures in the network are."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,6 +9,7 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import GivenBack, NotModified, Response
 from rss_pipeline.collector.schedule.our_outage import Outcome, outage
+from rss_pipeline_tests.support.feeds import amend, make_feed
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -22,7 +22,7 @@ def failed(kind: FailureKind = "connect", *, at: float = 0, ms: int = 10, answer
 
 
 def on(host: str, *, answered: bool = True) -> Feed:
-    return Feed(id=host, url=f"http://{host}/", host=host, host_answered=answered)
+    return make_feed(host, f"http://{host}/", host, host_answered=answered)
 
 
 def ok(at: float = 0) -> NotModified:
@@ -102,11 +102,11 @@ def test_an_outage_in_the_middle_spares_what_failed_since_and_nothing_else() -> 
     ("name", "outcomes"),
     [
         ("two hosts answered", [*ANSWERED[:2], *CUT]),
-        ("three feeds of one host answered", [*((replace(f, host="a"), o) for f, o in ANSWERED), *CUT]),
+        ("three feeds of one host answered", [*((amend(f, host="a"), o) for f, o in ANSWERED), *CUT]),
         ("one answered late", [*ANSWERED, (on("l"), ok(5)), *CUT]),
         ("one answered last, with an error", [*ANSWERED, *CUT, (on("l"), failed("http_status", at=20))]),
         ("two hosts were cut", [*ANSWERED, *CUT[:2]]),
-        ("they were dead before", [*ANSWERED, *((replace(f, host_answered=False), o) for f, o in CUT)]),
+        ("they were dead before", [*ANSWERED, *((amend(f, host_answered=False), o) for f, o in CUT)]),
         ("asked before the last answer", [*ANSWERED, *((f, failed(at=4, ms=2000)) for f, _ in CUT)]),
         ("by a clock that stands", [(f, ok()) for f, _ in ANSWERED] + [(f, failed()) for f, _ in CUT]),
     ],

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.failure import Failure, FailureKind
-from rss_pipeline.collector.models.feed import Feed, Whereabouts
+from rss_pipeline.collector.models.feed import Feed, FeedAddress
 from rss_pipeline.collector.models.outcome import Document, NotModified, Response
 from rss_pipeline.collector.schedule.permanent_redirects import after_failure, after_success, hindrance
 from rss_pipeline_tests.collector.fetch.rounds import NOW, RSS, feed, fetch
+from rss_pipeline_tests.support.feeds import amend
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 OLD = "http://old.example/feed"
@@ -30,14 +31,7 @@ def answer(moved_to: str | None, *, at: datetime = NOW) -> Response:
 
 def step(known: Feed, target: str | None, at: datetime) -> Feed:
     """The feed after a visit that ended well, at the end of permanent redirects to `target`."""
-    found = after_success(known, answer(target), now=at)
-    return replace(
-        known,
-        fetch_url=found.fetch_url,
-        host=found.host,
-        move_url=found.move_url,
-        move_since=found.move_since,
-    )
+    return replace(known, address=after_success(known, answer(target), now=at))
 
 
 def visited(known: Feed, *targets: str | None) -> Feed:
@@ -48,26 +42,30 @@ def visited(known: Feed, *targets: str | None) -> Feed:
 
 
 def asked_at(known: Feed) -> str:
-    return known.fetch_url or known.url
+    return known.requested_url
 
 
 class TestAPermanentRedirect:
     def test_is_believed_after_seven_days_of_it_and_not_before(self) -> None:
         assert asked_at(visited(feed(OLD), *[NEW] * 7)) == OLD
         moved = visited(feed(OLD), *[NEW] * 8)
-        assert (moved.fetch_url, moved.host) == (NEW, "new.example")
-        assert (moved.url, moved.move_url, moved.move_since) == (OLD, None, None)
+        assert (moved.address.fetch_url, moved.address.host) == (NEW, "new.example")
+        assert (moved.url, moved.address.move_url, moved.address.move_since) == (OLD, None, None)
 
     def test_is_shown_with_the_day_it_was_first_seen_until_then(self) -> None:
         waiting = visited(feed(OLD), NEW, NEW, NEW)
-        assert (waiting.fetch_url, waiting.move_url, waiting.move_since) == (None, NEW, NOW)
+        assert (waiting.address.fetch_url, waiting.address.move_url, waiting.address.move_since) == (
+            None,
+            NEW,
+            NOW,
+        )
 
     def test_to_another_target_begins_anew(self) -> None:
         assert asked_at(visited(feed(OLD), *[NEW] * 6, f"{NEW}2", *[NEW] * 7)) == OLD
 
     def test_that_was_not_there_at_one_visit_begins_anew(self) -> None:
         assert asked_at(visited(feed(OLD), *[NEW] * 6, None, *[NEW] * 7)) == OLD
-        assert visited(feed(OLD), NEW, None).whereabouts == feed(OLD).whereabouts
+        assert visited(feed(OLD), NEW, None).address == feed(OLD).address
 
     def test_from_http_to_https_of_the_same_host_is_believed_at_once(self) -> None:
         assert asked_at(visited(feed(OLD), SECURE)) == SECURE
@@ -80,10 +78,10 @@ class TestAPermanentRedirect:
 
     def test_back_to_the_registered_url_leaves_no_other(self) -> None:
         home = visited(feed(OLD, fetch_url=NEW, host="new.example"), *[OLD] * 8)
-        assert (home.fetch_url, home.host) == (None, "old.example")
+        assert (home.address.fetch_url, home.address.host) == (None, "old.example")
 
     def test_is_forgotten_where_the_url_could_not_be_registered(self) -> None:
-        assert visited(feed(OLD), f"{NEW}?{'x' * 2000}").whereabouts == feed(OLD).whereabouts
+        assert visited(feed(OLD), f"{NEW}?{'x' * 2000}").address == feed(OLD).address
 
 
 class TestNeverAdopted:
@@ -91,14 +89,14 @@ class TestNeverAdopted:
         secure = feed(SECURE)
         after = visited(secure, *["http://old.example/feed"] * 20)
         assert asked_at(after) == SECURE
-        assert (after.move_url, after.move_since) == ("http://old.example/feed", NOW)
+        assert (after.address.move_url, after.address.move_since) == ("http://old.example/feed", NOW)
         assert asked_at(visited(feed(OLD, fetch_url=SECURE), *[NEW] * 20)) == SECURE
 
     @pytest.mark.parametrize("target", [NEW, SECURE, "http://old.example:8080/feed"])
     def test_is_another_server_for_a_feed_with_a_password(self, target: str) -> None:
         after = visited(feed(OLD, needs_access=True), *[target] * 20)
         assert asked_at(after) == OLD
-        assert after.move_url == target
+        assert after.address.move_url == target
 
     def test_but_another_path_of_its_own_server_is_adopted(self) -> None:
         assert asked_at(visited(feed(OLD, needs_access=True), *["http://old.example/b"] * 8)) == (
@@ -107,7 +105,7 @@ class TestNeverAdopted:
 
     def test_and_what_a_server_hangs_onto_that_address_is_not_kept(self) -> None:
         after = visited(feed(OLD, needs_access=True), f"{NEW}?token=hunter2")
-        assert after.move_url == NEW
+        assert after.address.move_url == NEW
 
     def test_says_why(self) -> None:
         def why(target: str, **fields: Any) -> str | None:
@@ -127,7 +125,7 @@ def failure(kind: FailureKind, status: int | None = None) -> Failure:
 class TestAnAdoptedAddress:
     def moved(self, **fields: Any) -> Feed:
         known = {"fetch_url": NEW, "host": "new.example", "last_success_at": NOW - 3 * DAY}
-        return feed(OLD, **{**known, "consecutive_failures": 2, **fields})
+        return feed(OLD, **{**known, "in_a_row": 2, **fields})
 
     @pytest.mark.parametrize(
         ("kind", "status"),
@@ -144,7 +142,7 @@ class TestAnAdoptedAddress:
         self, kind: FailureKind, status: int | None
     ) -> None:
         found = after_failure(self.moved(), failure(kind, status), now=NOW)
-        assert found == Whereabouts(fetch_url=None, host="old.example")
+        assert found == FeedAddress(fetch_url=None, host="old.example")
 
     @pytest.mark.parametrize(
         ("kind", "status"),
@@ -161,20 +159,20 @@ class TestAnAdoptedAddress:
     def test_stays_where_the_failure_says_nothing_of_the_address(
         self, kind: FailureKind, status: int | None
     ) -> None:
-        known = self.moved(consecutive_failures=50, last_success_at=NOW - 60 * DAY)
-        assert after_failure(known, failure(kind, status), now=NOW) == known.whereabouts
+        known = self.moved(in_a_row=50, last_success_at=NOW - 60 * DAY)
+        assert after_failure(known, failure(kind, status), now=NOW) == known.address
 
     @pytest.mark.parametrize(
-        "fields", [{"consecutive_failures": 1}, {"last_success_at": NOW - 3 * DAY + timedelta(minutes=1)}]
+        "fields", [{"in_a_row": 1}, {"last_success_at": NOW - 3 * DAY + timedelta(minutes=1)}]
     )
     def test_is_not_given_up_for_less(self, fields: dict[str, Any]) -> None:
         known = self.moved(**fields)
-        assert after_failure(known, failure("gone", 410), now=NOW) == known.whereabouts
+        assert after_failure(known, failure("gone", 410), now=NOW) == known.address
 
     def test_a_failure_leaves_a_redirect_that_is_being_watched_as_it_was(self) -> None:
-        known = feed(OLD, move_url=NEW, move_since=NOW - 6 * DAY, consecutive_failures=9)
-        assert after_failure(known, failure("dns"), now=NOW) == known.whereabouts
-        assert asked_at(replace(known, fetch_url=None)) == OLD
+        known = feed(OLD, move_url=NEW, move_since=NOW - 6 * DAY, in_a_row=9)
+        assert after_failure(known, failure("dns"), now=NOW) == known.address
+        assert asked_at(amend(known, fetch_url=None)) == OLD
         assert after_success(known, answer(NEW), now=NOW + DAY).fetch_url == NEW
 
 
@@ -227,6 +225,6 @@ class TestOverTheWire:
     def test_one_that_ends_in_a_304(self, server: FeedServer, tmp_path: Path) -> None:
         target = server.route(self.HOST, "/new", Answer(body=RSS, etag='"1"'))
         url = server.route(self.HOST, "/old", Answer(status=301, headers={"Location": "/new"}))
-        outcome = fetch(feed(url, last_etag='"1"', validators_url=target), tmp_path)
+        outcome = fetch(feed(url, etag='"1"', validators_url=target), tmp_path)
         assert isinstance(outcome, NotModified)
         assert outcome.response.moved_to == target

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Response
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.parser_pool import (
@@ -24,6 +23,7 @@ from rss_pipeline.pipeline.visits.parser_pool import (
 )
 from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline_tests.collector.http.attacks import DOCUMENTS, FLOODS, SLOW
+from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -32,7 +32,7 @@ GOOD = 20
 ABOVE_IDLE = 100_000_000
 ELSEWHERE = "127.0.3.1"
 URL = "http://a.example/feed"
-FEED = Feed(id="feed", url=URL, host="a.example")
+FEED = make_feed("feed", URL, "a.example")
 
 
 @pytest.mark.slow

@@ -185,9 +185,9 @@ def test_a_feed_faster_than_its_visits_is_visited_sooner_and_that_is_said(
 
     def wait() -> timedelta | None:
         feed = feeds_by_id(pipeline.database, ["fast"])["fast"]
-        assert feed.next_fetch_at is not None
-        assert feed.last_visited_at is not None
-        return feed.next_fetch_at - feed.last_visited_at
+        assert feed.schedule.next_fetch_at is not None
+        assert feed.schedule.last_visited_at is not None
+        return feed.schedule.next_fetch_at - feed.schedule.last_visited_at
 
     usual = [(visit(1), wait())[1] for _ in range(2)][-1]
     outcomes = visit(1)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.errors import BackupUnreadable, StorageRejected
 from rss_pipeline.storage.backups import backups
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.values import NOW, document
+from rss_pipeline_tests.support.feeds import make_feed
 
-FEED = Feed(id="a", url="https://a.example/a", host="a.example", charset="cp932")
+FEED = make_feed("a", "https://a.example/a", "a.example", charset="cp932")
 BODY = b"\xef\xbb\xbf<?xml version='1.0'?>\r\n<rss>\0\xff</rss>"
 SECOND = timedelta(seconds=1)
 
@@ -61,7 +61,7 @@ def test_what_a_replay_needs_comes_back(objects: ObjectStore, spooled: Path) -> 
 
 
 def test_a_document_without_headers_has_a_description_too(objects: ObjectStore, spooled: Path) -> None:
-    bare = Feed(id="a", url="https://a.example/a", host="a.example")
+    bare = make_feed("a", "https://a.example/a", "a.example")
     key = backups.put_backup(objects, bare, document(spooled, content_type=None))
     known = backups.describe_backup(objects.head(key) or pytest.fail("gone"))
     assert (known.content_type, known.etag, known.last_modified, known.hint) == (None, None, None, None)
@@ -95,7 +95,7 @@ def test_a_feed_s_backups_are_listed_oldest_first_and_no_other_feed_s(
 ) -> None:
     for hours in (30, 0, 5, -1):
         backups.put_backup(objects, FEED, document(spooled, at=NOW + hours * timedelta(hours=1)))
-    other = Feed(id="ab", url="https://b.example/", host="b.example")
+    other = make_feed("ab", "https://b.example/", "b.example")
     backups.put_backup(objects, other, document(spooled))
     keys = [info.key for info in backups.list_backups(objects, "a")]
     assert [key.split("/")[2] for key in keys] == [

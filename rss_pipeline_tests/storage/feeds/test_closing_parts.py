@@ -1,4 +1,4 @@
-"""What closing a visit writes of a feed's whereabouts, and how it finds that items were probably missed."""
+"""What closing a visit writes of a feed's address, and how it finds that items were probably missed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Access, Feed, NextVisit, Whereabouts
+from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.storage.database import Database
@@ -32,8 +32,8 @@ from rss_pipeline_tests.storage.values import (
     visit,
 )
 
-MOVED = Whereabouts(fetch_url="https://new.example/feed", host="new.example")
-LEADS = Whereabouts(fetch_url=None, host="a.example", move_url="https://new.example/feed", move_since=NOW)
+MOVED = FeedAddress(fetch_url="https://new.example/feed", host="new.example")
+LEADS = FeedAddress(fetch_url=None, host="a.example", move_url="https://new.example/feed", move_since=NOW)
 SOON = NextVisit(at=NOW + timedelta(minutes=30), reason="halved")
 
 
@@ -46,36 +46,36 @@ def known(database: Database) -> Database:
     return database
 
 
-def end_unchanged(database: Database, feed: Feed, token: str, found: Whereabouts) -> bool:
+def end_unchanged(database: Database, feed: Feed, token: str, found: FeedAddress) -> bool:
     outcome = NotModified(response=response(status=304))
-    ending = closings.Unchanged(feed=feed, token=token, outcome=outcome, next=later(), whereabouts=found)
+    ending = closings.Unchanged(feed=feed, token=token, outcome=outcome, next=later(), address=found)
     return bool(closings.close_unchanged(database, [ending], now=NOW))
 
 
-def end_failed(database: Database, feed: Feed, token: str, found: Whereabouts) -> bool:
+def end_failed(database: Database, feed: Feed, token: str, found: FeedAddress) -> bool:
     outcome = Failure(kind="dns", message="x")
-    ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later(), whereabouts=found)
+    ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later(), address=found)
     return bool(closings.close_failed(database, [ending], now=NOW))
 
 
-def end_stored(database: Database, feed: Feed, token: str, found: Whereabouts) -> bool:
+def end_stored(database: Database, feed: Feed, token: str, found: FeedAddress) -> bool:
     some = [item("1")]
-    *_, closed = database.batch([*inserts(feed, token, some), closing(feed, token, some, whereabouts=found)])
+    *_, closed = database.batch([*inserts(feed, token, some), closing(feed, token, some, address=found)])
     return bool(closed.rows)
 
 
-Ending = Callable[[Database, Feed, str, Whereabouts], bool]
+Ending = Callable[[Database, Feed, str, FeedAddress], bool]
 ENDINGS: dict[str, Ending] = {"not modified": end_unchanged, "failed": end_failed, "stored": end_stored}
 
 
-def where(database: Database) -> Whereabouts:
-    return feeds.feeds_by_id(database, ["a"])["a"].whereabouts
+def where(database: Database) -> FeedAddress:
+    return feeds.feeds_by_id(database, ["a"])["a"].address
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("found", [MOVED, LEADS])
 def test_each_ending_writes_where_the_feed_is_from_then_on(
-    known: Database, ending: str, found: Whereabouts
+    known: Database, ending: str, found: FeedAddress
 ) -> None:
     assert ENDINGS[ending](known, *claim_one(known), found)
     assert where(known) == found
@@ -87,7 +87,7 @@ def test_what_a_visit_found_at_a_url_that_was_changed_meanwhile_is_void(known: D
     feed, token = claim_one(known)
     register(known, replace(spec("a"), url="https://b.example/", host="b.example"))
     assert ENDINGS[ending](known, feed, token, MOVED)
-    assert where(known) == Whereabouts(fetch_url=None, host="b.example")
+    assert where(known) == FeedAddress(fetch_url=None, host="b.example")
 
 
 def test_an_address_adopted_is_news_once(known: Database) -> None:
@@ -113,12 +113,12 @@ def test_the_registry_s_own_url_holds_again_once_it_is_changed(moved: Database) 
     register(moved, spec("a", interval=HOUR))
     assert where(moved).host == "new.example", "nor is another key"
     register(moved, replace(spec("a"), url="https://b.example/", host="b.example"))
-    assert where(moved) == Whereabouts(fetch_url=None, host="b.example")
+    assert where(moved) == FeedAddress(fetch_url=None, host="b.example")
 
 
 def test_a_feed_that_gets_a_password_is_asked_at_its_own_server_again(moved: Database) -> None:
     register(moved, spec("a", access=Access(headers={"X-Key": "x"})))
-    assert where(moved) == Whereabouts(fetch_url=None, host="a.example")
+    assert where(moved) == FeedAddress(fetch_url=None, host="a.example")
 
 
 def test_feeds_that_lead_to_one_address_are_shown_as_the_same(moved: Database) -> None:
@@ -147,7 +147,7 @@ def store(
 ) -> bool:
     """Store a document that may show a gap; whether it did. `kept` are the items that were inserted now."""
     feed, token = claim_one(database, now=at)
-    if_gap = IfGap(next=SOON, halvings=feed.gap_halvings + 1, halved_at=at)
+    if_gap = IfGap(next=SOON, gaps=GapHistory(halvings=feed.schedule.gaps.halvings + 1, halved_at=at))
     ending = closing(feed, token, some, at=at, if_gap=if_gap if may_be_gap else None)
     *_, closed = database.batch([*inserts(feed, token, some if kept is None else kept, at=at), ending])
     return bool(closed.rows[0]["gap"])
@@ -250,9 +250,9 @@ def test_a_gap_is_found_although_a_crashed_run_has_stored_its_items(known: Datab
 
 
 def test_what_the_registry_makes_other_items_of_is_compared_with_nothing(known: Database) -> None:
-    assert feeds.feeds_by_id(known, ["a"])["a"].items_listed == 3
+    assert feeds.feeds_by_id(known, ["a"])["a"].schedule.items_listed == 3
     register(known, spec("a", key="link"))
-    assert feeds.feeds_by_id(known, ["a"])["a"].items_listed is None
+    assert feeds.feeds_by_id(known, ["a"])["a"].schedule.items_listed is None
 
 
 def test_every_visit_that_goes_well_says_when_the_next_one_is_meant_to_be(known: Database) -> None:
@@ -261,4 +261,4 @@ def test_every_visit_that_goes_well_says_when_the_next_one_is_meant_to_be(known:
     feed, token = claim_one(known)
     assert end_failed(known, feed, token, MOVED)
     assert feed_row(known)["planned_at"] == instant(later().at)
-    assert feeds.feeds_by_id(known, ["a"])["a"].planned_at == from_instant(instant(later().at))
+    assert feeds.feeds_by_id(known, ["a"])["a"].schedule.planned_at == from_instant(instant(later().at))

@@ -130,7 +130,7 @@ def test_an_etag_is_kept_byte_for_byte(known: Database, etag: str) -> None:
     visit(known, [item("2")], answer=response(etag=etag))
     assert validators(known) == (etag, None, ASKED)
     feed, token = claim_one(known)
-    assert feed.last_etag == etag
+    assert feed.http.etag == etag
     unchanged(known, feed, token, etag=etag + "x", last_modified="007")
     assert validators(known) == (etag + "x", "007", ASKED)
 
@@ -191,8 +191,8 @@ def test_a_stored_document_leaves_what_it_said_of_the_feed(known: Database) -> N
     )
     feed = feeds.feeds_by_id(known, ["a", "unknown"])["a"]
     assert (feed.title, feed.link, feed.language) == ("Title", "https://a.example/home", "ja")
-    assert (feed.content_hash, feed.charset, feed.hints) == ("second", "cp932", hints)
-    assert feed.last_body_at == feed.last_fetched_at == feed.last_success_at == NOW
+    assert (feed.http.content_hash, feed.http.charset, feed.schedule.hints) == ("second", "cp932", hints)
+    assert feed.http.last_body_at == feed.schedule.last_fetched_at == feed.schedule.last_success_at == NOW
     visit(known, [item("3")], title=None, link=None, language=None)
     feed = feeds.feeds_by_id(known, ["a"])["a"]
     assert (feed.title, feed.link, feed.language) == ("Title", None, None)

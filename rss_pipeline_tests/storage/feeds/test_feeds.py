@@ -55,7 +55,11 @@ def test_a_new_feed_is_due_at_once(database: Database) -> None:
         False,
         True,
     )
-    assert (feed.needs_access, feed.last_visited_at, feed.hints) == (False, None, PublisherHints())
+    assert (feed.needs_access, feed.schedule.last_visited_at, feed.schedule.hints) == (
+        False,
+        None,
+        PublisherHints(),
+    )
 
 
 def test_the_same_registry_again_changes_nothing(database: Database) -> None:

@@ -76,8 +76,8 @@ def test_a_claim_counts_until_it_is_closed(database: Database) -> None:
     found = claim(database, run_id="a-run")
     row = feed_row(database)
     assert (row["lease_token"], row["unclosed_claims"]) == (found.token, 1)
-    assert found.feeds[0].unclosed_claims == 1
-    assert not found.feeds[0].was_interrupted
+    assert found.feeds[0].unfinished.claims == 1
+    assert not found.feeds[0].unfinished.was_interrupted
     assert unchanged(database, found.feeds[0], found.token)
     assert (feed_row(database)["lease_token"], feed_row(database)["unclosed_claims"]) == (None, 0)
 
@@ -125,7 +125,7 @@ def test_ten_thousand_older_feeds_of_one_host_do_not_starve_the_others(database:
             [one.id, one.url, one.host, instant(NOW), instant(NOW)],
         )
     found = claim(database)
-    hosts = [feed.host for feed in found.feeds]
+    hosts = [feed.address.host for feed in found.feeds]
     assert hosts.count("host-0.example") == 60
     assert {one.host for one in small} <= set(hosts)
 
@@ -188,8 +188,8 @@ def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: Database
     assert ids(claim(database, Named(ids=["a", "b"], now=NOW), lease_now=NOW)) == ["b"]
     alone = claim(database, suspects=True, lease_now=NOW)
     assert ids(alone) == ["a"]
-    assert alone.feeds[0].unclosed_claims == 2
-    assert alone.feeds[0].was_interrupted
+    assert alone.feeds[0].unfinished.claims == 2
+    assert alone.feeds[0].unfinished.was_interrupted
 
 
 def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(database: Database) -> None:
@@ -247,7 +247,7 @@ def test_a_lease_that_ends_releases_what_it_still_holds(
     assert released["next_fetch_at"] == instant(NOW)
     assert (released["backup_unsure"], untouched["backup_unsure"]) == (1, 0)
     again, _ = claim_one(database, still_held.id)
-    assert again.was_interrupted
+    assert again.unfinished.was_interrupted
 
 
 def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: Database) -> None:
@@ -354,7 +354,7 @@ def claim_some(database: Database) -> list[tuple[str, str]]:
     """Claim until nothing is left; feeds and hosts."""
     taken = []
     while found := claim(database, limit=7).feeds:
-        taken += [(feed.id, feed.host) for feed in found]
+        taken += [(feed.id, feed.address.host) for feed in found]
     return taken
 
 
