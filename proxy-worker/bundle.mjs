@@ -1,4 +1,4 @@
-// What would be deployed, made offline by wrangler, and its size against the promise of 10 KiB.
+// Builds the bundle that would be deployed, offline, and fails if it is larger than 10 KiB.
 
 import { spawnSync } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";

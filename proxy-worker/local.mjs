@@ -1,11 +1,11 @@
-// A Cloudflare of one's own: this Worker in real workerd, with D1, and R2 as S3 serves it, by Miniflare.
+// A local Cloudflare: this Worker in real workerd, with D1, and R2 behind its S3 API, by Miniflare.
 //
 //   node local.mjs [--port 8787] [--persist FOLDER] [--json]
 //
-// Without --persist all is forgotten at the end. Token, bucket and keys are those of the environment
-// (D1_PROXY_TOKEN, R2_BUCKET, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY), else the values below. It says what to
-// put into the pipeline's environment; with --json it says so in one line for a program, and ends when its
-// standard input does. SIGINT and SIGTERM end it as well.
+// Without --persist everything is kept in memory. Token, bucket and keys come from the environment
+// (D1_PROXY_TOKEN, R2_BUCKET, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY), else from the values below. It prints the
+// pipeline's variables; with --json it prints them in one line for a program, and ends when its standard input
+// ends. SIGINT and SIGTERM end it as well.
 
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -44,7 +44,7 @@ if (persist !== undefined) {
   mkdirSync(persist, { recursive: true });
 }
 
-// Bundled here, so that what runs is never older than the source.
+// Bundled here, so that the running Worker is never older than the source.
 const built = await build({
   entryPoints: [join(here, config.main)],
   bundle: true,
@@ -65,7 +65,7 @@ const miniflare = new Miniflare(
     d1Databases: { [database.binding]: database.database_id },
     r2Buckets: { BUCKET: { id: bucket, s3Credentials: { accessKeyId, secretAccessKey } } },
     ...(persist === undefined ? {} : { resourcePersistencePath: persist }),
-    // Neither calls home.
+    // Neither sends anything to Cloudflare.
     cf: false,
     telemetry: { enabled: false },
     log: new StderrLog(LogLevel.WARN),
@@ -117,7 +117,9 @@ R2_ACCESS_KEY_ID=${accessKeyId}
 R2_SECRET_ACCESS_KEY=${secretAccessKey}
 `);
     const where = persist === undefined ? "in memory" : `in ${persist}`;
-    process.stderr.write(`Put these into .env or the environment. All is kept ${where}; Ctrl-C ends it.\n`);
+    process.stderr.write(
+      `Put these into .env or the environment. Everything is kept ${where}; Ctrl-C ends it.\n`,
+    );
   }
 } catch (error) {
   process.stderr.write(`The local Cloudflare did not start: ${error.message}\n`);

@@ -1,10 +1,10 @@
-/** Whether a request carries the Worker's token. */
+/** The check that a request carries the Worker's token. */
 
 const encoder = new TextEncoder();
 
 /**
- * Compares hashes, which are all of one length, in constant time: how long it takes tells neither how much of
- * a guess is right nor how long the token is. Without a token of ours nobody is authorized.
+ * Compares hashes, which all have one length, in constant time: the duration shows neither how much of a guess
+ * is right nor how long the token is. While the Worker has no token, no request is authorized.
  */
 export async function isAuthorized(request: Request, token: string | undefined): Promise<boolean> {
   const expected = (token ?? "").trim();

@@ -1,4 +1,4 @@
-/** A request's body as text or JSON, never more of it than the cap. */
+/** A request's body as text or JSON, read up to a limit of bytes. */
 
 import { Refusal } from "./refusals";
 
@@ -14,7 +14,7 @@ export async function readJson(request: Request): Promise<unknown> {
   }
 }
 
-/** Content-Length may be missing (chunked), so the cap holds while reading as well. */
+/** Content-Length may be missing (chunked), so the limit is checked while reading as well. */
 export async function readBody(request: Request): Promise<string> {
   if (Number(request.headers.get("Content-Length") ?? 0) > MAX_BODY_BYTES) {
     throw tooLarge();
@@ -41,5 +41,5 @@ function decode(decoder: TextDecoder, chunk?: Uint8Array): string {
 }
 
 function tooLarge(): Refusal {
-  return new Refusal("too_large", `a body has at most ${MAX_BODY_BYTES} bytes`);
+  return new Refusal("too_large", `a body may have at most ${MAX_BODY_BYTES} bytes`);
 }

@@ -1,7 +1,7 @@
 /**
- * The Worker in front of D1: which paths there are, who may ask, and the form of an answer.
+ * The Worker in front of D1: its paths, the token it requires, and the form of an answer.
  *
- * What a body must look like is in statements.ts, what a failure is called in refusals.ts.
+ * Not here: the form of a body (statements.ts), and the kinds of failures (refusals.ts).
  */
 
 import { isAuthorized } from "./authorization";
@@ -45,7 +45,7 @@ async function answer(request: Request, env: Env): Promise<unknown> {
     allow(request, "GET", "HEAD");
     return { ok: true };
   }
-  // Before anything else, so that a stranger learns neither paths nor methods, and his body is not read.
+  // Before anything else: without the token a client learns neither paths nor methods, and its body is not read.
   if (!(await isAuthorized(request, env.D1_PROXY_TOKEN))) {
     throw new Refusal("unauthorized", "Authorization must be `Bearer` and the Worker's D1_PROXY_TOKEN", {
       "WWW-Authenticate": "Bearer",
@@ -55,12 +55,15 @@ async function answer(request: Request, env: Env): Promise<unknown> {
   if (endpoint === undefined) {
     throw new Refusal(
       "not_found",
-      `there is no ${url.pathname.slice(0, 100)}; there are /query, /batch, /exec`,
+      `there is no path ${url.pathname.slice(0, 100)}; the paths are /query, /batch and /exec`,
     );
   }
   allow(request, "POST");
   if (url.search !== "") {
-    throw new Refusal("request", "no query string is taken: all goes into the body, a token into its header");
+    throw new Refusal(
+      "request",
+      "a query string is not allowed: send data in the body and the token in its header",
+    );
   }
   return endpoint(request, env.DB);
 }
@@ -76,7 +79,7 @@ async function batch(request: Request, database: D1Database): Promise<unknown> {
   return results.map(slim);
 }
 
-/** For administration: several statements, one a line, in no transaction. */
+/** Runs several statements, one a line, without a transaction: for administration. */
 async function exec(request: Request, database: D1Database): Promise<unknown> {
   const sql = await readBody(request);
   if (sql.trim() === "") {
@@ -92,7 +95,7 @@ function slim({ results, meta }: D1Result): unknown {
 function allow(request: Request, ...methods: readonly string[]): void {
   if (!methods.includes(request.method)) {
     const allowed = methods.join(", ");
-    throw new Refusal("method", `${request.method} is not taken here; ${allowed} is`, { Allow: allowed });
+    throw new Refusal("method", `${request.method} is not allowed here; ${allowed} is`, { Allow: allowed });
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Why a request got no result: a kind, its HTTP status, and whether the same request may be sent again.
+ * Refusals: why a request got no result. A kind, its HTTP status, and whether the request may be sent again.
  *
- * D1 tells its errors apart by their messages alone
+ * D1's errors differ in their messages only
  * (https://developers.cloudflare.com/d1/observability/debug-d1/).
  */
 
@@ -17,10 +17,10 @@ const STATUS = {
   /** The statement's data. */
   constraint: 409,
   limit: 422,
-  /** The account's: the day's free rows are used up; the database or the account has no room left. */
+  /** The account: the day's free rows are used up; the database or the account has no room left. */
   quota: 429,
   full: 507,
-  /** D1's: shed load; try again; it worked too long on this (whether it was applied is not known). */
+  /** D1: too much load; try again; the statement took too long (it may or may not have been applied). */
   overloaded: 503,
   transient: 503,
   timeout: 504,
@@ -31,7 +31,7 @@ export type Kind = keyof typeof STATUS;
 
 export class Refusal extends Error {
   readonly status: number;
-  /** Safe to send again, later and if its SQL is idempotent: nothing of it was applied, or it may have been. */
+  /** True: send it again later if its SQL is idempotent, because it may or may not have been applied. */
   readonly retryable: boolean;
 
   constructor(
@@ -45,7 +45,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The first that fits; order matters: "exceeded timeout which caused object to be reset" is no transient one. */
+/** The first match decides: "exceeded timeout which caused object to be reset" must not be `transient`. */
 const D1_MESSAGES: readonly (readonly [RegExp, Kind])[] = [
   [/SQLITE_CONSTRAINT|SQLITE_MISMATCH|constraint failed|datatype mismatch/i, "constraint"],
   [
@@ -68,7 +68,7 @@ const D1_MESSAGES: readonly (readonly [RegExp, Kind])[] = [
 
 const MAX_MESSAGE_CHARACTERS = 1_000;
 
-/** What D1, or anything else, threw. */
+/** Returns the refusal for an error of D1 or of anything else. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) {
     return error;

@@ -1,9 +1,9 @@
-/** Who is let in, and that nobody else learns or costs anything. */
+/** Access: requests without the token are refused, and learn and cost nothing. */
 
 import { exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 
-import { type Failure, fetched, query, refusal, request, TOKEN } from "./asking";
+import { type Failure, fetched, query, refusal, request, TOKEN } from "./requests";
 
 describe("a request without the token", () => {
   it.each([
@@ -30,15 +30,15 @@ describe("a request without the token", () => {
       ["/nothing", "PUT"],
       ["/", "GET"],
     ] as const) {
-      const asked = request(path, { method, headers: { Authorization: "Bearer no" } });
-      expect(await refusal(fetched(asked))).toEqual([401, "unauthorized"]);
+      const sent = request(path, { method, headers: { Authorization: "Bearer no" } });
+      expect(await refusal(fetched(sent))).toEqual([401, "unauthorized"]);
     }
   });
 
   it("is refused before its body is read", async () => {
-    const asked = request("/query", { headers: { Authorization: "Bearer no" }, body: "x".repeat(5_000_000) });
-    expect(await refusal(fetched(asked))).toEqual([401, "unauthorized"]);
-    expect(asked.bodyUsed).toBe(false);
+    const sent = request("/query", { headers: { Authorization: "Bearer no" }, body: "x".repeat(5_000_000) });
+    expect(await refusal(fetched(sent))).toEqual([401, "unauthorized"]);
+    expect(sent.bodyUsed).toBe(false);
   });
 
   it("is compared in full, whatever its length", async () => {
@@ -59,21 +59,21 @@ it.each([
   ["blank", { D1_PROXY_TOKEN: " \n" }],
 ])("a Worker whose secret is %s refuses everyone", async (_, secret) => {
   for (const authorization of ["", "Bearer", "Bearer ", `Bearer ${TOKEN}`, "Bearer undefined"]) {
-    const asked = request("/query", { headers: { Authorization: authorization }, body: "{}" });
+    const sent = request("/query", { headers: { Authorization: authorization }, body: "{}" });
     const changed = { D1_PROXY_TOKEN: undefined, ...secret } as { D1_PROXY_TOKEN: string };
-    expect(await refusal(fetched(asked, changed))).toEqual([401, "unauthorized"]);
+    expect(await refusal(fetched(sent, changed))).toEqual([401, "unauthorized"]);
   }
 });
 
 it("a secret set with a newline at its end is the token without it", async () => {
-  const asked = request("/query", { body: '{"sql": "SELECT 1"}' });
-  expect((await fetched(asked, { D1_PROXY_TOKEN: `${TOKEN}\n` })).status).toBe(200);
+  const sent = request("/query", { body: '{"sql": "SELECT 1"}' });
+  expect((await fetched(sent, { D1_PROXY_TOKEN: `${TOKEN}\n` })).status).toBe(200);
 });
 
 it("a token in the query string opens nothing, and is refused beside a good one", async () => {
   const path = `/query?token=${TOKEN}&access_token=${TOKEN}`;
-  const asked = request(path, { headers: { Authorization: "" }, body: '{"sql": "SELECT 1"}' });
-  expect(await refusal(fetched(asked))).toEqual([401, "unauthorized"]);
+  const sent = request(path, { headers: { Authorization: "" }, body: '{"sql": "SELECT 1"}' });
+  expect(await refusal(fetched(sent))).toEqual([401, "unauthorized"]);
   const answered = await fetched(request(path, { body: '{"sql": "SELECT 1"}' }));
   expect(answered.status).toBe(400);
   expect(await answered.text()).not.toContain(TOKEN);
@@ -84,7 +84,7 @@ describe("with the token", () => {
     expect(await refusal(fetched(request(path, { body: "{}" })))).toEqual([404, "not_found"]);
   });
 
-  it.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])("%s is not taken", async (method) => {
+  it.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])("%s is not allowed", async (method) => {
     for (const path of ["/query", "/batch", "/exec"]) {
       const answered = await fetched(request(path, { method }));
       expect(answered.status).toBe(405);
@@ -103,8 +103,8 @@ describe("with the token", () => {
 
 describe("/health", () => {
   it("is open and says nothing but ok, also where no secret is set", async () => {
-    const asked = new Request("https://worker.example/health");
-    const answered = await fetched(asked, { D1_PROXY_TOKEN: "" });
+    const sent = new Request("https://worker.example/health");
+    const answered = await fetched(sent, { D1_PROXY_TOKEN: "" });
     expect([answered.status, await answered.json()]).toEqual([200, { ok: true }]);
     expect((await exports.default.fetch("https://worker.example/health")).status).toBe(200);
   });
@@ -117,12 +117,12 @@ describe("/health", () => {
 
 describe("a body over the cap", () => {
   it("is refused by its Content-Length before it is read", async () => {
-    const asked = request("/exec", { headers: { "Content-Length": "4000001" }, body: "SELECT 1" });
-    expect(await refusal(fetched(asked))).toEqual([413, "too_large"]);
-    expect(asked.bodyUsed).toBe(false);
+    const sent = request("/exec", { headers: { "Content-Length": "4000001" }, body: "SELECT 1" });
+    expect(await refusal(fetched(sent))).toEqual([413, "too_large"]);
+    expect(sent.bodyUsed).toBe(false);
   });
 
-  it("is refused while it is read, where no length was told", async () => {
+  it("is refused while it is read, if it has no Content-Length", async () => {
     let sent = 0;
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
@@ -148,8 +148,8 @@ it("an error of D1 is answered and logged without SQL and parameters", async () 
   const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
   const lost = new Error("D1_ERROR: Network connection lost.");
   const database = { prepare: () => ({ bind: () => ({ all: () => Promise.reject(lost) }) }) };
-  const asked = request("/query", { body: '{"sql": "SELECT ? AS secret", "params": ["secret"]}' });
-  const answered = await fetched(asked, { DB: database as unknown as D1Database });
+  const sent = request("/query", { body: '{"sql": "SELECT ? AS secret", "params": ["secret"]}' });
+  const answered = await fetched(sent, { DB: database as unknown as D1Database });
   expect([answered.status, await answered.json<Failure>()]).toEqual([
     503,
     { error: { kind: "transient", message: lost.message, retryable: true } },

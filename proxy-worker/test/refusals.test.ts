@@ -1,4 +1,4 @@
-/** D1's own words for its troubles, which no local D1 makes (Cloudflare D1, "Debug D1"). */
+/** D1's own error messages, which no local D1 produces (Cloudflare D1, "Debug D1"). */
 
 import { expect, it } from "vitest";
 

@@ -1,10 +1,10 @@
-/** What comes back for which statement, on a real D1 with the project's own migrations. */
+/** Answers to statements, from a real D1 with the project's own migrations. */
 
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 
-import { type Failure, post, query, refusal, type Result } from "./asking";
+import { type Failure, post, query, refusal, type Result } from "./requests";
 
 beforeEach(async () => {
   await applyD1Migrations(env.DB, env.MIGRATIONS);
@@ -19,7 +19,7 @@ const insert = (name: string, value: string | null = "v") => ({
   params: [name, value],
 });
 
-it("the project's migrations apply as they stand", async () => {
+it("the project's migrations apply unchanged", async () => {
   const tables = (await query("SELECT name FROM sqlite_master WHERE type = 'table'")).results;
   expect(tables.map((row) => row["name"])).toEqual(expect.arrayContaining(["feeds", "items", "image_tasks"]));
 });
@@ -36,7 +36,7 @@ describe("/query", () => {
     expect(meta.rows_written).toBe(0);
   });
 
-  it("counts what was written, and gives it back", async () => {
+  it("counts and returns written rows", async () => {
     const { results, meta } = await query("INSERT INTO pairs VALUES ('a', 'b') RETURNING name");
     expect(results).toEqual([{ name: "a" }]);
     expect([meta.changes, meta.rows_written]).toEqual([1, 2]);
@@ -80,7 +80,7 @@ describe("/exec", () => {
   });
 });
 
-describe("a body of the wrong form is refused with a sentence", () => {
+describe("a body of the wrong form is refused with a message", () => {
   const one = { sql: "SELECT 1" };
   it.each<[string, string, unknown, string]>([
     ["no JSON", "/query", '{"sql": ', "the body is not JSON"],
@@ -100,7 +100,7 @@ describe("a body of the wrong form is refused with a sentence", () => {
     ["a list bound", "/query", { sql: "SELECT ?, ?", params: [1, []] }, "parameter 2 must be a text"],
     ["a number without end", "/query", '{"sql": "SELECT ?", "params": [1e999]}', "a finite number"],
     ["an object for a batch", "/batch", one, "the body must be a list"],
-    ["an empty batch", "/batch", [], "the body must be a list of statements that is not empty"],
+    ["an empty batch", "/batch", [], "the body must be a list of statements and not empty"],
     ["a batch with a hole", "/batch", [one, null], "statement 2 must be an object"],
   ])("%s", async (_, path, body, sentence) => {
     const answered = await post(path, body);
@@ -110,13 +110,13 @@ describe("a body of the wrong form is refused with a sentence", () => {
   });
 
   it("bytes that are not UTF-8", async () => {
-    const { fetched, request } = await import("./asking");
+    const { fetched, request } = await import("./requests");
     const body = new Uint8Array([0x22, 0xff, 0x22]);
     expect(await refusal(fetched(request("/query", { body })))).toEqual([400, "request"]);
   });
 });
 
-describe("what D1 refuses has a kind", () => {
+describe("a statement that D1 refuses has a kind", () => {
   it.each<[string, number, string, string, readonly unknown[]]>([
     ["UNIQUE", 409, "constraint", "INSERT INTO pairs SELECT 'a', 'b' UNION ALL SELECT 'a', 'c'", []],
     ["NOT NULL", 409, "constraint", "INSERT INTO pairs VALUES (?, ?)", ["a", null]],
@@ -151,7 +151,7 @@ describe("what D1 refuses has a kind", () => {
     expect({ status: answered.status, ...error }).toMatchObject({ status, kind, retryable: false });
   });
 
-  it("2 MB to the byte are taken", async () => {
+  it("a value of exactly 2 MB is accepted", async () => {
     for (const text of ["x".repeat(2_000_000), "語".repeat(666_666)]) {
       expect((await post("/query", { sql: "SELECT length(?) AS n", params: [text] })).status).toBe(200);
     }

@@ -1,4 +1,4 @@
-/** The Worker asked as the pipeline asks it. */
+/** Requests to the Worker, in the form in which the pipeline sends them. */
 
 import { env } from "cloudflare:workers";
 
@@ -24,8 +24,8 @@ export function request(path: string, init: RequestInit = {}): Request {
   return new Request(`https://worker.example${path}`, { method: "POST", ...init, headers });
 }
 
-export function fetched(asked: Request, changed: Partial<Env> = {}): Promise<Response> {
-  return worker.fetch(asked, { DB: env.DB, D1_PROXY_TOKEN: TOKEN, ...changed });
+export function fetched(sent: Request, changed: Partial<Env> = {}): Promise<Response> {
+  return worker.fetch(sent, { DB: env.DB, D1_PROXY_TOKEN: TOKEN, ...changed });
 }
 
 export function post(path: string, body: unknown): Promise<Response> {
