@@ -1,6 +1,6 @@
-"""What headers say, read strictly: freshness, Retry-After, codings, charset. Pure functions.
+"""Strict readers of response headers: freshness, Retry-After, content codings, charset. Pure functions.
 
-Sending them is `http.py`.
+Request headers are sent in `client.py`.
 """
 
 import math
@@ -9,17 +9,19 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from rss_pipeline.collector.models.headers import REFUSED_HEADERS
+
 DAY_SECONDS = 86_400
 _MAX_DELTA_SECONDS = 2**31
-"""RFC 9111 1.2.2: what a larger number counts as; it also keeps within a column's 64 bits."""
+"""The value that a larger number counts as (RFC 9111 1.2.2); it also fits a column of 64 bits."""
 
 _IDENTITY = frozenset({"", "identity", "none", "utf-8", "utf8", "aws-chunked"})
-"""Not codings, but met in the wild where a charset was meant, or left over from an upload to S3; browsers
-ignore them as well."""
+"""Values of Content-Encoding that are not codings: servers send a charset there, or what an upload to S3
+left. Browsers ignore them as well."""
 
 
 class Head:
-    """An answer's header fields. Values are Latin-1 text, which gives every byte back as it came."""
+    """The header fields of a response. Values are Latin-1 text, which encodes back to the same bytes."""
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, list[str]] = {}
@@ -27,11 +29,11 @@ class Head:
             self._values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
 
     def first(self, name: str) -> str | None:
-        """The first field of that lower-case name; None where it is missing or empty."""
+        """The first field of that lower-case name; None if it is missing or empty."""
         return self._values.get(name, [""])[0] or None
 
     def list(self, name: str) -> str | None:
-        """All fields of that name joined as one list (RFC 9110 5.3); None where there is none."""
+        """All fields of that name joined as one list (RFC 9110 5.3); None if there is none."""
         values = self._values.get(name)
         return None if values is None else ", ".join(values)
 
@@ -53,7 +55,7 @@ def parse_retry_after(text: str | None, *, now: datetime) -> int | None:
         return None
     text = text.strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text):
-        # Digits without end are legal: compare as a float before anything is made of them.
+        # A number of any length is legal: compare it as a float before it is converted.
         return math.ceil(min(float(text), DAY_SECONDS))
     date = http_date(text)
     if date is None:
@@ -71,9 +73,10 @@ def cache_directives(text: str | None) -> dict[str, str | None]:
 
 
 def fresh_seconds(head: Head, *, now: datetime) -> int | None:
-    """How long the answer says it stays fresh, from now on (RFC 9111 4.2.1); None where it says nothing.
+    """Seconds from now for which the response is fresh (RFC 9111 4.2.1); None if it does not say.
 
-    `no-cache` and `no-store` are 0, as is an Expires that is no date. s-maxage is for shared caches.
+    `no-cache`, `no-store` and an Expires that is not a date give 0. s-maxage is ignored: it is for shared
+    caches.
     """
     directives = cache_directives(head.list("cache-control"))
     if "no-store" in directives or ("no-cache" in directives and directives["no-cache"] is None):
@@ -94,7 +97,7 @@ def fresh_seconds(head: Head, *, now: datetime) -> int | None:
 
 
 def charset_of(content_type: str | None) -> str:
-    """The charset parameter of a Content-Type, lower case, without quotes; "" where there is none."""
+    """The charset parameter of a Content-Type, lower case, without quotes; "" if there is none."""
     match = re.search(r';\s*charset\s*=\s*(?:"([^"]*)"|\'([^\']*)\'|([^\s;]*))', content_type or "", re.I)
     return "" if match is None else next((group for group in match.groups() if group), "").strip().lower()
 
@@ -105,34 +108,12 @@ def content_codings(text: str | None) -> list[str]:
     return ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in _IDENTITY]
 
 
-OURS: frozenset[str] = frozenset(
-    {
-        "host",
-        "connection",
-        "accept-encoding",
-        "content-length",
-        "transfer-encoding",
-        "te",
-        "upgrade",
-        "expect",
-        "range",
-        "if-range",
-        "if-match",
-        "if-none-match",
-        "if-modified-since",
-        "if-unmodified-since",
-        "referer",
-    }
-)
-"""Headers that a feed's `headers:` cannot set: a promise of the client hangs on each."""
-
-
 def extra_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """A registry entry's extra headers as they go out."""
+    """The extra headers of a feed in feeds.yaml, as they are sent; `REFUSED_HEADERS` are left out."""
     return [
         (name.strip().encode(), value.encode())
         for name, value in headers.items()
-        if name.strip().lower() not in OURS
+        if name.strip().lower() not in REFUSED_HEADERS
     ]
 
 

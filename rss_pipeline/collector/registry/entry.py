@@ -1,7 +1,7 @@
-"""What the keys of one feed may say, as pydantic models, and the sentence for each mistake.
+"""The keys of one feed in feeds.yaml as pydantic models, and the message for each mistake.
 
-The models are fed with the nodes of `collector.registry_file`, so that a message can show what was written
-(`${TOKEN}`) where the value must not be shown. Which line it stands in is `collector.registry`'s to add.
+The models get the nodes of `yaml_nodes.py`, so that a message can show the text as written (`${TOKEN}`) and
+never the value. The line of a mistake is added in `load.py`.
 """
 
 import re
@@ -13,12 +13,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic_core import PydanticCustomError
 
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
+from rss_pipeline.collector.models.headers import REFUSED_HEADERS
 from rss_pipeline.collector.registry.feed_url import RegisteredUrl, read_url
 from rss_pipeline.collector.registry.variables import expand, shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
 MIN_INTERVAL = timedelta(minutes=5)
-"""Publishers ban readers that come more often."""
+"""Publishers block readers that come more often."""
 MAX_INTERVAL = timedelta(hours=24)
 MAX_HEADERS = 50
 MAX_TITLE_CHARACTERS = 500
@@ -28,32 +29,9 @@ _DURATION = re.compile(r"(?:([0-9]{1,6})d)? ?(?:([0-9]{1,6})h)? ?(?:([0-9]{1,6})
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_OURS = "rss-pipeline sets it from what the server last said"
-_CONNECTION = "it belongs to the connection, not to a feed"
-_REFUSED_HEADERS = {
-    "accept-encoding": "what is read must be what was asked for, within its size limit",
-    "connection": _CONNECTION,
-    "content-length": _CONNECTION,
-    "expect": _CONNECTION,
-    "host": "it is taken from the URL; put the right name there",
-    "if-match": _OURS,
-    "if-modified-since": _OURS,
-    "if-none-match": _OURS,
-    "if-range": _OURS,
-    "if-unmodified-since": _OURS,
-    "keep-alive": _CONNECTION,
-    "proxy-authorization": "it goes to a proxy; put the password into RSS_PROXY",
-    "proxy-connection": _CONNECTION,
-    "range": "a feed is read whole",
-    "referer": "no page leads to a feed; publishers read it as spam",
-    "te": _CONNECTION,
-    "trailer": _CONNECTION,
-    "transfer-encoding": _CONNECTION,
-    "upgrade": _CONNECTION,
-}
 
 
-def _says(sentence: str) -> PydanticCustomError:
+def _invalid(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("mistake", "{sentence}", {"sentence": sentence})
 
 
@@ -62,13 +40,13 @@ def _written(value: object) -> str:
         case ScalarNode(is_null=False):
             return value.text
         case ScalarNode():
-            raise _says("has no value; write one, or leave the key out")
+            raise _invalid("has no value; write one, or remove the key")
         case _:
-            raise _says(f"is {kind(value)}; write a single value")
+            raise _invalid(f"is {describe(value)}; write a single value")
 
 
-def kind(value: object) -> str:
-    """What a node is, for a sentence."""
+def describe(value: object) -> str:
+    """The kind of a node, for a message."""
     return {SequenceNode: "a list", MappingNode: "a mapping", ScalarNode: "a single value"}[type(value)]
 
 
@@ -81,22 +59,22 @@ def _text(value: object, info: ValidationInfo) -> str:
     try:
         return expand(_written(value), _environ(info)).strip()
     except ValueError as error:
-        raise _says(str(error)) from None
+        raise _invalid(str(error)) from None
 
 
 def _url(value: object, info: ValidationInfo) -> RegisteredUrl:
     try:
         return read_url(_written(value), _environ(info))
     except ValueError as error:
-        raise _says(str(error)) from None
+        raise _invalid(str(error)) from None
 
 
 def _id(value: object, info: ValidationInfo) -> str:
     text = _text(value, info)
     if not _ID.fullmatch(text):
-        raise _says(
-            f"{shown(_written(value))} cannot be an id; "
-            "write 1 to 80 of a-z, 0-9 and -, with a letter or digit first"
+        raise _invalid(
+            f"{shown(_written(value))} is not a valid id; "
+            "write 1 to 80 characters of a-z, 0-9 and -, beginning with a letter or digit"
         )
     return text
 
@@ -104,8 +82,8 @@ def _id(value: object, info: ValidationInfo) -> str:
 def _title(value: object, info: ValidationInfo) -> str:
     title = " ".join(_text(value, info).split())
     if not title or len(title) > MAX_TITLE_CHARACTERS or not title.isprintable():
-        raise _says(
-            f"write a title of 1 to {MAX_TITLE_CHARACTERS} printable characters, or leave the key out"
+        raise _invalid(
+            f"write a title of 1 to {MAX_TITLE_CHARACTERS} printable characters, or remove the key"
         )
     return title
 
@@ -120,13 +98,13 @@ def _interval(value: object, info: ValidationInfo) -> timedelta | None:
         proposal = (
             f' ("{text}m" for minutes)' if re.fullmatch(r"[0-9]{1,4}", text) and '"${' not in written else ""
         )
-        raise _says(f"{written} is no interval; write auto, 30m, 2h, 1h30m or 1d{proposal}")
+        raise _invalid(f"{written} is not an interval; write auto, 30m, 2h, 1h30m or 1d{proposal}")
     days, hours, minutes = (int(number or 0) for number in match.groups())
     interval = timedelta(days=days, hours=hours, minutes=minutes)
     if interval < MIN_INTERVAL:
-        raise _says(f"{written} is too often for a publisher; write 5m or more, or auto")
+        raise _invalid(f"{written} is too short, publishers block such readers; write 5m or more, or auto")
     if interval > MAX_INTERVAL:
-        raise _says(f"{written} is too long; every feed is visited at least once a day: write 24h or less")
+        raise _invalid(f"{written} is too long, each feed is visited at least once a day; write 24h or less")
     return interval
 
 
@@ -136,9 +114,9 @@ def _keep(value: object, info: ValidationInfo) -> int:
         return FOREVER_DAYS
     match = re.fullmatch(r"([0-9]{1,5})d", text)
     if match is None or not 1 <= int(match[1]) <= FOREVER_DAYS:
-        raise _says(
-            f"{shown(_written(value))} is no age; write 90d for ninety days, from 1d to {FOREVER_DAYS}d,"
-            " or forever"
+        raise _invalid(
+            f"{shown(_written(value))} is not an age; write days such as 90d, from 1d to {FOREVER_DAYS}d, "
+            "or forever"
         )
     return int(match[1])
 
@@ -146,33 +124,33 @@ def _keep(value: object, info: ValidationInfo) -> int:
 def _key(value: object, info: ValidationInfo) -> str:
     text = _text(value, info)
     if text not in get_args(ItemKey):
-        raise _says(f"{shown(_written(value))} is no item key; write guid, link or title+date")
+        raise _invalid(f"{shown(_written(value))} is not an item key; write guid, link or title+date")
     return text
 
 
 def _flag(value: object, info: ValidationInfo) -> bool:
     flag = _FLAGS.get(_text(value, info).lower())
     if flag is None:
-        raise _says(f"{shown(_written(value))} is neither; write true or false")
+        raise _invalid(f"{shown(_written(value))} is not a truth value; write true or false")
     return flag
 
 
 def _header_name(name: str) -> str:
     if not _HEADER_NAME.fullmatch(name):
-        raise _says("this is no header name; write letters, digits and -")
-    if reason := _REFUSED_HEADERS.get(name.lower()):
-        raise _says(f"this header cannot be set: {reason}")
+        raise _invalid("this is not a header name; write letters, digits and -")
+    if reason := REFUSED_HEADERS.get(name.lower()):
+        raise _invalid(f"this header cannot be set here: {reason}")
     return name
 
 
 def _header_value(value: object, info: ValidationInfo) -> str:
     text = _text(value, info)
     if "\r" in text or "\n" in text:
-        raise _says("a header's value cannot contain a line break")
+        raise _invalid("a header's value cannot contain a line break")
     if not text or not text.isascii() or not text.replace("\t", " ").isprintable():
-        raise _says("a header's value is visible ASCII characters; nothing else can be sent")
+        raise _invalid("a header's value must be visible ASCII characters; HTTP allows no others")
     if len(text) > MAX_HEADER_CHARACTERS:
-        raise _says(f"the value is longer than {MAX_HEADER_CHARACTERS:,} characters")
+        raise _invalid(f"the value is longer than {MAX_HEADER_CHARACTERS:,} characters; shorten it")
     return text
 
 
@@ -181,18 +159,18 @@ def _header_table(value: object) -> object:
         case MappingNode() if len(value.items) <= MAX_HEADERS:
             return value.items
         case MappingNode():
-            raise _says(f"more than {MAX_HEADERS} headers for one feed")
+            raise _invalid(f"has more than {MAX_HEADERS} headers; remove some of them")
         case ScalarNode(is_null=True):
-            raise _says("has no value; write one, or leave the key out")
+            raise _invalid("has no value; write one, or remove the key")
         case _:
-            raise _says(
-                f"is {kind(value)}; write a name and a value on each line below, `X-Token: ${{TOKEN}}`"
+            raise _invalid(
+                f"is {describe(value)}; write a name and a value on each line below, `X-Token: ${{TOKEN}}`"
             )
 
 
 def _distinct(headers: dict[str, str]) -> dict[str, str]:
     if len({name.lower() for name in headers}) < len(headers):
-        raise _says("the same header stands here twice (case does not count); keep one of them")
+        raise _invalid("has the same header twice (upper and lower case are the same); keep one of them")
     return headers
 
 
@@ -209,7 +187,7 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, 
 
 
 class FeedDefaults(BaseModel):
-    """What may be said once for all feeds; a feed's own word wins."""
+    """The keys of `defaults:`, for all feeds; a feed's own keys have precedence."""
 
     model_config = _STRICT
 

@@ -1,6 +1,6 @@
-"""A feed's URL as an operator writes it: checked, its password taken off, its host and id derived.
+"""A feed's URL in feeds.yaml: checked and split into URL, password and host, with the id made from it.
 
-Nothing is resolved or asked here; whether an address may be reached is the HTTP client's to judge.
+No name is resolved and no request made; the HTTP client decides which addresses are allowed.
 """
 
 import hashlib
@@ -26,20 +26,20 @@ _NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\<>\"]")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredUrl:
     url: str
-    """As written, without userinfo and fragment."""
+    """The URL as written, without userinfo and fragment."""
     host: str
     """Lower-case ASCII (punycode), without port, brackets or a closing dot."""
     same_as: str
-    """Equal for two spellings that ask the same server for the same thing: case of the host, default port."""
+    """Equal for two forms of the same request: they differ in the case of the host or in a default port."""
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
 
 
 def read_url(written: str, environ: Mapping[str, str]) -> RegisteredUrl:
-    """What stands behind `url:`. Raises ValueError with a sentence that shows no password and no variable.
+    """The value of `url:`. Raises ValueError with a message that shows no password and no variable's value.
 
-    In the part before `@` the value of a `${VAR}` is taken as it is, for passwords contain `@`, `/` and `%`;
-    everything else of a URL is percent-decoded there (RFC 3986 3.2.1).
+    Before the `@`, the value of a `${VAR}` is taken literally, since passwords contain `@`, `/` and `%`; the
+    rest of that part is percent-decoded (RFC 3986 3.2.1).
     """
     written = written.strip()
     username = password = None
@@ -58,7 +58,7 @@ def read_url(written: str, environ: Mapping[str, str]) -> RegisteredUrl:
 
 
 def feed_id(url: str, host: str) -> str:
-    """The id of a feed that names none: host and path as a slug, and 10 hex digits of the URL's SHA-256."""
+    """The default id: host and path as a slug, and 10 hex digits of the URL's SHA-256."""
     path = urlsplit(url).path
     slug = re.sub(r"[^a-z0-9]+", "-", (host + path).lower()).strip("-")[:MAX_SLUG_CHARACTERS].rstrip("-")
     digest = hashlib.sha256(url.encode()).hexdigest()[:10]
@@ -78,23 +78,25 @@ def _credentials(userinfo: str, environ: Mapping[str, str]) -> tuple[str | None,
 
 
 def _checked(url: str, written: str) -> tuple[str, str]:
-    """Host and comparison form of `url`; messages speak of it as it was `written`."""
+    """Host and `same_as` of `url`; messages show the text as `written`."""
     if "${" not in written and url.lower().startswith("url:"):
-        raise ValueError(f"{shown(written)} is not a URL; put a space behind the colon of `url:`")
+        raise ValueError(f"{shown(written)} is not a URL; write a space after the colon of `url:`")
     if bad := _NOT_IN_A_URL.search(url):
         code = ord(bad[0])
         name = "a space" if code == 0x20 else f"the character U+{code:04X}"
-        raise ValueError(f"{name} cannot stand in a URL; write it percent-encoded (a space is %20)")
+        raise ValueError(f"{name} is not allowed in a URL; write it percent-encoded (a space is %20)")
     if len(url) > MAX_URL_CHARACTERS:
-        raise ValueError(f"the URL is longer than {MAX_URL_CHARACTERS:,} characters")
+        raise ValueError(f"the URL is longer than {MAX_URL_CHARACTERS:,} characters; write a shorter one")
     try:
         parts = urlsplit(url)
         port = parts.port
         netloc, hostname = parts.netloc, parts.hostname
     except ValueError:
-        hint = "the part before @ needs / ? # percent-encoded, or write the password as ${VAR}"
+        hint = "write / ? # percent-encoded before the @, or the password as ${VAR}"
         advice = (
-            hint if "@" in url else "a port is a number from 1 to 65535, an IPv6 address stands in brackets"
+            hint
+            if "@" in url
+            else "a port is a number from 1 to 65535, an IPv6 address is written in brackets"
         )
         raise ValueError(
             f"{shown(written)} is not a URL: its host or port cannot be read; {advice}"
@@ -102,9 +104,9 @@ def _checked(url: str, written: str) -> tuple[str, str]:
     if parts.scheme not in ("http", "https"):
         raise ValueError(f"{shown(written)} is not an http or https URL{_correction(written)}")
     if not hostname or port == 0 or netloc.endswith(":"):
-        missing = "names no host" if not hostname else "has no usable port"
+        missing = "has no host" if not hostname else "has no valid port"
         raise ValueError(
-            f"{shown(written)} {missing}; write a whole URL such as https://example.org/feed.xml"
+            f"{shown(written)} {missing}; write a complete URL such as https://example.org/feed.xml"
         )
     host = _ascii_host(hostname, written)
     default = {"http": 80, "https": 443}[parts.scheme]
@@ -113,7 +115,7 @@ def _checked(url: str, written: str) -> tuple[str, str]:
 
 
 def _correction(written: str) -> str:
-    """What to write instead of a URL with another scheme or none; empty where that would be a guess."""
+    """A proposal for a URL with another scheme or none, as the end of a message."""
     rest = re.sub(r"^feed:(?://)?", "", written, flags=re.IGNORECASE)
     if "@" in rest or "${" in rest:
         return "; write it with https://"
@@ -121,7 +123,7 @@ def _correction(written: str) -> str:
         return f"; write {shown(rest)}"
     if not _SCHEME.match(rest) and "." in rest.partition("/")[0]:
         return f"; write {shown('https://' + rest)}"
-    return "; only those can be fetched"
+    return "; only those are fetched"
 
 
 def _ascii_host(hostname: str, written: str) -> str:
@@ -131,7 +133,9 @@ def _ascii_host(hostname: str, written: str) -> str:
         except ValueError:
             address = None
         if address is None or address.scope_id is not None:
-            raise ValueError(f"{shown(written)} has an IPv6 address that cannot be read")
+            raise ValueError(
+                f"{shown(written)} has an invalid IPv6 address; write it as in https://[2001:db8::1]/feed.xml"
+            )
         return str(address)
     host = hostname.removesuffix(".").lower()
     if not host.isascii():

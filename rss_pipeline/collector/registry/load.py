@@ -1,7 +1,7 @@
-"""feeds.yaml as a list of FeedSpec, or every mistake in it with its line and what to write instead.
+"""The reader of feeds.yaml: a list of FeedSpec, or every mistake with its line and a correction.
 
-The syntax is `collector.registry_file`'s, what a key may say `collector.registry_entry`'s; carrying the list
-into the database is orchestration's.
+Its syntax is read in `yaml_nodes.py` and its keys are checked in `entry.py`; `pipeline.registry` brings the
+list into the database.
 """
 
 import difflib
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
-from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry, kind
+from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry, describe
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import (
@@ -30,7 +30,7 @@ from rss_pipeline.errors import RegistryError
 
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-_MEANT = {
+_SYNONYMS = {
     "every": "interval",
     "frequency": "interval",
     "href": "url",
@@ -51,15 +51,15 @@ class _Registered(NamedTuple):
 
 
 def load_registry(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
-    """The feeds of the file at `path`, in its order; `${VAR}` takes its value from `environ`.
+    """The feeds of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
 
-    Raises RegistryError with all mistakes of the file, also where it cannot be read.
+    Raises RegistryError with all mistakes of the file, also if it cannot be read.
     """
     return parse_registry(read_text(path), path=path, environ=environ)
 
 
 def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list[FeedSpec]:
-    """The feeds of a registry's YAML or JSON text; `path` is named in the RegistryError only."""
+    """The feeds of a YAML or JSON text; `path` is used in the RegistryError only."""
     root, mistakes = read_nodes(text)
     specs: list[FeedSpec] = []
     if root is not None:
@@ -96,11 +96,11 @@ def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> l
             return []
         case ScalarNode(is_null=True):
             mistakes.append(
-                Mistake(feeds.line, "feeds", "has no entries; write `feeds: []` if you mean none")
+                Mistake(feeds.line, "feeds", "has no entries; write `feeds: []` for an empty list")
             )
             return []
         case _:
-            sentence = f"is {kind(feeds)}; write a list of feeds, such as {_EXAMPLE}"
+            sentence = f"is {describe(feeds)}; write a list of feeds, such as {_EXAMPLE}"
             mistakes.append(Mistake(feeds.line, "feeds", sentence))
             return []
     registered = [each for each in found if each]
@@ -121,7 +121,9 @@ def _registered(
     if entry is None or not isinstance(node, MappingNode):
         return None
     if entry.url.username is not None and any(name.lower() == "authorization" for name in entry.headers):
-        sentence = "a password in the URL and an Authorization header exclude each other; keep one of them"
+        sentence = (
+            "a password in the URL and an Authorization header cannot be used together; keep one of them"
+        )
         mistakes.append(Mistake(node.key_lines["headers"], f"{place}.headers", sentence))
     return _Registered(place, node, entry, _spec(entry, defaults))
 
@@ -150,14 +152,14 @@ def _refuse_duplicates(registered: list[_Registered], mistakes: list[Mistake]) -
         line = node.key_lines["url"]
         first, first_line = urls.setdefault(entry.url.same_as, (place, line))
         if first != place:
-            sentence = f"the same URL as {first} in line {first_line}; remove one of them"
+            sentence = f"is the same URL as {first} in line {first_line}; remove one of them"
             mistakes.append(Mistake(line, f"{place}.url", sentence))
             continue
         line = node.key_lines.get("id", line)
         first, first_line = ids.setdefault(spec.id, (place, line))
         if first != place:
             sentence = (
-                f'the id "{spec.id}" is that of {first} in line {first_line}; give one of them another `id:`'
+                f'the id "{spec.id}" is also the id of {first} in line {first_line}; write another `id:`'
             )
             mistakes.append(Mistake(line, f"{place}.id", sentence))
 
@@ -166,12 +168,12 @@ def _validated(
     model: type[_Model], node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> _Model | None:
     if not isinstance(node, MappingNode):
-        mistakes.append(Mistake(node.line, place, f"is {kind(node)}; write keys and values, `url: ...`"))
+        mistakes.append(Mistake(node.line, place, f"is {describe(node)}; write keys and values, `url: ...`"))
         return None
     try:
         return model.model_validate(node.items, context={"environ": environ})
     except ValidationError as error:
-        # Without input: a value may hold what a variable gave.
+        # Without the input: it may hold the value of a variable.
         for details in error.errors(include_url=False, include_input=False):
             mistakes.append(_mistake(details, node, place, list(model.model_fields)))
         return None
@@ -204,8 +206,8 @@ def _member(place: str, name: str) -> str:
 
 def _unknown(name: str, keys: list[str]) -> str:
     lower = name.lower().replace("-", "_")
-    meant = _MEANT.get(lower)
-    close = [meant] if meant in keys else difflib.get_close_matches(lower, keys, n=1, cutoff=0.65)
+    synonym = _SYNONYMS.get(lower)
+    close = [synonym] if synonym in keys else difflib.get_close_matches(lower, keys, n=1, cutoff=0.65)
     if close:
         return f'unknown key; did you mean "{close[0]}"?'
     return f"unknown key; remove it (known here: {', '.join(keys)})"

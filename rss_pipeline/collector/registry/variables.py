@@ -1,6 +1,6 @@
-"""What a text of the registry stands for (`${VAR}`), and how much of it a message may show.
+"""Variables (`${VAR}`) in a text of feeds.yaml, and the form in which a message may show the text.
 
-Knows neither YAML nor which key the text belongs to.
+No YAML here, and no knowledge of the key that the text belongs to.
 """
 
 import re
@@ -13,13 +13,13 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def expand(text: str, environ: Mapping[str, str], literal: Callable[[str], str] = str) -> str:
     """`text` with each `${NAME}` replaced by its value; `$${` gives `${`.
 
-    `literal` is applied to what stands between the variables, not to their values. Raises ValueError with a
-    sentence that names what is missing and never shows a value.
+    `literal` is applied to the text between the variables, not to their values. Raises ValueError with a
+    message that names each missing variable and never shows a value.
     """
     if "${" not in text:
         return literal(text)
     parts: list[str] = []
-    troubles: list[str] = []
+    problems: list[str] = []
     end = 0
     for match in _VARIABLE.finditer(text):
         parts.append(literal(text[end : match.start()]))
@@ -28,22 +28,22 @@ def expand(text: str, environ: Mapping[str, str], literal: Callable[[str], str] 
         if escaped:
             parts.append(literal(match[0][1:]))
         elif not closed or not _VARIABLE_NAME.fullmatch(name):
-            troubles.append(
-                '"${" does not begin a variable; write ${NAME} with letters, digits and _, or $${'
+            problems.append(
+                '"${" is not followed by a variable; write ${NAME} with letters, digits and _, or $${'
             )
         elif name not in environ:
-            troubles.append(f"the environment has no variable {name}; set it (in .env, for instance)")
+            problems.append(f"the environment variable {name} is not set; set it (in .env, for instance)")
         elif not environ[name]:
-            troubles.append(f"the environment variable {name} is empty; give it a value")
+            problems.append(f"the environment variable {name} is empty; give it a value")
         else:
             parts.append(environ[name])
-    if troubles:
-        raise ValueError("; ".join(dict.fromkeys(troubles)))
+    if problems:
+        raise ValueError("; ".join(dict.fromkeys(problems)))
     return "".join([*parts, literal(text[end:])])
 
 
 def shown(text: str) -> str:
-    """`text` fit for a message: quoted, cut, and without whatever might be a password before an `@`."""
+    """`text` for a message: quoted, shortened, and with `***` for a possible password before an `@`."""
     if "@" in text:
         scheme, slashes, rest = text.partition("//")
         head = scheme + slashes if slashes and "@" in rest else ""

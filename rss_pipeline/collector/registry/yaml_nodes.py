@@ -1,7 +1,7 @@
-"""The registry's text (YAML, and JSON as its subset) as a tree in which every value knows its line.
+"""The text of feeds.yaml (YAML, or JSON as a subset of it) as a tree of nodes with line numbers.
 
-Holds reading and syntax; what a feed's keys mean is `collector.registry_entry`'s. Scalars stay the text that
-was written: `title: 1984` and `title: No` are titles, not a number and a boolean.
+Reading and syntax only; the keys of a feed are checked in `entry.py`. Scalars stay the text as written:
+`title: 1984` and `title: No` are titles, not a number and a boolean.
 """
 
 import json
@@ -18,9 +18,9 @@ from rss_pipeline.errors import RegistryError
 
 MAX_FILE_BYTES = 5_000_000
 MAX_DEPTH = 16
-"""The registry needs four levels. libyaml's own composer overflows the stack at some 50,000."""
+"""feeds.yaml needs four levels. libyaml's own composer overflows the stack at some 50,000."""
 MAX_REPEATED_NODES = 1_000_000
-"""Nodes that aliases may repeat, all in all: ten lines of `&a [*b, *b ...]` can stand for billions."""
+"""Nodes that aliases may repeat in total: ten lines of `&a [*b, *b ...]` can repeat billions."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STANDARD_TAG = re.compile(r"tag:yaml\.org,2002:(?:str|int|float|bool|null|timestamp|map|seq)")
@@ -29,7 +29,7 @@ _JSON_ESCAPE = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a
 
 
 class Mistake(NamedTuple):
-    """Something wrong in the file. `line` counts from 1, 0 is the file as a whole; `place` may be empty."""
+    """A mistake in the file. `line` counts from 1, 0 is the whole file; `place` may be empty."""
 
     line: int
     place: str
@@ -44,7 +44,7 @@ class Mistake(NamedTuple):
 class ScalarNode:
     line: int
     text: str = field(repr=False)
-    """As written: `${VAR}` is not replaced yet, so this may be shown where the value may not."""
+    """The text as written: `${VAR}` is not replaced yet, so a message may show it."""
     is_null: bool = False
     size: int = 1
 
@@ -68,20 +68,22 @@ Node = ScalarNode | SequenceNode | MappingNode
 
 
 def read_text(path: Path) -> str:
-    """The file's text. Raises RegistryError where it cannot be read, is too large or is not UTF-8."""
+    """The text of the file. Raises RegistryError if it cannot be read, is too large or is not UTF-8."""
     try:
         with path.open("rb") as file:
             body = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise _refused(
-            path, "there is no such file; create it, or set RSS_FEEDS_FILE to where it is"
+            path, "the file does not exist; create it, or set RSS_FEEDS_FILE to its path"
         ) from None
     except IsADirectoryError:
-        raise _refused(path, "this is a folder; set RSS_FEEDS_FILE to the file itself") from None
+        raise _refused(path, "this is a folder; set RSS_FEEDS_FILE to the path of a file") from None
     except OSError as error:
         raise _refused(path, f"the file cannot be read: {error.strerror or type(error).__name__}") from None
     if len(body) > MAX_FILE_BYTES:
-        raise _refused(path, f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB: not a list of feeds")
+        raise _refused(
+            path, f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB; it cannot be a list of feeds"
+        )
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _refused(path, "the file is UTF-16; save it as UTF-8")
     try:
@@ -95,14 +97,14 @@ def read_text(path: Path) -> str:
 def read_nodes(text: str) -> tuple[Node | None, list[Mistake]]:
     """The tree of a YAML or JSON text and the mistakes of its syntax.
 
-    The tree is None where nothing is written or the syntax is broken; a key that stands twice is a mistake
-    and leaves a tree.
+    The tree is None if the text is empty or its syntax is wrong; a duplicate key is a mistake and leaves a
+    tree.
     """
     unreadable = _UNREADABLE.search(text)
     if unreadable:
         line = text.count("\n", 0, unreadable.start()) + 1
         code = ord(unreadable[0])
-        return None, [Mistake(line, "", f"the character U+{code:04X} cannot stand in YAML; remove it")]
+        return None, [Mistake(line, "", f"the character U+{code:04X} is not allowed in YAML; remove it")]
     if text.lstrip()[:1] == "<":
         return None, [
             Mistake(1, "", "this is XML (OPML?), not YAML; write a list of feeds: `- url: https://...`")
@@ -121,7 +123,7 @@ def _refused(path: Path, sentence: str) -> RegistryError:
 
 
 def _json_as_yaml(text: str) -> str:
-    """JSON that YAML would not read: a character beyond U+FFFF as two \\u escapes, as Python writes it."""
+    """JSON as YAML reads it: a character above U+FFFF is not written as two \\u escapes, as Python does."""
     if text.lstrip()[:1] not in ("{", "[") or "\\u" not in text:
         return text
     try:
@@ -138,7 +140,7 @@ class _InvalidYaml(Exception):
 
 
 class _NodeBuilder:
-    """Events of the parser into nodes, with a bound on depth and on what aliases repeat."""
+    """Builds nodes from the events of the parser, with a limit on depth and on repeated aliases."""
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self.mistakes: list[Mistake] = []
@@ -152,7 +154,7 @@ class _NodeBuilder:
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
                     raise _InvalidYaml(
-                        _line(event), "a second document begins here; one file is one registry"
+                        _line(event), "a second document begins here; write all feeds into one document"
                     )
                 root = self._node(next(self._events), 0)
         return None if isinstance(root, ScalarNode) and root.is_null else root
@@ -165,7 +167,7 @@ class _NodeBuilder:
             return self._repeat(event.anchor, line)
         tag = getattr(event, "tag", None)
         if tag and tag != "!" and not _STANDARD_TAG.fullmatch(tag):
-            raise _InvalidYaml(line, f"the tag {shown(tag)} means nothing here; remove it")
+            raise _InvalidYaml(line, f"the tag {shown(tag)} has no meaning here; remove it")
         node: Node
         match event:
             case yaml.ScalarEvent():
@@ -198,7 +200,7 @@ class _NodeBuilder:
             if key.text in items:
                 first = key_lines[key.text]
                 sentence = (
-                    f"the key {shown(key.text)} stands here again (first in line {first}); keep one of them"
+                    f"the key {shown(key.text)} is here again (first in line {first}); keep one of them"
                 )
                 self.mistakes.append(Mistake(_line(following), "", sentence))
                 continue
@@ -214,13 +216,13 @@ class _NodeBuilder:
     def _repeat(self, anchor: str | None, line: int) -> Node:
         if anchor is None or anchor not in self._anchors:
             raise _InvalidYaml(
-                line, f"*{anchor} refers to nothing above it; a text that begins with * needs quotes"
+                line, f"*{anchor} refers to no anchor above it; put a text that begins with * in quotes"
             )
         node = self._anchors[anchor]
         self._repeated += node.size
         if self._repeated > MAX_REPEATED_NODES:
             raise _InvalidYaml(
-                line, "the aliases of this file stand for more than a million values; write them out"
+                line, "the aliases of this file repeat more than a million values; write fewer of them"
             )
         return node
 
@@ -251,16 +253,16 @@ def _syntax_mistake(error: yaml.MarkedYAMLError, text: str) -> Mistake:
     problem = str(error.problem)
     begun = context.line + 1 if context else None
     if "\t" in source[: len(source) - len(source.lstrip())] or character == "\t":
-        return Mistake(mark.line + 1, "", "a tab stands where YAML wants spaces; indent with spaces")
+        return Mistake(mark.line + 1, "", "a tab is used where YAML requires spaces; indent with spaces")
     if begun and "quoted scalar" in str(error.context):
         if "end of stream" in problem or "document indicator" in problem:
-            return Mistake(begun, "", "a quote is opened here and not closed")
+            return Mistake(begun, "", "a quote is opened here and not closed; close it")
         sentence = 'unknown escape in double quotes; write "\\\\" for a backslash, or use single quotes'
         return Mistake(mark.line + 1, "", sentence)
     if "cannot start any token" in problem:
         return Mistake(mark.line + 1, "", f'a text cannot begin with "{character}"; put it in quotes')
     if "mapping values are not allowed" in problem:
-        sentence = 'a colon that cannot stand here; put a text with ": " in it in quotes, and align keys'
+        sentence = 'a colon is not allowed here; put a text that contains ": " in quotes, and align keys'
         return Mistake(mark.line + 1, "", sentence)
     since = f" ({error.context}, begun in line {begun})" if begun else ""
     sentence = f"not valid YAML here: {problem}{since}; check indentation, quotes and brackets"

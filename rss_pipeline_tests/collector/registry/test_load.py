@@ -181,7 +181,7 @@ class TestId:
         (mistake,) = mistakes(f"- url: https://example.org/\n  id: {written}\n")
         assert mistake.startswith("line 2: feeds[0].id: ")
         assert mistake.endswith(
-            "cannot be an id; write 1 to 80 of a-z, 0-9 and -, with a letter or digit first"
+            "is not a valid id; write 1 to 80 characters of a-z, 0-9 and -, beginning with a letter or digit"
         )
 
 
@@ -219,15 +219,15 @@ class TestUrl:
             ("file:///etc/passwd", "is not an http or https URL"),
             ("javascript:alert(1)", "is not an http or https URL"),
             ("'#news'", "is not an http or https URL"),
-            ("url:https://example.org/x", "put a space behind the colon"),
-            ("https:///feed", "names no host"),
-            ("https://example.org:/feed", "has no usable port"),
-            ("https://example.org:0/feed", "has no usable port"),
+            ("url:https://example.org/x", "write a space after the colon"),
+            ("https:///feed", "has no host"),
+            ("https://example.org:/feed", "has no valid port"),
+            ("https://example.org:0/feed", "has no valid port"),
             ("https://example.org:99999/", "a port is a number from 1 to 65535"),
-            ("'https://[::1/x'", "an IPv6 address stands in brackets"),
-            ("'http://[fe80::1%eth0]/x'", "IPv6 address that cannot be read"),
-            ("https://exa mple.org/x", "a space cannot stand in a URL"),
-            ("https://example.org/a\u00a0b", "U+00A0 cannot stand in a URL"),
+            ("'https://[::1/x'", "an IPv6 address is written in brackets"),
+            ("'http://[fe80::1%eth0]/x'", "has an invalid IPv6 address"),
+            ("https://exa mple.org/x", "a space is not allowed in a URL"),
+            ("https://example.org/a\u00a0b", "U+00A0 is not allowed in a URL"),
             ("https://-a.example/", "host name that no domain can have"),
             ("https://a..example/", "host name that no domain can have"),
             ("https://a%41.example/", "host name that no domain can have"),
@@ -253,7 +253,7 @@ class TestUrl:
     def test_the_same_url_twice_names_both_lines(self, again: str) -> None:
         text = f"feeds:\n  - https://example.org/a\n\n  - url: {again}\n    id: other\n"
         assert mistakes(text) == [
-            "line 4: feeds[1].url: the same URL as feeds[0] in line 2; remove one of them"
+            "line 4: feeds[1].url: is the same URL as feeds[0] in line 2; remove one of them"
         ]
 
     def test_the_same_url_twice_in_one_line_of_json(self) -> None:
@@ -265,7 +265,7 @@ class TestUrl:
     def test_the_same_id_twice_names_both_lines(self) -> None:
         text = "- url: https://example.org/a\n  id: x\n- url: https://example.org/b\n  id: x\n"
         assert mistakes(text) == [
-            'line 4: feeds[1].id: the id "x" is that of feeds[0] in line 2; give one of them another `id:`'
+            'line 4: feeds[1].id: the id "x" is also the id of feeds[0] in line 2; write another `id:`'
         ]
 
 
@@ -354,15 +354,15 @@ class TestVariable:
     def test_that_is_missing_or_empty_is_named(self) -> None:
         text = "- url: https://u:${MISSING}@example.org/\n  title: ${EMPTY} ${MISSING}\n"
         assert mistakes(text, {"EMPTY": ""}) == [
-            "line 1: feeds[0].url: the environment has no variable MISSING; set it (in .env, for instance)",
+            "line 1: feeds[0].url: the environment variable MISSING is not set; set it (in .env, for instance)",
             "line 2: feeds[0].title: the environment variable EMPTY is empty; give it a value; "
-            "the environment has no variable MISSING; set it (in .env, for instance)",
+            "the environment variable MISSING is not set; set it (in .env, for instance)",
         ]
 
     @pytest.mark.parametrize("written", ["${}", "${9A}", "${A B}", "${A", "${A:-x}"])
     def test_that_is_not_a_name_is_refused(self, written: str) -> None:
         (mistake,) = mistakes(f"- url: https://example.org/\n  title: {written}\n", {"A": "x"})
-        assert 'line 2: feeds[0].title: "${" does not begin a variable; write ${NAME}' in mistake
+        assert 'line 2: feeds[0].title: "${" is not followed by a variable; write ${NAME}' in mistake
 
     @pytest.mark.parametrize("key", ["url", "id", "title", "interval", "key", "images", "enabled"])
     def test_its_value_shows_in_no_message(self, key: str) -> None:
@@ -379,7 +379,7 @@ class TestHeaders:
     )
     def test_those_the_client_must_own_are_refused(self, name: str) -> None:
         (mistake,) = mistakes(f"- url: https://example.org/\n  headers:\n    {name}: x\n")
-        assert mistake.startswith(f"line 3: feeds[0].headers.{name}: this header cannot be set: ")
+        assert mistake.startswith(f"line 3: feeds[0].headers.{name}: this header cannot be set here: ")
 
     @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\x00b", "é", "   x\x7f"])
     def test_values_that_would_break_a_request_are_refused_unseen(self, value: str) -> None:
@@ -394,13 +394,13 @@ class TestHeaders:
 
     def test_names_that_are_none_are_refused(self) -> None:
         assert (
-            'headers."a b": this is no header name'
+            'headers."a b": this is not a header name'
             in mistakes('- url: https://example.org/\n  headers: {"a b": c}\n')[0]
         )
 
     def test_the_same_name_in_another_case_is_refused(self) -> None:
         (mistake,) = mistakes("- url: https://example.org/\n  headers: {X-A: b, x-a: c}\n")
-        assert "the same header stands here twice" in mistake
+        assert "has the same header twice" in mistake
 
     @pytest.mark.parametrize(
         ("written", "sentence"), [("", "has no value"), ("x", "is a single value"), ("[x]", "is a list")]
@@ -439,15 +439,15 @@ feed: []
     assert mistakes(text) == [
         'line 2: defaults.imagse: unknown key; did you mean "images"?',
         'line 5: feeds[0].intervall: unknown key; did you mean "interval"?',
-        'line 6: feeds[0].interval: "30" is no interval; '
+        'line 6: feeds[0].interval: "30" is not an interval; '
         'write auto, 30m, 2h, 1h30m or 1d ("30m" for minutes)',
-        'line 8: feeds[1].images: "maybe" is neither; write true or false',
-        'line 9: feeds[1].key: "gid" is no item key; write guid, link or title+date',
-        "line 10: feeds[1].title: has no value; write one, or leave the key out",
+        'line 8: feeds[1].images: "maybe" is not a truth value; write true or false',
+        'line 9: feeds[1].key: "gid" is not an item key; write guid, link or title+date',
+        "line 10: feeds[1].title: has no value; write one, or remove the key",
         "line 11: feeds[2].url: is missing; write the feed's address, `url: https://example.org/feed.xml`",
         "line 12: feeds[3]: is a list; write keys and values, `url: ...`",
         "line 13: feeds[4]: is empty; write `- url: https://example.org/feed.xml`, or remove the line",
-        'line 15: feeds[5].interval: "1m" is too often for a publisher; write 5m or more, or auto',
+        'line 15: feeds[5].interval: "1m" is too short, publishers block such readers; write 5m or more, or auto',
         "line 16: feeds[5].tags: unknown key; remove it "
         "(known here: url, id, title, interval, key, images, keep, enabled, allow_private, headers)",
         'line 17: feeds[6].interval: "2d" is too long; '
@@ -472,36 +472,36 @@ def test_an_interval_that_is_none_is_refused(written: str) -> None:
     [
         ("", "the file is empty; write a list of feeds"),
         ("# nothing yet\n", "the file is empty; write a list of feeds"),
-        ("feeds:\n", "line 1: feeds: has no entries; write `feeds: []` if you mean none"),
+        ("feeds:\n", "line 1: feeds: has no entries; write `feeds: []` for an empty list"),
         ("feeds: x\n", "line 1: feeds: is a single value; write a list of feeds"),
         ("title: x\nurl: y\n", "line 1: feeds: is missing; write `feeds:` and below it"),
         ("feeds: []\ndefaults: []\n", "line 2: defaults: is a list; write keys and values"),
         ("https://example.org/\n", "line 1: feeds: is a single value; write a list of feeds"),
         ("<?xml version='1.0'?><opml/>", "line 1: this is XML (OPML?), not YAML"),
-        ("feeds:\n\t- url: x\n", "line 2: a tab stands where YAML wants spaces; indent with spaces"),
-        ("feeds:\n  - url: x\n  \t  title: y\n", "line 3: a tab stands where YAML wants spaces"),
+        ("feeds:\n\t- url: x\n", "line 2: a tab is used where YAML requires spaces; indent with spaces"),
+        ("feeds:\n  - url: x\n  \t  title: y\n", "line 3: a tab is used where YAML requires spaces"),
         (
             "- title: Foo: bar\n",
-            'line 1: a colon that cannot stand here; put a text with ": " in it in quotes',
+            'line 1: a colon is not allowed here; put a text that contains ": " in quotes',
         ),
         ("- title: @foo\n", 'line 1: a text cannot begin with "@"; put it in quotes'),
         ("- title: 100% sure\n- title: %x\n", 'line 2: a text cannot begin with "%"; put it in quotes'),
         ('- url: a\n- title: "Foo\n- url: b\n', "line 2: a quote is opened here and not closed"),
         ('- title: "C:\\Users"\n', "line 1: unknown escape in double quotes"),
         ("- [a, b\n- c\n", "check indentation, quotes and brackets"),
-        ("- url: a\n   title: b\n", "line 2: a colon that cannot stand here"),
+        ("- url: a\n   title: b\n", "line 2: a colon is not allowed here"),
         ("- url: a\n title: b\n", "line 2: not valid YAML here: "),
-        ("- a\n--- \n- b\n", "line 2: a second document begins here; one file is one registry"),
-        ("- url: *there\n", "line 1: *there refers to nothing above it"),
-        ("- &a [*a]\n", "line 1: *a refers to nothing above it"),
-        ("- url: !include x\n", 'line 1: the tag "!include" means nothing here; remove it'),
+        ("- a\n--- \n- b\n", "line 2: a second document begins here; write all feeds into one document"),
+        ("- url: *there\n", "line 1: *there refers to no anchor above it"),
+        ("- &a [*a]\n", "line 1: *a refers to no anchor above it"),
+        ("- url: !include x\n", 'line 1: the tag "!include" has no meaning here; remove it'),
         ("- !!python/object/apply:os.system [ls]\n", "line 1: the tag "),
         ("- <<: x\n  url: y\n", "line 1: `<<` takes an alias of a mapping"),
         ("- ? [a, b]\n  : c\n", "line 1: a list or mapping cannot be a key"),
-        ("- url: a\n- title: x\x07y\n", "line 2: the character U+0007 cannot stand in YAML; remove it"),
+        ("- url: a\n- title: x\x07y\n", "line 2: the character U+0007 is not allowed in YAML; remove it"),
         (
             "- url: https://example.org/\n  url: x\n",
-            'line 2: the key "url" stands here again (first in line 1)',
+            'line 2: the key "url" is here again (first in line 1)',
         ),
         ('[{"url": "https://example.org/", "title": "\\ud800"}]', "line 1: "),
     ],
@@ -522,7 +522,7 @@ def test_nesting_that_overflows_libyaml_s_own_composer_is_a_mistake(text: str) -
 def test_ten_lines_of_aliases_that_stand_for_billions_are_refused_at_once() -> None:
     lines = ["feeds:", "  - &a [x, x, x, x, x, x, x, x, x]"]
     lines += [f"  - &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]" for n in range(9)]
-    assert "the aliases of this file stand for more than a million values" in mistakes("\n".join(lines))[0]
+    assert "the aliases of this file repeat more than a million values" in mistakes("\n".join(lines))[0]
 
 
 class TestFile:
@@ -543,7 +543,7 @@ class TestFile:
 
     def test_missing(self, tmp_path: Path) -> None:
         assert self.refused(tmp_path / "none.yaml").startswith(
-            "there is no such file; create it, or set RSS_FEEDS_FILE"
+            "the file does not exist; create it, or set RSS_FEEDS_FILE"
         )
 
     def test_a_folder(self, tmp_path: Path) -> None:
@@ -566,7 +566,7 @@ class TestFile:
     def test_larger_than_any_list_of_feeds(self, tmp_path: Path) -> None:
         path = tmp_path / "feeds.yaml"
         path.write_bytes(b"#" * 5_000_001)
-        assert self.refused(path) == "the file is larger than 5 MB: not a list of feeds"
+        assert self.refused(path) == "the file is larger than 5 MB; it cannot be a list of feeds"
 
 
 def test_ten_thousand_feeds_load_in_seconds() -> None:
@@ -574,9 +574,9 @@ def test_ten_thousand_feeds_load_in_seconds() -> None:
         f"- url: https://example{n}.org/feed.xml\n  title: Feed {n}\n  headers: {{X-A: '${{A}}'}}"
         for n in range(10_000)
     )
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert len(specs(text, A="b")) == 10_000
-    assert time.perf_counter() - begun < 10  # 0.7 s alone; the rest is for a busy machine
+    assert time.process_time() - begun < 10  # 0.7 s on a quiet machine
 
 
 def mistakes_or_none(text: str) -> list[str]:
@@ -608,7 +608,7 @@ def test_keep_is_an_age_in_days_or_for_ever(tmp_path: Path, written: str, days: 
     path = tmp_path / "feeds.yaml"
     path.write_text(f"feeds:\n  - url: https://example.org/feed\n    keep: {written}\n")
     if days is None:
-        with pytest.raises(RegistryError, match="is no age; write 90d"):
+        with pytest.raises(RegistryError, match="is not an age; write days such as 90d"):
             load_registry(path, environ={})
     else:
         assert load_registry(path, environ={})[0].keep_days == days
