@@ -1,6 +1,6 @@
-"""Where a visit may connect to, and the sentence that says why it may not.
+"""The rules for which addresses and ports a visit may connect to, and the message of a refusal (SSRF).
 
-Which range an address belongs to is `addresses.py`'s; names are resolved in `guard.py`.
+The ranges themselves are in `addresses.py`; names are resolved in `guarded_transport.py`.
 """
 
 from collections.abc import Sequence
@@ -22,60 +22,65 @@ PORTS = frozenset({80, 443})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPolicy:
-    """Where one visit may connect to."""
+    """The addresses and ports that one visit may connect to."""
 
     allow_private: bool = False
-    """Of the feed, or of the feed whose image it is."""
+    """The flag of the feed, or of the feed that the image belongs to."""
     networks: tuple[AddressRange, ...] = ()
     """Ranges that ALLOW_NETWORKS opens, to every feed and image."""
     ports: frozenset[int] = frozenset()
-    """Ports that ALLOW_PORTS opens besides 80 and 443. `allow_private` opens all: what runs at home runs
-    on odd ports."""
+    """Ports that ALLOW_PORTS opens besides 80 and 443. `allow_private` opens every port: servers at home
+    often use odd ones."""
 
     def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
-        """Raises `FetchError` of kind blocked_address unless all of `addresses` may be connected to.
+        """Raise `FetchError` (blocked_address) unless the port and all of `addresses` are allowed.
 
-        One public address does not excuse a private one beside it: which is taken would be left to chance.
+        One private address blocks the host even if its other addresses are public: the connection could go
+        to any of them.
         """
         found = [
-            (bar.opened_by != "nothing", number, address, bar)
+            (refused.opened_by != "nothing", number, address, refused)
             for number, address in enumerate(addresses)
-            if (bar := refusal(address, allow_private=self.allow_private, networks=self.networks))
+            if (refused := refusal(address, allow_private=self.allow_private, networks=self.networks))
         ]
         if found:
-            # That which nothing opens comes first: opening the other would not help.
-            _, _, address, bar = min(found, key=lambda each: each[:2])
-            raise _blocked(host, address, bar)
+            # An address that no setting opens is reported first: opening the others would not help.
+            _, _, address, refused = min(found, key=lambda each: each[:2])
+            raise _blocked(host, address, refused)
         if port not in PORTS | self.ports and not self.allow_private:
             raise FetchError(
                 "blocked_address",
-                f"Port {port} of {host} is not asked: only 80, 443 and those in ALLOW_PORTS are.",
-                advice=f"If that is where the feed is, set ALLOW_PORTS={port} in the environment.",
+                f"Port {port} of {host} is blocked: only 80, 443 and the ports in ALLOW_PORTS are allowed.",
+                advice=f"If the feed is served at this port, set ALLOW_PORTS={port} in the environment.",
             )
 
     def check_unresolved(self, host: str, port: int) -> None:
-        """Likewise for a host that somebody else resolves, an outbound proxy: of a name, only those are
-        known here that always mean the resolving machine itself (RFC 6761 6.3)."""
+        """Do the same for a host that an outbound proxy resolves.
+
+        Of names, only `localhost` and its subdomains are checked: they always mean the machine that resolves
+        them (RFC 6761 6.3).
+        """
         address = literal_address(host)
         if address is None and host.rstrip(".").rpartition(".")[2] == "localhost":
             address = IPv4Address("127.0.0.1")
         self.check(host, port, [] if address is None else [address])
 
 
-def _blocked(host: str, address: Address, bar: AddressRefusal) -> FetchError:
-    what = f"{host} is {bar.what}" if host == str(address) else f"{host} resolves to {address}, {bar.what}"
-    match bar.opened_by:
+def _blocked(host: str, address: Address, refused: AddressRefusal) -> FetchError:
+    subject = f"{host} is" if host == str(address) else f"{host} resolves to {address},"
+    match refused.opened_by:
         case "nothing":
-            opens, advice = "that is never asked", "Check the URL in feeds.yaml."
+            rule, advice = "requests to it are never allowed", "Check the URL in feeds.yaml."
         case "networks":
-            opens = "that is asked only where ALLOW_NETWORKS opens it"
-            advice = f"If you trust it, set ALLOW_NETWORKS={bar.range} in the environment."
+            rule = "requests to it are allowed only if ALLOW_NETWORKS names it"
+            advice = f"If you trust it, set ALLOW_NETWORKS={refused.range} in the environment."
         case "allow_private":
-            opens = (
-                "that is asked only for a feed with `allow_private: true`, or where ALLOW_NETWORKS opens it"
+            rule = (
+                "requests to it are allowed only for a feed with `allow_private: true`, or if ALLOW_NETWORKS "
+                "names it"
             )
             advice = (
                 "If you trust it, write `allow_private: true` for this feed in feeds.yaml, or set "
                 f"ALLOW_NETWORKS={single_address(address)} in the environment."
             )
-    return FetchError("blocked_address", f"{what}; {opens}.", advice=advice)
+    return FetchError("blocked_address", f"{subject} {refused.what}; {rule}.", advice=advice)

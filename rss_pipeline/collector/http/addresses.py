@@ -1,9 +1,9 @@
-"""Which addresses may be connected to.
+"""The address ranges that are blocked, and the setting that opens each of them.
 
-No I/O: names are resolved and connections made in `guard.py`; what a refusal says is `reach.py`'s.
-What is refused is refused by range, after IANA's registries of special-purpose addresses, and for IPv6 by
-default: only 2000::/3 has ever been given out. `ipaddress.is_global` alone lets through multicast, 6to4 and
-NAT64 of private addresses, and differs from one Python to the next (CVE-2024-4032).
+No I/O: names are resolved and connections made in `guarded_transport.py`; the message of a refusal is in
+`address_policy.py`. The ranges follow IANA's registries of special-purpose addresses. IPv6 is blocked by
+default: only 2000::/3 has ever been allocated. `ipaddress.is_global` alone would allow multicast, and 6to4
+and NAT64 forms of private addresses, and differs from one Python to the next (CVE-2024-4032).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from typing import Literal
 Address = IPv4Address | IPv6Address
 AddressRange = IPv4Network | IPv6Network
 OpenedBy = Literal["allow_private", "networks", "nothing"]
-"""What opens a range: a feed's own flag (ALLOW_NETWORKS as well), ALLOW_NETWORKS alone, or nothing."""
+"""The setting that opens a range: a feed's own flag or ALLOW_NETWORKS, ALLOW_NETWORKS alone, or none."""
 
 _Row = tuple[AddressRange, str, OpenedBy]
 
@@ -29,14 +29,14 @@ _NEVER = _rows(
         "0.0.0.0/8": "an address of no host",
         "255.255.255.255/32": "the broadcast address",
         "224.0.0.0/4": "a multicast address",
-        "169.254.169.254/32": "where clouds keep this machine's credentials",
+        "169.254.169.254/32": "the address of cloud credentials for this machine",
         "169.254.0.0/16": "a link-local address",
-        # Azure's, Alibaba's, Oracle's, AWS's and Google's doors to credentials that are not link-local.
-        "168.63.129.16/32": "where clouds keep this machine's credentials",
-        "100.100.100.200/32": "where clouds keep this machine's credentials",
-        "192.0.0.192/32": "where clouds keep this machine's credentials",
-        "fd00:ec2::/32": "where clouds keep this machine's credentials",
-        "fd20:ce::254/128": "where clouds keep this machine's credentials",
+        # The metadata services of Azure, Alibaba, Oracle, AWS and Google that are not link-local.
+        "168.63.129.16/32": "the address of cloud credentials for this machine",
+        "100.100.100.200/32": "the address of cloud credentials for this machine",
+        "192.0.0.192/32": "the address of cloud credentials for this machine",
+        "fd00:ec2::/32": "the address of cloud credentials for this machine",
+        "fd20:ce::254/128": "the address of cloud credentials for this machine",
         "::/128": "an address of no host",
         "fe80::/10": "a link-local address",
         "ff00::/8": "a multicast address",
@@ -81,7 +81,7 @@ _TABLE: dict[int, list[_Row]] = {
     version: [row for row in [*_NEVER, *_PRIVATE, *_SPECIAL] if row[0].version == version]
     for version in (4, 6)
 }
-_GIVEN_OUT = IPv6Network("2000::/3")
+_ALLOCATED = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 """RFC 6052: how networks without IPv4 reach all of IPv4, so public addresses behind it are public."""
 _IPV4_IN_LAST_BITS = tuple(
@@ -91,22 +91,22 @@ _IPV4_IN_LAST_BITS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressRefusal:
-    """Why an address is not connected to."""
+    """The reason why an address is blocked."""
 
     what: str
-    """What it is, as the end of a sentence."""
+    """A description of the address, as the end of a sentence."""
     opened_by: OpenedBy
     range: AddressRange
-    """What ALLOW_NETWORKS would have to name; wide enough for the next address of its kind."""
+    """The range to name in ALLOW_NETWORKS; wide enough for the next address of its kind."""
 
 
 def refusal(
     address: Address, *, allow_private: bool, networks: Sequence[AddressRange] = ()
 ) -> AddressRefusal | None:
-    """Why `address` may not be connected to; None where it may.
+    """The reason why `address` is blocked; None if it is allowed.
 
-    `allow_private` opens loopback, RFC 1918 and unique local addresses, `networks` whatever it names;
-    neither opens link-local, metadata, multicast, broadcast and unspecified addresses, nor any form of
+    `allow_private` opens loopback, RFC 1918 and unique local addresses; `networks` opens the ranges it names.
+    Neither opens link-local, metadata, multicast, broadcast and unspecified addresses, nor any form of
     IPv6 that carries such an IPv4 address.
     """
     found = _ranked(address)
@@ -135,7 +135,7 @@ def refusal(
 
 
 def is_never_opened(network: AddressRange) -> bool:
-    """Whether ALLOW_NETWORKS would name `network` in vain."""
+    """True if `network` stays blocked even if ALLOW_NETWORKS names it."""
     return any(_holds(never, network) for never, _, _ in _NEVER)
 
 
@@ -143,14 +143,14 @@ def _ranked(address: Address) -> AddressRefusal | None:
     for network, what, opener in _TABLE[address.version]:
         if address in network:
             return AddressRefusal(what=what, opened_by=opener, range=network)
-    # For IPv4, ranges that a newer Python has learned of and the table has not.
-    if address in _GIVEN_OUT if isinstance(address, IPv6Address) else address.is_global:
+    # For IPv4, `is_global` knows ranges that are newer than the table above.
+    if address in _ALLOCATED if isinstance(address, IPv6Address) else address.is_global:
         return None
-    return AddressRefusal(what="no public address", opened_by="networks", range=single_address(address))
+    return AddressRefusal(what="not a public address", opened_by="networks", range=single_address(address))
 
 
 def _embedded(address: Address) -> IPv4Address | None:
-    """The IPv4 address that packets to an IPv6 one may end up at."""
+    """The IPv4 address at which packets to this IPv6 address may arrive."""
     if isinstance(address, IPv4Address) or address.packed[:15] == bytes(15):
         return None
     if address.sixtofour is not None:
@@ -163,7 +163,7 @@ def _embedded(address: Address) -> IPv4Address | None:
 
 
 def single_address(address: Address) -> AddressRange:
-    """The range that is this address only."""
+    """The range that holds this address alone."""
     return ip_network(address.packed)
 
 
@@ -174,7 +174,7 @@ def _holds(outer: AddressRange, inner: AddressRange) -> bool:
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that `host` is; None for a name."""
+    """`host` as an address; None if it is a name."""
     try:
         return ip_address(host)
     except ValueError:

@@ -1,10 +1,9 @@
-"""The polite client: one GET, its head, its body in pieces, on a connection of its own or on a kept one.
+"""The HTTP client: one GET, its head, and its body in chunks, on a new connection or on a kept one.
 
-Not here: which addresses may be connected to (`reach.py`, `guard.py`), whose turn it is (`pacing.py`),
-what a status means and where a redirect leads (`statuses.py`, `hops.py`), how policies differ for images
-(`image_fetch.py`).
-It speaks to httpx's transport and not to its client, so there are no cookies, no netrc, no redirects
-followed unasked and no proxy from the environment.
+Not here: the addresses that are allowed (`address_policy.py`, `guarded_transport.py`), the turns of hosts
+(`fetch/pacing.py`), the meaning of a status (`status_errors.py`) and redirects (`redirects.py`).
+It uses httpx's transport and not httpx's client, so it has no cookies, no netrc, no proxy from the
+environment, and follows no redirect by itself.
 """
 
 import asyncio
@@ -35,53 +34,53 @@ ACCEPT = (
     "application/xml;q=0.7, text/xml;q=0.7, */*;q=0.1"
 )
 MOST_KEPT = 100
-"""Origins with idle connections, at most: files are limited, usually to 1,024 a process."""
+"""Origins with idle connections, at most: open files are limited, usually to 1,024 a process."""
 KEPT_SECONDS = 5.0
-"""How long an idle connection is used again; many servers close theirs about then."""
+"""An idle connection is reused for so long; many servers close theirs about then."""
 
 _DRAINED_BYTES = 16_384
 _DRAIN_SECONDS = 1.0
 
-_HUNG_UP = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+_CONNECTION_CLOSED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPolicy:
-    """How polite and how patient a round is. Times in seconds."""
+    """The limits of a fetch round: rates, time-outs, sizes and allowed addresses. Times are in seconds."""
 
     user_agent: str
-    """Names the project and a contact."""
+    """The name of the project and a contact."""
     accept: str = ACCEPT
     concurrency: int = 5
-    """Requests at once, to all hosts together."""
+    """Requests at the same time, to all hosts together."""
     connections_per_host: int = 1
     host_delay: float = 1.0
     """From the end of one request to a host to the start of the next on that connection."""
     keep_alive: bool = False
-    """Ask a host again on the same connection. Not for conditional requests: a 304 with a body, which some
-    servers send, spoils a kept connection for whoever comes next."""
+    """Reuse a connection for the next request to its host. Not for conditional requests: some servers send
+    a 304 with a body, which the next request on that connection would read as its answer."""
     connect_timeout: float = 10.0
     deadline: float = 30.0
     """For all requests of one visit together; waiting for a host's turn does not count."""
     round_seconds: float | None = 120.0
-    """What has not begun by then is given back; None is no limit."""
+    """Visits that have not begun by then are released; None is no limit."""
     max_wire_bytes: int = 10_000_000
     max_body_bytes: int = 20_000_000
     max_redirects: int = 5
     proxy: str | None = field(default=None, repr=False)
     """URL of an outbound proxy; may hold its password. Names are resolved there and not checked here."""
     allow_networks: tuple[AddressRange, ...] = ()
-    """Ranges that may be connected to although they are not public."""
+    """Ranges that are allowed although they are not public."""
     allow_ports: frozenset[int] = frozenset()
-    """Besides 80 and 443."""
+    """Ports that are allowed besides 80 and 443."""
     network: Network = field(default_factory=Network, repr=False)
-    """What names and connections come from."""
+    """The name resolver and the dialer."""
     ca_file: Path | None = None
-    """PEM bundle of authorities to trust besides the usual ones: a company's own, or a test's."""
+    """PEM file of certificate authorities to trust besides the usual ones: a company's own, or a test's."""
 
 
 class HttpResponse:
-    """A response whose head has come and whose body has not been read."""
+    """A response: its head has been read, its body has not."""
 
     def __init__(self, response: httpx.Response, host: str) -> None:
         self.status = response.status_code
@@ -90,20 +89,20 @@ class HttpResponse:
         self._host = host
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body's bytes as they come, still content-coded. Raises `FetchError` where they end early."""
+        """The bytes of the body as they arrive, content-coded. Raises `FetchError` if they end early."""
         pieces = self._response.aiter_raw()
         while True:
             try:
                 piece = await anext(pieces)
             except StopAsyncIteration:
                 return
-            # The library reads what a stranger sends; whatever it trips over is that stranger's trouble.
+            # The library parses bytes of any server: every error it raises on them is that server's.
             except Exception as error:
                 raise body_error(error, self._host) from error
             yield piece
 
     async def drain(self) -> None:
-        """Read a short body to its end, so that the connection can be used again. Raises nothing."""
+        """Read a short body to its end, so that the connection can be reused. Raises nothing."""
         length = self.head.first("content-length") or ""
         if not length.isdecimal() or len(length) > 5 or int(length) > _DRAINED_BYTES:
             return
@@ -114,7 +113,7 @@ class HttpResponse:
 
 
 class Client:
-    """Asks one hop at a time. Made for one round, inside its event loop."""
+    """Sends requests to one URL at a time. Made for one round, inside its event loop."""
 
     def __init__(self, policy: FetchPolicy) -> None:
         # At DEBUG both libraries log every header, passwords included.
@@ -142,53 +141,53 @@ class Client:
 
     @asynccontextmanager
     async def get(
-        self, hop: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool = False, allow_private: bool
+        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool = False, allow_private: bool
     ) -> AsyncIterator[HttpResponse]:
-        """Ask `hop`; at the end of the block the connection is closed, read out or not.
+        """Send a GET to `url`; the connection is closed at the end of the block, read to its end or not.
 
-        `allow_private` lets it be on this machine or the local network. Where the policy keeps connections
-        alive, one that was read out stays open if `stay` says so: for a next request to the same origin that
-        is known of. Raises `FetchError` where no answer comes.
+        `allow_private` allows addresses of this machine and the local network. If the policy keeps
+        connections alive, `stay` leaves one open that was read to its end, for the next request to the same
+        origin. Raises `FetchError` if no answer comes.
         """
         stay = stay and self._policy.keep_alive
-        line, response = await self._send(hop, extra, stay=stay, allow_private=allow_private)
+        line, response = await self._send(url, extra, stay=stay, allow_private=allow_private)
         connection = meter_body(response, most=self._policy.max_wire_bytes)
         try:
-            yield HttpResponse(response, hop.host)
+            yield HttpResponse(response, url.host)
         finally:
-            # A connection that breaks while it is closed says nothing about what was read.
+            # A connection that fails while it is closed does not make the response wrong.
             with suppress(httpx.HTTPError, OSError):
-                # What came behind the answer would be taken for the next one.
+                # Bytes after the end of the response would be read as the next one.
                 if stay and connection is not None and not connection.is_read_out:
                     await connection.aclose()
                 await response.aclose()
             await self._give_back(line, stay=stay)
 
     async def _send(
-        self, hop: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool, allow_private: bool
+        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool, allow_private: bool
     ) -> "tuple[_PooledTransport, httpx.Response]":
-        line = self._borrow(hop, allow_private=allow_private)
+        line = self._borrow(url, allow_private=allow_private)
         watch = _ConnectTrace()
         try:
-            request = self._request(hop, extra, watch, stay=stay)
+            request = self._request(url, extra, watch, stay=stay)
             try:
                 return line, await line.transport.handle_async_request(request)
-            except _HUNG_UP:
+            except _CONNECTION_CLOSED:
                 if not self._policy.keep_alive or watch.connected:
                     raise
-            # The server closed the kept connection while our request was on its way (RFC 9112 9.3.1).
+            # The server closed the kept connection while the request was being sent (RFC 9112 9.3.1).
             await self._give_back(line, stay=False)
-            line = self._borrow(hop, allow_private=allow_private, anew=True)
+            line = self._borrow(url, allow_private=allow_private, anew=True)
             return line, await line.transport.handle_async_request(request)
         except BaseException as error:
             await self._give_back(line, stay=False)
-            # As in `HttpResponse.chunks`: h11, anyio and httpcore read what a stranger sends.
+            # As in `HttpResponse.chunks`: h11, anyio and httpcore parse bytes of any server.
             if isinstance(error, Exception):
-                raise request_error(error, hop.host, connect_timeout=self._policy.connect_timeout) from error
+                raise request_error(error, url.host, connect_timeout=self._policy.connect_timeout) from error
             raise
 
     def _request(
-        self, hop: RequestUrl, extra: list[tuple[bytes, bytes]], watch: "_ConnectTrace", *, stay: bool
+        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], watch: "_ConnectTrace", *, stay: bool
     ) -> httpx.Request:
         given = {name.lower() for name, _ in extra}
         headers = [(name, value) for name, value in self._defaults if name.lower() not in given]
@@ -197,20 +196,20 @@ class Client:
         extensions: dict[str, Any] = {"timeout": self._timeout}
         if self._policy.keep_alive:
             extensions["trace"] = watch
-        request = httpx.Request("GET", hop.address, headers=[*headers, *extra], extensions=extensions)
-        request.url = _ExactURL(hop)
+        request = httpx.Request("GET", url.address, headers=[*headers, *extra], extensions=extensions)
+        request.url = _ExactURL(url)
         return request
 
-    def _borrow(self, hop: RequestUrl, *, allow_private: bool, anew: bool = False) -> "_PooledTransport":
-        """Kept connections are one origin's; those that close after each request may be anybody's.
+    def _borrow(self, url: RequestUrl, *, allow_private: bool, anew: bool = False) -> "_PooledTransport":
+        """A transport for `url`: one for each origin if connections are kept, else one for each scheme.
 
-        None that a feed with `allow_private` was given may serve one without.
+        A feed without `allow_private` never gets one of a feed with it.
         """
-        key = (hop.origin if self._policy.keep_alive else hop.scheme, allow_private)
+        key = (url.origin if self._policy.keep_alive else url.scheme, allow_private)
         line = self._lines.pop(key, None)
         if line is None or anew:
-            line = _PooledTransport(key, self._transport(hop.scheme, allow_private=allow_private))
-        # Behind the others: the first ones are those that have been idle longest.
+            line = _PooledTransport(key, self._transport(url.scheme, allow_private=allow_private))
+        # Last in the dict: the first entries are those that have been idle longest.
         self._lines[key] = line
         line.users += 1
         return line
@@ -232,11 +231,14 @@ class Client:
         await line.transport.aclose()
 
     def _transport(self, scheme: str, *, allow_private: bool) -> httpx.AsyncHTTPTransport:
-        """The one place where connections are made. The authorities are read when first needed: it costs
-        some 20 ms, and a round of http feeds needs none."""
+        """A new transport: the one place where connections are made.
+
+        The certificate authorities are read when first needed: that takes some 20 ms, and a round of http
+        feeds needs none.
+        """
         policy = self._policy
         if scheme not in self._trust:
-            # Else it trusts nobody, and is cheap: httpcore wants a context even where no TLS will be spoken.
+            # For http, a cheap context that trusts no authority: httpcore requires one even without TLS.
             is_tls = scheme == "https"
             trust = tls_context(policy.ca_file) if is_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             self._trust[scheme] = trust
@@ -256,7 +258,7 @@ class Client:
 
 @dataclass(slots=True, eq=False)
 class _PooledTransport:
-    """A transport, and how many requests run over it."""
+    """A transport, and the number of requests that run over it."""
 
     key: object
     transport: httpx.AsyncHTTPTransport
@@ -264,7 +266,7 @@ class _PooledTransport:
 
 
 class _ConnectTrace:
-    """Sees whether a request was given a new connection."""
+    """Records whether a request opened a new connection."""
 
     def __init__(self) -> None:
         self.connected = False
@@ -275,14 +277,14 @@ class _ConnectTrace:
 
 
 class _ExactURL(httpx.URL):
-    """Gives path and query as registered, where httpx would normalise dot segments and percent signs.
+    """A URL with path and query as registered; httpx would normalise dot segments and percent signs.
 
-    httpcore's "target" extension does the same, and would also rewrite the CONNECT to a proxy.
+    httpcore's "target" extension does the same, but would also rewrite the CONNECT to a proxy.
     """
 
-    def __init__(self, hop: RequestUrl) -> None:
-        super().__init__(hop.address)
-        self._target = hop.target
+    def __init__(self, url: RequestUrl) -> None:
+        super().__init__(url.address)
+        self._target = url.target
 
     @property
     def raw_path(self) -> bytes:
@@ -290,7 +292,7 @@ class _ExactURL(httpx.URL):
 
 
 def access_headers(access: Access) -> list[tuple[bytes, bytes]]:
-    """A feed's extra headers and its password (RFC 7617), for the registered origin and no other."""
+    """A feed's extra headers and its password (RFC 7617), for the registered origin only."""
     headers = extra_headers(access.headers)
     if access.username is not None and all(name.lower() != b"authorization" for name, _ in headers):
         pair = f"{access.username}:{access.password or ''}".encode()

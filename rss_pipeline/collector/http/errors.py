@@ -1,7 +1,7 @@
-"""A publisher's trouble on its way up inside a visit, and the network's exceptions read as such trouble.
+"""`FetchError`, the exception that ends a visit, and its translation from exceptions of the network.
 
-Not the value that leaves the collector (`models.Failure`), and not our own infrastructure's errors.
-A sentence names hosts only: a path or a query may carry a secret.
+Not the value that leaves the collector (`models.failure.Failure`), and not the errors of our own stores.
+A message names hosts only: a path or a query may hold a secret.
 """
 
 import socket
@@ -15,9 +15,10 @@ from rss_pipeline.collector.models.failure import FailureKind
 
 
 class FetchError(Exception):
-    """Ends a visit: the kind, the sentence, and what the failure should say beyond them.
+    """Ends a visit: a kind, a message, and further fields of the `Failure`.
 
-    `advice` is a sentence more for whoever registered the URL; nobody registers an image's.
+    `advice` is one more sentence for the person who registered the URL; it is left out for images, which
+    no one registers.
     """
 
     def __init__(
@@ -48,18 +49,18 @@ _NOT_ABOUT_TLS = (
     ssl.SSLZeroReturnError,
     ssl.SSLSyscallError,
 )
-"""A time-out and a closed connection leave these behind them."""
+"""Errors that a time-out or a closed connection also raises."""
 
 
 def request_error(error: Exception, host: str, *, connect_timeout: float) -> FetchError:
-    """What kept a request to `host` from being answered, for any exception that asking raised."""
+    """The `FetchError` for any exception that a request to `host` raised before its response."""
     for cause in _causes(error):
-        # The address guard's, from within a connection attempt.
+        # Raised by the address policy within a connection attempt.
         if isinstance(cause, FetchError):
             return cause
         if isinstance(cause, ssl.SSLCertVerificationError):
             return _certificate(cause, host)
-        # Without a reason it was the connection: some versions raise the bare class where a peer hangs up.
+        # Without a reason it was the connection: some versions raise the bare class if a peer closes it.
         if isinstance(cause, ssl.SSLError) and cause.reason and not isinstance(cause, _NOT_ABOUT_TLS):
             return _handshake(cause.reason, host)
         if isinstance(cause, ssl.SSLEOFError | ssl.SSLZeroReturnError):
@@ -72,15 +73,13 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
         case httpx.ConnectTimeout():
             return FetchError("timeout", f"{host} did not accept a connection within {connect_timeout:g} s.")
         case httpx.ProxyError():
-            return FetchError(
-                "connect", f"The outbound proxy made no connection to {host}: check its setting."
-            )
+            return FetchError("connect", f"The outbound proxy could not connect to {host}: check RSS_PROXY.")
         case httpx.LocalProtocolError():
-            # Its text quotes the header, and that may be a password.
+            # The exception's text quotes the header, which may be a password.
             return FetchError(
                 "bad_url",
-                f"The request to {host} cannot be written in HTTP.",
-                advice="A header set for this feed in feeds.yaml holds a line break or another character "
+                f"The request to {host} is not valid HTTP.",
+                advice="A header of this feed in feeds.yaml contains a line break or another character "
                 "that HTTP does not allow.",
             )
         case httpx.RemoteProtocolError():
@@ -96,38 +95,45 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
 
 
 def body_error(error: Exception, host: str) -> FetchError:
-    """Whatever cut an answer's body short; the deadline is the visit's own."""
+    """The `FetchError` for any exception that ended a body early, except the visit's own deadline."""
     for cause in _causes(error):
         if isinstance(cause, FetchError):
             return cause
         if _is_too_long(cause):
             return _too_long(host)
-    if isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith("peer closed"):
+    if isinstance(error, httpx.RemoteProtocolError) and not _is_closed_by_peer(error):
         return FetchError(
-            "truncated", f"{host} sent something that is not HTTP amid the answer; it is asked for again."
+            "truncated",
+            f"{host} sent bytes that are not HTTP within the body; the next visit requests it again.",
         )
     return FetchError(
-        "truncated", f"{host} ended the connection before the answer was complete; it is asked for again."
+        "truncated",
+        f"{host} closed the connection before the body was complete; the next visit requests it again.",
     )
 
 
+def _is_closed_by_peer(error: httpx.RemoteProtocolError) -> bool:
+    """h11 and httpcore give this error and a syntax error the same class: only the text differs."""
+    return str(error).startswith("peer closed")
+
+
 def _is_too_long(cause: BaseException) -> bool:
-    """h11's word for a head, or a chunk's framing, of more than 100 KB (RFC 6585 5)."""
+    """True for h11's error for a head, or a chunk's framing, of more than 100 KB (RFC 6585 5)."""
     return getattr(cause, "error_status_hint", None) == 431
 
 
 def _too_long(host: str) -> FetchError:
-    return FetchError("too_large", f"{host} sent a header, or other framing, without end; it is not read.")
+    return FetchError("too_large", f"{host} sent a header or chunk framing of more than 100 KB.")
 
 
 def bad_host(host: str) -> FetchError:
     return FetchError(
-        "bad_url", f"{host[:100]!r} is no host name that can be asked.", advice="Check the URL in feeds.yaml."
+        "bad_url", f"{host[:100]!r} is not a valid host name.", advice="Check the URL in feeds.yaml."
     )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and all behind it. httpcore raises `from None`, so the context counts as well."""
+    """An exception and all its causes; contexts too, since httpcore raises `from None`."""
     waiting: list[BaseException | None] = [error]
     met: set[int] = set()
     while waiting:
@@ -144,7 +150,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _system(error: Exception) -> str:
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno is not None and cause.strerror:
-            # asyncio writes the address into strerror: "Connect call failed ('192.0.2.1', 80)".
+            # asyncio puts the address into strerror: "Connect call failed ('192.0.2.1', 80)".
             refused = isinstance(cause, ConnectionRefusedError)
             return "connection refused" if refused else cause.strerror.lower()
     return "the host closed it or cannot be reached"
@@ -153,11 +159,11 @@ def _system(error: Exception) -> str:
 def _name(error: socket.gaierror, host: str) -> FetchError:
     if error.errno == socket.EAI_AGAIN:
         return FetchError(
-            "dns", f"The name server gave no answer for {host}; if this lasts, check this machine's DNS."
+            "dns", f"The name server gave no answer for {host}; if this continues, check this machine's DNS."
         )
     return FetchError(
         "dns",
-        f"The name {host} does not resolve: it is misspelt, or the site is gone.",
+        f"The host name {host} does not resolve: it is misspelt, or the site is gone.",
         advice="Check its spelling in feeds.yaml.",
     )
 
@@ -180,18 +186,18 @@ def _handshake(reason: str, host: str) -> FetchError:
         return FetchError(
             "tls",
             f"{host} does not speak TLS at this port.",
-            advice="Write http:// in feeds.yaml, or the port at which it does.",
+            advice="Write http:// in feeds.yaml, or the port that speaks TLS.",
         )
     if reason in _OLD_TLS:
         return FetchError(
             "tls",
-            f"{host} speaks only versions of TLS that are no longer safe (older than 1.2); the publisher has"
-            " to update the server.",
+            f"{host} supports only versions of TLS that are no longer safe (older than 1.2); the publisher "
+            "has to update the server.",
         )
     return FetchError(
         "tls",
-        f"{host} and we cannot agree on TLS: {reason.replace('_', ' ').lower()}.",
-        advice="Check the host in feeds.yaml, or ask the publisher.",
+        f"The TLS handshake with {host} failed: {reason.replace('_', ' ').lower()}.",
+        advice="Check the host in feeds.yaml, or contact the publisher.",
     )
 
 
@@ -209,15 +215,15 @@ def _certificate(error: ssl.SSLCertVerificationError, host: str) -> FetchError:
         case code if code == _NOT_YET_VALID:
             why = "is not valid yet; check this machine's clock"
         case code if code in _WRONG_NAME:
-            why = "is for another name (wrong name); the site may have moved, or its server is set up wrong"
+            why = "is for another name (wrong name); the site may have moved, or its server is misconfigured"
             advice = "Check the host in feeds.yaml."
         case code if code == _SELF_SIGNED:
-            why = "is self-signed: no authority vouches for it"
+            why = "is self-signed: no authority has signed it"
             advice = "If the server is your own, name the file of its certificate in RSS_CA_FILE."
         case code if code in _UNKNOWN_AUTHORITY:
             why = (
-                "is signed by an unknown authority, or the server leaves out the certificates between; the"
-                " publisher has to mend that"
+                "is signed by an unknown authority, or the server does not send the intermediate "
+                "certificates; the publisher has to fix that"
             )
             advice = "If the authority is your own or your company's, name its file in RSS_CA_FILE."
         case _:

@@ -1,8 +1,8 @@
-"""The address guard: a name is resolved, every address of it checked, and a checked one connected to.
+"""A transport that resolves a name, checks each of its addresses, and connects to a checked address.
 
-Which addresses pass is `addresses.py`'s and `reach.py`'s. TLS stays on the name: httpcore asks for a
-connection by name and speaks TLS over what it is given. Nothing here resolves a name a second time, so an
-answer that changes between check and connection (DNS rebinding) changes nothing.
+The allowed addresses are defined in `addresses.py` and `address_policy.py`. TLS is checked against the name:
+httpcore requests a connection by name and speaks TLS over it. No name is resolved a second time, so an
+answer that changes between check and connection (DNS rebinding) has no effect.
 """
 
 import asyncio
@@ -22,36 +22,36 @@ from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
 
 LOOKUP_SECONDS = 5.0
-"""getaddrinfo has no time-out of its own. Its threads are the round's."""
+"""getaddrinfo has no time-out of its own. It runs in threads of the round."""
 ATTEMPT_DELAY = 0.25
-"""Seconds before the next address of a name is tried beside the one that has not answered (RFC 8305 5)."""
+"""Seconds before the next address of a name is tried as well, if the last has not answered (RFC 8305 5)."""
 MAX_ADDRESSES = 6
-"""Addresses of a name: a hostile one may have thousands, and we would knock at each."""
+"""Addresses of a name that are tried: a hostile one may have thousands."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Addresses of a host, as text, best first. Raises socket.gaierror."""
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """The system's answer, /etc/hosts included; numeric spellings such as 0x7f.1 are names to us."""
+    """The system's answer, /etc/hosts included; numeric forms such as 0x7f.1 are resolved like names."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What the world is asked through. Tests have name servers that lie, and listeners at any address."""
+    """The name resolver and the dialer. Tests replace them: a false name server, listeners at any address."""
 
     resolve: Resolve = look_up
     dial: httpcore.AsyncNetworkBackend = field(default_factory=httpcore.AnyIOBackend)
-    """Is given addresses only."""
+    """Gets addresses only, never names."""
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Connects within a reach."""
+    """Connects to addresses that the policy allows."""
 
-    def __init__(self, reach: AddressPolicy, network: Network) -> None:
-        self._reach = reach
+    def __init__(self, policy: AddressPolicy, network: Network) -> None:
+        self._policy = policy
         self._network = network
 
     async def connect_tcp(
@@ -62,12 +62,12 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection to one of `host`'s addresses, within `timeout` seconds from when they are known.
+        """A connection to one of the host's addresses, within `timeout` seconds after they are resolved.
 
-        Raises `FetchError`: blocked_address, before anything is sent to any of them, or dns.
+        Raises `FetchError`: dns, or blocked_address before anything is sent to any of them.
         """
         addresses = await self._resolved(host, port, timeout)
-        self._reach.check(host, port, addresses)
+        self._policy.check(host, port, addresses)
         options = None if socket_options is None else list(socket_options)
 
         def dial(address: Address) -> Awaitable[httpcore.AsyncNetworkStream]:
@@ -94,8 +94,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         except TimeoutError:
             raise FetchError(
                 "dns",
-                f"The name server gave no answer for {host} within {seconds:g} s; if this lasts, check this "
-                "machine's DNS.",
+                f"The name server gave no answer for {host} within {seconds:g} s; if this continues, check "
+                "this machine's DNS.",
             ) from None
         addresses = [
             address for text in dict.fromkeys(found) if (address := literal_address(text)) is not None
@@ -106,41 +106,41 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 def guarded_transport(
-    reach: AddressPolicy,
+    policy: AddressPolicy,
     network: Network,
     *,
     trust: ssl.SSLContext,
     limits: httpx.Limits,
     proxy: str | None = None,
 ) -> httpx.AsyncHTTPTransport:
-    """A transport that connects within `reach`.
+    """A transport that connects to addresses that `policy` allows.
 
-    Through `proxy` it is the proxy that resolves names, so only addresses written out, names of the
-    machine itself and ports can be checked here. Where the proxy is, is the operator's choice.
+    An outbound `proxy` resolves names itself, so only literal addresses, `localhost` and ports can be checked
+    here. The address of the proxy is the operator's choice and is not checked.
     """
     if proxy is None:
-        return _Direct(GuardedBackend(reach, network), trust=trust, limits=limits)
-    return _Proxied(reach, trust=trust, limits=limits, proxy=proxy)
+        return _Direct(GuardedBackend(policy, network), trust=trust, limits=limits)
+    return _Proxied(policy, trust=trust, limits=limits, proxy=proxy)
 
 
 class _Direct(httpx.AsyncHTTPTransport):
-    def __init__(self, guard: GuardedBackend, *, trust: ssl.SSLContext, limits: httpx.Limits) -> None:
-        # httpx hands no network backend on to httpcore; all that its own constructor makes is this pool.
+    def __init__(self, backend: GuardedBackend, *, trust: ssl.SSLContext, limits: httpx.Limits) -> None:
+        # httpx passes no network backend to httpcore; its own constructor makes only this pool.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=trust,
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
-            network_backend=MeteredBackend(guard),
+            network_backend=MeteredBackend(backend),
         )
 
 
 class _Proxied(httpx.AsyncHTTPTransport):
     def __init__(
-        self, reach: AddressPolicy, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str
+        self, policy: AddressPolicy, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str
     ) -> None:
         where = httpx.Proxy(url=proxy)
-        # As httpx makes it, with a network backend.
+        # As httpx makes it, but with a network backend.
         self._pool = httpcore.AsyncHTTPProxy(
             proxy_url=httpcore.URL(
                 scheme=where.url.raw_scheme,
@@ -155,17 +155,17 @@ class _Proxied(httpx.AsyncHTTPTransport):
             keepalive_expiry=limits.keepalive_expiry,
             network_backend=MeteredBackend(httpcore.AnyIOBackend()),
         )
-        self._reach = reach
+        self._policy = policy
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
         port = url.port or (443 if url.scheme == "https" else 80)
-        self._reach.check_unresolved(url.raw_host.decode("ascii"), port)
+        self._policy.check_unresolved(url.raw_host.decode("ascii"), port)
         return await super().handle_async_request(request)
 
 
 def _alternating(addresses: Sequence[Address]) -> list[Address]:
-    """One family after the other, the first address's first (RFC 8305 4): often only one of them works."""
+    """IPv6 and IPv4 in turn, the family of the first address first (RFC 8305 4): often only one works."""
     first = addresses[0].version
     same = [address for address in addresses if address.version == first]
     other = [address for address in addresses if address.version != first]
@@ -175,7 +175,7 @@ def _alternating(addresses: Sequence[Address]) -> list[Address]:
 async def _first(
     dial: Callable[[Address], Awaitable[httpcore.AsyncNetworkStream]], addresses: Sequence[Address]
 ) -> httpcore.AsyncNetworkStream:
-    """The first connection that stands. Raises what the last attempt to fail raised."""
+    """The first connection that is made. If all attempts fail, raises the exception of the last."""
 
     async def attempt(address: Address) -> httpcore.AsyncNetworkStream:
         return await dial(address)
@@ -194,7 +194,7 @@ async def _first(
                 running.discard(task)
                 failed = task.exception()
                 if failed is None:
-                    # Two that stood at the same moment: the other is closed as well.
+                    # If two are made at the same moment, the other one is closed.
                     running |= done - {task}
                     return task.result()
             if failed is not None and not running and not waiting:
@@ -204,7 +204,7 @@ async def _first(
 
 
 async def _abandon(running: set[asyncio.Task[httpcore.AsyncNetworkStream]]) -> None:
-    """End attempts that lost, and close connections that stand nevertheless."""
+    """Cancel the other attempts, and close connections that were made nevertheless."""
     for task in running:
         task.cancel()
     for outcome in await asyncio.gather(*running, return_exceptions=True):

@@ -1,7 +1,8 @@
-"""gzip undone under our own eyes: in small steps, member after member, to its very end.
+"""gzip decompression in small steps, member by member, with a check that the stream is complete.
 
-No HTTP and no caps: whoever reads the pieces counts them and stops. httpx's own decoder makes one
-chunk of a bomb (257 bytes became 314 MB) and takes a truncated or a multi-member stream for whole.
+No HTTP and no limit on size: the caller counts the pieces and stops. httpx's own decoder returns a
+decompression bomb as one chunk (257 bytes became 314 MB), and accepts a truncated or a multi-member stream
+as complete.
 """
 
 import zlib
@@ -11,13 +12,13 @@ from rss_pipeline.collector.http.errors import FetchError
 
 STEP_BYTES = 64 * 1024
 MAX_MEMBERS = 1_000
-"""bgzip makes one of 64 KB; a stream of empty members would keep the processor busy for minutes."""
+"""bgzip writes members of 64 KB; a stream of empty members would keep the processor busy for minutes."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Gunzip:
-    """Feed it the wire's bytes, take pieces of at most 64 KB. Raises `FetchError` (RFC 1952)."""
+    """Turns gzip bytes (RFC 1952) into pieces of at most 64 KB. Raises `FetchError`."""
 
     def __init__(self) -> None:
         self._member: zlib._Decompress | None = None
@@ -34,7 +35,7 @@ class Gunzip:
             except zlib.error:
                 raise FetchError(
                     "bad_compression",
-                    "The answer says it is gzip and is not, or is damaged; the publisher has to mend it.",
+                    "The body is declared as gzip but is not, or is damaged; the publisher has to fix it.",
                 ) from None
             if piece:
                 yield piece
@@ -44,9 +45,9 @@ class Gunzip:
                 data = self._member.unconsumed_tail
 
     def finish(self) -> None:
-        """To be called at the end of the wire's bytes: raises where gzip's own end is missing."""
+        """Raise `FetchError` if the end of the gzip stream is missing; call it after the last bytes."""
         if self._member is not None:
-            raise FetchError("truncated", "The answer's gzip stops before its end; it is asked for again.")
+            raise FetchError("truncated", "The gzip stream ends too early; the next visit requests it again.")
 
     def _next_member(self, data: bytes) -> bytes:
         if self._members:
@@ -54,9 +55,9 @@ class Gunzip:
         if not data:
             return data
         if self._members and data[0] != 0x1F:
-            raise FetchError("bad_compression", "The answer has something else after the end of its gzip.")
+            raise FetchError("bad_compression", "The body has other bytes after the end of its gzip stream.")
         self._members += 1
         if self._members > MAX_MEMBERS:
-            raise FetchError("bad_compression", f"The answer's gzip has more than {MAX_MEMBERS:,} members.")
+            raise FetchError("bad_compression", f"The gzip stream has more than {MAX_MEMBERS:,} members.")
         self._member = zlib.decompressobj(wbits=_GZIP)
         return data

@@ -1,7 +1,7 @@
-"""What an answer costs on the wire: every byte is counted, of heads and of chunks' framing too.
+"""Connections that limit the bytes of a response on the wire, including heads and chunk framing.
 
-No HTTP here: h11 bounds one head and one line, but not how many interim answers (1xx) come before the final
-one, nor how much framing stands around a chunk of one byte. The body's own bytes are counted in `body.py`.
+h11 limits one head and one line, but not the number of interim responses (1xx) before the final one, nor
+the framing around chunks of one byte. The decoded bytes of a body are counted in `body.py`.
 """
 
 import re
@@ -15,11 +15,11 @@ import httpx
 from rss_pipeline.collector.http.errors import FetchError
 
 MAX_HEAD_BYTES = 256 * 1024
-"""Of all heads of one answer together; h11 takes 100 KB for one. What is left of it is the framing's."""
+"""All heads of one response together; h11 accepts 100 KB for one. The rest of it is left for framing."""
 
 
 class MeteredStream(httpcore.AsyncNetworkStream):
-    """A connection that is read so far and no further. An answer begins where a request was written."""
+    """A connection with a limit on the bytes of each response. A response begins after a write."""
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
@@ -27,27 +27,27 @@ class MeteredStream(httpcore.AsyncNetworkStream):
 
     def _answer_begins(self) -> None:
         self._left = self._most = MAX_HEAD_BYTES
-        self._what = "The head of the answer"
+        self._what = "The response's head"
         self._start: bytearray | None = bytearray()
         self._came = 0
         self._end: int | None = None
 
     @property
     def is_read_out(self) -> bool:
-        """The answer has come to its last byte, and nothing has come behind it."""
+        """True if the last byte of the response has been read, and no byte after it."""
         return self._came == self._end
 
     def body_follows(self, length: int | None, *, most: int) -> None:
-        """The head has come, and says how long the body is, or does not: `most` bytes more may be read."""
+        """Allow `most` more bytes, once the head has been read; `length` is the body's, None if unknown."""
         if length is not None and self._start is not None:
             self._end = _heads_length(self._start) + length
         self._start = None
         self._left += most
         self._most = most
-        self._what = "The answer"
+        self._what = "The response"
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Raises `FetchError` (too_large) where more has come than may."""
+        """Read from the connection. Raises `FetchError` (too_large) above the limit."""
         data = await self._stream.read(max_bytes, timeout)
         self._left -= len(data)
         self._came += len(data)
@@ -80,7 +80,7 @@ class MeteredStream(httpcore.AsyncNetworkStream):
 
 
 def meter_body(response: httpx.Response, *, most: int) -> MeteredStream | None:
-    """The connection that an answer whose head has come is read from; `most` bytes more of it may be read."""
+    """The connection of a response with a read head, from which now at most `most` more bytes are read."""
     connection = response.extensions.get("network_stream")
     if not isinstance(connection, MeteredStream):
         return None
@@ -95,7 +95,7 @@ _HEAD = re.compile(rb"(?s:.*?)\n\r?\n")
 
 
 def _heads_length(start: bytearray) -> int:
-    """Of the final head and the interim ones (1xx) before it."""
+    """Bytes of the final head and the interim ones (1xx) before it."""
     end = 0
     while (head := _HEAD.match(start, end)) is not None:
         interim = re.match(rb"HTTP/[0-9.]+\s+1", start[end : end + 20])
@@ -106,7 +106,7 @@ def _heads_length(start: bytearray) -> int:
 
 
 class MeteredBackend(httpcore.AsyncNetworkBackend):
-    """Makes every connection of another backend a metered one."""
+    """Wraps each connection of another backend in a `MeteredStream`."""
 
     def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
         self._backend = backend

@@ -1,7 +1,7 @@
-"""What of a feed's access must be shown nowhere, and whether a text repeats it.
+"""The secrets of a feed's access, and their search and removal in texts of servers.
 
-Servers echo what they were sent: in a Location, an ETag, the title of an error page. Where secrets go is
-`http.py`'s and `fetch_one.py`'s.
+Servers repeat what they were sent: in a Location, an ETag, the title of an error page. Secrets are sent in
+`client.py`, to the registered origin only.
 """
 
 import base64
@@ -11,21 +11,21 @@ from urllib.parse import quote, unquote
 from rss_pipeline.collector.models.feed import Access
 
 _SHORTEST = 6
-"""Characters: a shorter password is a part of too many words to be told from them."""
+"""Characters: a shorter password would also be found within ordinary words."""
 _NO_SECRETS = frozenset({"accept", "accept-language", "from", "user-agent"})
 _PARTS = re.compile(r"[\s;,\"]+")
 _DIGIT = re.compile(r"[0-9]")
 
 
 def secrets_of(access: Access) -> frozenset[str]:
-    """The password, the values of headers and their parts, in the forms they may be met in."""
+    """The password, the values of headers and their parts, in each form that a text may repeat."""
     plain: set[str] = set()
     if access.password is not None:
         pair = f"{access.username or ''}:{access.password}"
         plain |= {access.password, base64.b64encode(pair.encode()).decode("ascii")}
     for name, value in access.headers.items():
         if name.strip().lower() not in _NO_SECRETS:
-            # `Bearer` and the names of cookies are words that URLs have too.
+            # A part without a digit is no secret: `Bearer` and cookie names also occur in URLs.
             parts = (form for part in _PARTS.split(value) for form in (part, part.partition("=")[2]))
             plain |= {value.strip(), *filter(_DIGIT.search, parts)}
     long = {secret for secret in plain if len(secret) >= _SHORTEST}
@@ -33,7 +33,7 @@ def secrets_of(access: Access) -> frozenset[str]:
 
 
 def repeats_a_secret(text: str, access: Access) -> bool:
-    """Whether `text`, a URL for instance, has one in it, percent-encoded or not."""
+    """True if `text`, a URL for instance, contains a secret, percent-encoded or not."""
     if access.is_open:
         return False
     forms = (text.lower(), unquote(text).lower())

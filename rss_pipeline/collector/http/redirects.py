@@ -14,13 +14,14 @@ PERMANENT = frozenset({301, 308})
 
 
 def redirect_target(here: RequestUrl, location: str | None) -> RequestUrl:
-    """Where a Location leads from `here` (RFC 9110 10.2.2). Userinfo in it is dropped unread.
+    """The URL that a Location names, resolved against `here` (RFC 9110 10.2.2), without its userinfo.
 
-    `location` is Latin-1 text, byte for byte. Raises `FetchError`: redirect, or bad_url for its scheme.
+    `location` is the header's bytes as Latin-1 text. Raises `FetchError`: redirect, or bad_url for a scheme
+    other than http(s).
     """
     raw = (location or "").strip().encode("latin-1", "replace")
     if not raw:
-        raise FetchError("redirect", f"{here.host} redirects without saying where to.")
+        raise FetchError("redirect", f"{here.host} redirects without a Location.")
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -28,18 +29,18 @@ def redirect_target(here: RequestUrl, location: str | None) -> RequestUrl:
     try:
         url = urljoin(here.url, text)
     except ValueError:
-        raise FetchError("redirect", f"{here.host} redirects to something that is no URL.") from None
+        raise FetchError("redirect", f"{here.host} redirects to a Location that is not a URL.") from None
     scheme = url.partition(":")[0].lower()
     try:
         return request_url(url)
-    except FetchError as trouble:
+    except FetchError as error:
         if scheme in DEFAULT_PORTS:
-            raise FetchError("redirect", f"{here.host} redirects to something that is no URL.") from None
-        raise FetchError("bad_url", f"{here.host} redirects elsewhere: {trouble.message}") from None
+            raise FetchError("redirect", f"{here.host} redirects to a Location that is not a URL.") from None
+        raise FetchError("bad_url", f"{here.host} redirects to another scheme: {error.message}") from None
 
 
 class RedirectChain:
-    """The URLs that one visit was redirected along, from its first hop on."""
+    """The URLs of one visit: the first one, and each one it was redirected to."""
 
     def __init__(self, start: RequestUrl, *, most: int) -> None:
         self._seen = {start.url}
@@ -48,14 +49,14 @@ class RedirectChain:
 
     @property
     def is_permanent(self) -> bool:
-        """Redirects were followed, and all of them were permanent."""
+        """True if there were redirects and all of them were permanent."""
         return len(self._seen) > 1 and not self._temporary
 
     def follow(self, here: RequestUrl, location: str | None, *, permanent: bool = False) -> RequestUrl:
-        """The next hop. Raises `FetchError`, also for a circle and for more than `most` redirects."""
+        """The next URL. Raises `FetchError`, also for a loop and for more than `most` redirects."""
         there = redirect_target(here, location)
         if there.url in self._seen:
-            raise FetchError("redirect", f"{here.host} redirects in a circle.")
+            raise FetchError("redirect", f"{here.host} redirects in a loop.")
         if len(self._seen) > self._most:
             raise FetchError("redirect", f"More than {self._most} redirects.")
         self._seen.add(there.url)

@@ -17,24 +17,24 @@ from rss_pipeline.collector.http.errors import FetchError, bad_host
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _HOST = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|[0-9a-f:.]+")
-"""Labels of a name (RFC 1035 2.3.4; underscores are met in the wild), or an IPv6 address."""
+"""Labels of a name (RFC 1035 2.3.4; underscores occur in practice), or an IPv6 address."""
 
 _NUMERIC = re.compile(r"[0-9a-fx.]*[0-9a-f]\.?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestUrl:
-    """A URL that may be asked."""
+    """A valid http(s) URL, split for a request."""
 
     url: str
-    """As it was given, without userinfo and fragment."""
+    """The URL as given, without userinfo and fragment."""
     scheme: str
     host: str
-    """As it is resolved: lower case, IDNA, an IPv4 address with four decimal numbers. What pacing and holds
-    go by."""
+    """The host as it is resolved: lower case, IDNA, an IPv4 address with four decimal numbers. The key of
+    pacing and holds."""
     port: int
     target: bytes = field(repr=False)
-    """Path and query exactly as given; only what HTTP cannot carry is percent-encoded."""
+    """Path and query exactly as given; only bytes that HTTP does not allow are percent-encoded."""
     address: httpx.URL = field(repr=False, compare=False)
 
     @property
@@ -43,22 +43,22 @@ class RequestUrl:
 
     @property
     def site(self) -> bytes:
-        """Scheme and authority, as a Referer names them."""
+        """Scheme and authority, as in a Referer."""
         return self.scheme.encode() + b"://" + self.address.netloc
 
 
 def request_url(url: str) -> RequestUrl:
-    """Take a URL apart. Raises `FetchError` of kind bad_url, whose text repeats no more than the host."""
+    """Split a URL. Raises `FetchError` (bad_url) with a message that repeats at most the host."""
     match = re.fullmatch(
         r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#\\]*)((?:[/?][^#]*)?)(?:#.*)?)?", url, re.DOTALL
     )
     if match is None:
         raise FetchError(
-            "bad_url", "This is no absolute URL.", advice="Write http://... or https://... in feeds.yaml."
+            "bad_url", "This is not an absolute URL.", advice="Write http://... or https://... in feeds.yaml."
         )
     scheme, authority, target = match[1].lower(), match[2] or "", match[3] or ""
     if scheme not in DEFAULT_PORTS:
-        raise FetchError("bad_url", f"{scheme[:20]}: is not asked for; only http:// and https:// are.")
+        raise FetchError("bad_url", f"{scheme[:20]}: URLs are not requested, only http:// and https:// are.")
     authority = authority.rpartition("@")[2]
     try:
         address = httpx.URL(f"{scheme}://{_plain(authority)}/")
@@ -81,10 +81,11 @@ def request_url(url: str) -> RequestUrl:
 
 
 def _plain(authority: str) -> str:
-    """Host and port with the host spelt the one way in which it is checked and asked, as browsers do it.
+    """Host and port, with the host in the one form that is checked and requested, as browsers do.
 
-    Full-width digits, circled letters and kin are mapped (UTS 46); 127.1, 0x7f.1, 0177.0.0.1 and 2130706433
-    are the address they mean to the system. Raises ValueError for what IDNA does not allow.
+    Full-width digits, circled letters and the like are mapped (UTS 46); 127.1, 0x7f.1, 0177.0.0.1 and
+    2130706433 become the address that the system takes them for. Raises ValueError for a host that IDNA does
+    not allow.
     """
     if authority.startswith("["):
         return authority

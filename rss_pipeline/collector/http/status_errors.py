@@ -1,6 +1,6 @@
-"""What an answer other than a document or an image means: the failure kind, and what a person can do.
+"""The `FetchError` for a status that brings no document or image: its kind, and what a person can do.
 
-Pure. 200, 304 and redirects are the visit's own business (`fetch_one.py`).
+Pure. 200, 304 and redirects are handled by the visit (`fetch/feed.py`, `fetch/image.py`).
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _CHALLENGED = frozenset({403, 429, 503})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusMessages:
-    """The second halves of the sentences, for what was asked for."""
+    """The second half of each message, for a feed or for an image."""
 
     hints: Mapping[int, str]
     challenge: str
@@ -25,7 +25,7 @@ class StatusMessages:
 
 
 _ANYTHING = {
-    407: "the outbound proxy wants a password; check its setting",
+    407: "the outbound proxy requires a password; check RSS_PROXY",
     451: "the server withholds it for legal reasons",
 }
 
@@ -33,16 +33,16 @@ FEED_MESSAGES = StatusMessages(
     hints={
         **_ANYTHING,
         400: "the server does not understand the URL; check it in feeds.yaml",
-        401: "the server wants a username and password, or headers; set them for this feed in feeds.yaml",
-        403: "the server refuses us; if it wants credentials, set them or headers for this feed in "
-        "feeds.yaml",
+        401: "the server requires a username and password, or headers; set them for this feed in feeds.yaml",
+        403: "the server refuses the request; if it requires credentials, set them or headers for this feed "
+        "in feeds.yaml",
         404: "there is no feed at this address; look on the site for its new one and change feeds.yaml",
-        406: "the server has no form of it that we read; check the URL in feeds.yaml",
+        406: "the server has no format of it that rss-pipeline reads; check the URL in feeds.yaml",
     },
-    challenge="ask the publisher to let feed readers through",
-    gone="the publisher has taken this feed down for good; remove it from feeds.yaml",
-    no_content="the server answered without a document; if that goes on, its publisher has to look into it",
-    other="this is no answer that holds a feed; check the URL in feeds.yaml",
+    challenge="only the publisher can allow feed readers",
+    gone="the publisher has removed this feed for good; remove it from feeds.yaml",
+    no_content="the server answered without a document; if this continues, its publisher has to fix it",
+    other="a feed does not come with this status; check the URL in feeds.yaml",
 )
 
 _REFUSED = "the server refuses the credentials or headers that feeds.yaml sets for this feed"
@@ -54,29 +54,29 @@ IMAGE_MESSAGES = StatusMessages(
     hints={
         **_ANYTHING,
         400: "the server does not understand the image's address",
-        401: "the server wants a password for the image",
-        403: "the server refuses to give us the image",
+        401: "the server requires a password for the image",
+        403: "the server refuses the request for the image",
         404: "the image is not, or no longer, at its address",
-        406: "the server has no form of the image that we take",
+        406: "the server has no format of the image that rss-pipeline accepts",
     },
-    challenge="this image is shown to people only",
-    gone="the publisher has taken the image down for good",
+    challenge="the image is shown to people only",
+    gone="the publisher has removed the image for good",
     no_content="the server answered without an image",
-    other="this is no answer that holds an image",
+    other="an image does not come with this status",
 )
 
 
 def status_error(status: int, head: Head, *, retry_after: int | None, messages: StatusMessages) -> FetchError:
-    """The trouble that a status which brings no body of ours stands for."""
+    """The error for a status other than 200, 304 and redirects. `retry_after` is in seconds."""
     name = status_name(status)
-    wait = "" if retry_after is None else f"; it asks us to stay away for {retry_after:,} s"
+    wait = "" if retry_after is None else f"; it wants no request for {retry_after:,} s"
     if status in _CHALLENGED and (head.first("cf-mitigated") or "").strip().lower() == "challenge":
         message = (
-            f"{name}: Cloudflare shows a challenge that only a browser passes; {messages.challenge}{wait}."
+            f"{name}: Cloudflare sends a challenge that only a browser passes; {messages.challenge}{wait}."
         )
         return FetchError("challenge", message, status=status, retry_after=retry_after)
     if status == HTTPStatus.TOO_MANY_REQUESTS:
-        message = f"{name}: the server asks for fewer requests{wait}."
+        message = f"{name}: the server wants fewer requests{wait}."
         return FetchError("rate_limited", message, status=status, retry_after=retry_after)
     if status == HTTPStatus.GONE:
         message = f"{name}: {messages.gone}."
@@ -87,14 +87,14 @@ def status_error(status: int, head: Head, *, retry_after: int | None, messages: 
     if status in messages.hints:
         hint = messages.hints[status]
     elif status >= 500:
-        hint = "the server has a fault of its own; it is asked again later"
+        hint = "the server has an internal error; the request is repeated later"
     else:
         hint = messages.other
     return FetchError("http_status", f"{name}: {hint}{wait}.", status=status, retry_after=retry_after)
 
 
 def status_name(status: int) -> str:
-    """The status with its registered name; what the server calls it is not repeated."""
+    """The status with its registered name; the server's own reason phrase is not repeated."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

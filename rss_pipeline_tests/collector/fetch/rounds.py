@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline_tests.support.feeds import make_feed
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
-POLICY = FetchPolicy(user_agent="rss_pipeline tests (tests@example.org)", deadline=5, connect_timeout=2)
+POLICY = FetchPolicy(user_agent="rss_pipeline tests (tests@example.org)", deadline=30, connect_timeout=10)
 RSS = b"<rss version='2.0'><channel><title>t</title></channel></rss>"
 
 

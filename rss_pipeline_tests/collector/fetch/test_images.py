@@ -25,7 +25,7 @@ from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
-POLICY = replace(image_policy(user_agent="rss_pipeline tests (tests@example.org)"), deadline=5.0)
+POLICY = replace(image_policy(user_agent="rss_pipeline tests (tests@example.org)"), deadline=30.0)
 GOOD = Answer(body=pictures.PNG)
 LARGE = pictures.png(padded_to=1_500_000)
 

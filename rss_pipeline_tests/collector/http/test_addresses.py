@@ -148,8 +148,11 @@ def test_a_name_that_looks_like_a_number_stays_a_name(host: str) -> None:
             ["10.0.0.5"],
             "`allow_private: true` for this feed in feeds.yaml, or set ALLOW_NETWORKS=10.0.0.5/32",
         ),
-        (["10.0.0.5", "169.254.169.254"], "169.254.169.254, where clouds keep this machine's credentials"),
-        (["169.254.169.254"], "never asked"),
+        (
+            ["10.0.0.5", "169.254.169.254"],
+            "169.254.169.254, the address of cloud credentials for this machine",
+        ),
+        (["169.254.169.254"], "never allowed"),
         (["64:ff9b::a00:5"], "10.0.0.5 behind NAT64"),
         (["2002:a9fe:a9fe::"], "169.254.169.254 in another form"),
     ],

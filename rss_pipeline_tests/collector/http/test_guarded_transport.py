@@ -79,7 +79,7 @@ def image(
     [outcome] = fetch_images(
         [ImageRequest(id="task", url=url, allow_private=allow_private)],
         policy=replace(
-            image_policy(user_agent="tests"), deadline=5.0, network=network or Network(), **policy
+            image_policy(user_agent="tests"), deadline=30.0, network=network or Network(), **policy
         ),
         spool=spool,
         keep=lambda _, image: image.type.extension,
@@ -94,7 +94,7 @@ def blocked(outcome: FetchOutcome | ImageOutcome[Any], *, says: str = "") -> Fai
     assert outcome.kind == "blocked_address", outcome
     assert outcome.message.endswith(".")
     assert says in outcome.message
-    assert "ALLOW_NETWORKS" in outcome.message or "never asked" in outcome.message
+    assert "ALLOW_NETWORKS" in outcome.message or "never allowed" in outcome.message
     assert not outcome.answered
     return outcome
 

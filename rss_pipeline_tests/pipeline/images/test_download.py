@@ -179,7 +179,7 @@ def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
         "slow": "within 1 s",
         "huge": "40,000,008 bytes",
         "cut": "before",
-        "loop": "circle",
+        "loop": "loop",
         "nothing": "with nothing where",
         "refused": "refused",
     }
