@@ -354,7 +354,8 @@ class TestVariable:
     def test_that_is_missing_or_empty_is_named(self) -> None:
         text = "- url: https://u:${MISSING}@example.org/\n  title: ${EMPTY} ${MISSING}\n"
         assert mistakes(text, {"EMPTY": ""}) == [
-            "line 1: feeds[0].url: the environment variable MISSING is not set; set it (in .env, for instance)",
+            "line 1: feeds[0].url: the environment variable MISSING is not set; "
+            "set it (in .env, for instance)",
             "line 2: feeds[0].title: the environment variable EMPTY is empty; give it a value; "
             "the environment variable MISSING is not set; set it (in .env, for instance)",
         ]
@@ -447,7 +448,8 @@ feed: []
         "line 11: feeds[2].url: is missing; write the feed's address, `url: https://example.org/feed.xml`",
         "line 12: feeds[3]: is a list; write keys and values, `url: ...`",
         "line 13: feeds[4]: is empty; write `- url: https://example.org/feed.xml`, or remove the line",
-        'line 15: feeds[5].interval: "1m" is too short, publishers block such readers; write 5m or more, or auto',
+        'line 15: feeds[5].interval: "1m" is too short, publishers block such readers; '
+        "write 5m or more, or auto",
         "line 16: feeds[5].tags: unknown key; remove it "
         "(known here: url, id, title, interval, key, images, keep, enabled, allow_private, headers)",
         'line 17: feeds[6].interval: "2d" is too long; '
