@@ -37,6 +37,8 @@ NOT_RUN = {
     "npx",
     "ssh",
     "dagster",
+    "dg",
+    "export",
     "duckdb",
     "openssl",
     "python",
