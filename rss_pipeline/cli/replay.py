@@ -73,7 +73,16 @@ def replay(
         ids = sorted(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
         with _session(settings, database) as session:
             unique = list(dict.fromkeys(ids))
-            replays = list(replay_feeds(session, unique, dry_run=dry_run, repair=repair))
+            replays = list(
+                replay_feeds(
+                    unique,
+                    run=session.run,
+                    pool=session.parser_pool,
+                    spool=session.spool,
+                    dry_run=dry_run,
+                    repair=repair,
+                )
+            )
     if as_json:
         told = {"dry_run": dry_run, **summed(replays), "feeds": [_as_json(each) for each in replays]}
         click.echo(json.dumps(told, ensure_ascii=False))
@@ -149,7 +158,9 @@ def restore(settings: Settings, as_json: bool) -> None:
         _session(settings, database) as session,
     ):
         restored = restoring.restore(
-            session,
+            session.run,
+            pool=session.parser_pool,
+            spool=session.spool,
             on_registry=partial(register, database, instance),
             on_feeds=partial(register_keys, database, instance),
         )

@@ -53,5 +53,10 @@ def item_images(
 ) -> dg.MaterializeResult[None]:
     """Claim, download, put, record: in rounds, until nothing is due or a quarter of an hour is over."""
     with session.step():
-        done = download.download_images(session)
-        return dg.MaterializeResult(metadata=image_metadata(session, context.instance, done))
+        done = download.download_images(
+            run=session.run,
+            lease_keeper=session.leases,
+            politeness=session.image_politeness,
+            spool=session.spool,
+        )
+        return dg.MaterializeResult(metadata=image_metadata(session.run, context.instance, done))

@@ -8,7 +8,7 @@ https://docs.dagster.io/guides/build/jobs/op-jobs
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops
+from rss_pipeline.orchestration import ops, replay_ops
 from rss_pipeline.orchestration.assets import item_images
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.ui_labels import OWNERS
@@ -67,7 +67,7 @@ download_images = dg.define_asset_job(
     ),
 )
 def replay_backups() -> None:
-    visits = ops.open_backups()
-    for step in (ops.parse, ops.store, ops.extract_images):
-        visits = step(visits)
-    ops.report_replay(visits)
+    visits = replay_ops.parse_backups.alias("parse")(replay_ops.open_backups())
+    visits = replay_ops.store_backups.alias("store")(visits)
+    visits = replay_ops.extract_backup_images.alias("extract_images")(visits)
+    replay_ops.report_replay(visits)

@@ -21,7 +21,7 @@ from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats
 from rss_pipeline.orchestration.reporting.images import image_metadata
 from rss_pipeline.pipeline.images.download import Downloads
 from rss_pipeline.pipeline.retention.result import Allowance
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.images.closings import image_totals
 
@@ -80,7 +80,7 @@ class Purged:
 
 
 def purge(
-    session: Session,
+    run: RunContext,
     instance: dg.DagsterInstance,
     *,
     keep: timedelta,
@@ -97,10 +97,10 @@ def purge(
         InfrastructureError: the database cannot work now.
     """
     purging = _Purging(
-        session=session,
+        run=run,
         instance=instance,
         history=History(instance),
-        known=feeds.ever_changed(session.database),
+        known=feeds.ever_changed(run.database),
         before=now - keep,
         allowance=allowance or Allowance(),
         purged=Purged(dry_run=dry_run),
@@ -116,7 +116,7 @@ def purge(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Purging:
-    session: Session
+    run: RunContext
     instance: dg.DagsterInstance
     history: History
     known: Sequence[str]
@@ -131,7 +131,7 @@ class _Purging:
         lost = [id for id in self.known if id not in there]
         yield from self._tell_again(lost)
         if self.instance.get_latest_materialization_event(ITEM_IMAGES) is None:
-            totals = image_totals(self.session.database)
+            totals = image_totals(self.run.database)
             if totals.success or totals.failed:
                 yield from self._tell_images_again()
 
@@ -172,11 +172,11 @@ class _Purging:
         self.purged.heartbeats += len(ids)
         if not self.purged.dry_run:
             for start in range(0, len(ids), REPORTED_AT_ONCE):
-                yield from heartbeats(self.session, ids[start : start + REPORTED_AT_ONCE])
+                yield from heartbeats(self.run, ids[start : start + REPORTED_AT_ONCE])
 
     def _tell_images_again(self) -> Events:
         if not self.purged.dry_run:
-            nothing = image_metadata(self.session, self.instance, Downloads())
+            nothing = image_metadata(self.run, self.instance, Downloads())
             yield dg.AssetMaterialization(asset_key=ITEM_IMAGES, metadata=nothing)
 
     def _tell_poll_again(self) -> Events:
@@ -212,8 +212,8 @@ class _Purging:
 
     def spools(self) -> None:
         """Of runs that could not clear up behind them: no run takes a day."""
-        root = self.session.settings.spool_path
-        before = (self.session.clock() - SPOOL_AGE).timestamp()
+        root = self.run.settings.spool_path
+        before = (self.run.clock() - SPOOL_AGE).timestamp()
         for folder in root.iterdir() if root.is_dir() else ():
             if folder.is_dir() and folder.stat().st_mtime < before:
                 self.purged.spools += 1

@@ -39,12 +39,12 @@ class PurgeConfig(dg.Config):
 def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: SessionResource) -> Iterator[Any]:
     """Remove old runs with all they left; tell again of each feed that only they told of."""
     with session.step():
-        days = session.settings.history_days if config.days is None else config.days
+        days = session.run.settings.history_days if config.days is None else config.days
         for each in purge(
-            session,
+            session.run,
             context.instance,
             keep=timedelta(days=days),
-            now=session.clock(),
+            now=session.run.clock(),
             dry_run=config.dry_run,
             allowance=Allowance(PURGE_SECONDS),
         ):

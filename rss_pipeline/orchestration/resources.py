@@ -1,6 +1,6 @@
 """The stores as Dagster resources, for our ops and for anybody's downstream assets, and a run's session.
 
-What the stores do is storage's; what a session holds is session.py's.
+What the stores do is storage's; what a session holds is pipeline.visits.session's.
 https://docs.dagster.io/guides/build/external-resources
 """
 
@@ -14,7 +14,8 @@ from pydantic import Field
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.visits.session import Progress, Session
+from rss_pipeline.pipeline.visits.run_context import Progress
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import check_schema
 from rss_pipeline.storage.backends.d1 import D1Database

@@ -19,7 +19,7 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import GivenBack, NotModified
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import Failed, failure_table
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import CutOff, HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.feeds.feeds import Change
@@ -35,49 +35,49 @@ Events = Iterator[dg.AssetMaterialization]
 Told = dg.AssetMaterialization | dg.AssetObservation
 
 
-def settle(session: Session, instance: dg.DagsterInstance) -> None:
+def settle(run: RunContext, instance: dg.DagsterInstance) -> None:
     """Mark the changes whose event is recorded: a run died between the two.
 
     Before any feed is visited: closing a visit adds to a change that seems unreported, and its items would
     be told of twice.
     """
-    changes = feeds.unreported(session.database)
+    changes = feeds.unreported(run.database)
     marks = [(change.feed_id, change.count) for change in changes if _is_recorded(instance, change)]
-    feeds.mark_reported(session.database, marks, now=session.clock())
+    feeds.mark_reported(run.database, marks, now=run.clock())
 
 
-def report_changes(session: Session, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
+def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
     """An event for every feed with a change not reported yet, from this run or an earlier one."""
     visited = {visit.feed.id for visit in visits}
-    changes = feeds.unreported(session.database)
+    changes = feeds.unreported(run.database)
     for start in range(0, len(changes), _MARK_EVERY):
         some = changes[start : start + _MARK_EVERY]
         for change in some:
             # A run that died between event and mark left this one; the event log knows.
             if change.feed_id in visited or not _is_recorded(instance, change):
-                yield materialization(session, change)
+                yield materialization(run, change)
         marks = [(change.feed_id, change.count) for change in some]
-        feeds.mark_reported(session.database, marks, now=session.clock())
+        feeds.mark_reported(run.database, marks, now=run.clock())
 
 
-def heartbeats(session: Session, ids: Sequence[str]) -> Events:
+def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
     """An event for each of these feeds as it stands: a change that is unreported, or no news."""
-    changes = feeds.last_changes(session.database, ids)
+    changes = feeds.last_changes(run.database, ids)
     for change in changes.values():
         yield materialization(
-            session, change, now={**change.facts, "items_new": 0} if change.is_reported else None
+            run, change, now={**change.facts, "items_new": 0} if change.is_reported else None
         )
     marks = [(change.feed_id, change.count) for change in changes.values()]
-    feeds.mark_reported(session.database, marks, now=session.clock())
+    feeds.mark_reported(run.database, marks, now=run.clock())
 
 
-def report_named(session: Session, visits: Sequence[Visit]) -> Generator[Told, None, list[Failed]]:
+def report_named(run: RunContext, visits: Sequence[Visit]) -> Generator[Told, None, list[Failed]]:
     """An event for every feed whose visit went well, whether or not it changed; returns the others.
 
     Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
     shows it, where a failed run alone would leave it a mystery.
     """
-    changes = feeds.last_changes(session.database, [visit.feed.id for visit in visits])
+    changes = feeds.last_changes(run.database, [visit.feed.id for visit in visits])
     failed: list[Failed] = []
     for visit in visits:
         change = changes.get(visit.feed.id)
@@ -88,9 +88,9 @@ def report_named(session: Session, visits: Sequence[Visit]) -> Generator[Told, N
                 yield _observation(visit.feed.id, visit.outcome)
             continue
         assert change is not None
-        yield materialization(session, change, now=_facts_of(visit, change))
+        yield materialization(run, change, now=_facts_of(visit, change))
         if not change.is_reported:
-            feeds.mark_reported(session.database, [(change.feed_id, change.count)], now=session.clock())
+            feeds.mark_reported(run.database, [(change.feed_id, change.count)], now=run.clock())
     return failed
 
 
@@ -181,7 +181,7 @@ def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
 
 
 def materialization(
-    session: Session, change: Change, *, now: dict[str, Any] | None = None
+    run: RunContext, change: Change, *, now: dict[str, Any] | None = None
 ) -> dg.AssetMaterialization:
     """The event of a change, or, with `now`, of a visit that brought none.
 
@@ -203,7 +203,7 @@ def materialization(
     }
     if backup_key:
         metadata["backup_key"] = backup_key
-        if url := session.objects.url(backup_key):
+        if url := run.objects.url(backup_key):
             metadata["backup"] = _place(url)
     return dg.AssetMaterialization(
         asset_key=FEED_ITEMS,

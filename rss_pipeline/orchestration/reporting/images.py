@@ -13,16 +13,16 @@ import dagster as dg
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES
 from rss_pipeline.orchestration.reporting.failure_table import Failed, failure_table
 from rss_pipeline.pipeline.images.download import Downloads
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.storage.images.closings import ImageTotals, image_totals, pending_images
 
 COUNTED_EVERY = timedelta(days=1)
 
 
-def image_metadata(session: Session, instance: dg.DagsterInstance, done: Downloads) -> dict[str, Any]:
+def image_metadata(run: RunContext, instance: dg.DagsterInstance, done: Downloads) -> dict[str, Any]:
     """Numbers that plot: of the run `archived` (of these `adopted`), `archived_bytes`, `failed_attempts` and
     `given_up`; in all `pending`, `success`, `failed` and `bytes`."""
-    totals, counted_at = _totals(session, instance, done)
+    totals, counted_at = _totals(run, instance, done)
     metadata: dict[str, Any] = {
         "archived": done.archived,
         "adopted": done.adopted,
@@ -42,8 +42,8 @@ def image_metadata(session: Session, instance: dg.DagsterInstance, done: Downloa
     return metadata
 
 
-def _totals(session: Session, instance: dg.DagsterInstance, done: Downloads) -> tuple[ImageTotals, datetime]:
-    now = session.clock().astimezone(UTC)
+def _totals(run: RunContext, instance: dg.DagsterInstance, done: Downloads) -> tuple[ImageTotals, datetime]:
+    now = run.clock().astimezone(UTC)
     event = instance.get_latest_materialization_event(ITEM_IMAGES)
     known = (
         {} if event is None or event.asset_materialization is None else event.asset_materialization.metadata
@@ -52,10 +52,10 @@ def _totals(session: Session, instance: dg.DagsterInstance, done: Downloads) -> 
     counted = before.get("counted_at")
     if isinstance(counted, float) and now - datetime.fromtimestamp(counted, UTC) < COUNTED_EVERY:
         totals = ImageTotals(
-            pending=pending_images(session.database),
+            pending=pending_images(run.database),
             success=int(before["success"]) + done.archived,
             failed=int(before["failed"]) + done.failed,
             bytes=int(before["bytes"]) + done.bytes,
         )
         return totals, datetime.fromtimestamp(counted, UTC)
-    return image_totals(session.database), now
+    return image_totals(run.database), now

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.pipeline.replay.replay import FeedReplay
-from rss_pipeline.pipeline.visits.from_backup import FINDINGS_KEPT
+from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
 
 
 def findings_table(replay: FeedReplay) -> dg.TableMetadataValue:

@@ -13,28 +13,28 @@ from datetime import datetime
 
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
-from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+from rss_pipeline.collector.fetch.images import fetch_images
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNASKED_KINDS, Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import GivenBack
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.fetch_policy import images_policy
+from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.visits.politeness import Politeness
+from rss_pipeline.pipeline.visits.run_context import RunContext
+from rss_pipeline.pipeline.visits.spool import Spool
 from rss_pipeline.storage.images import closings
 from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
 from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, put_image, stored_image
 
-logger = logging.getLogger("rss_pipeline")
+logger = logging.getLogger(__name__)
 
 CLAIMED_AT_ONCE = 2000
-ROUND_SECONDS = 60.0
-"""What of a claim has not begun by then is given back: a slow host holds the others up no longer."""
 RUN_SECONDS = 900.0
 """No round starts later than this; the sensor starts the next run where images wait."""
-IMAGE_SECONDS = 20.0
-"""For all requests of one attempt."""
 _RECORDED_AT_ONCE = 200
 _FAILURES_KEPT = 200
 
@@ -54,7 +54,14 @@ class Downloads:
     """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
 
 
-def download_images(session: Session, *, seconds: float = RUN_SECONDS) -> Downloads:
+def download_images(
+    *,
+    run: RunContext,
+    lease_keeper: LeaseKeeper,
+    politeness: Politeness,
+    spool: Spool,
+    seconds: float = RUN_SECONDS,
+) -> Downloads:
     """Download what is due, in rounds, until nothing is or the time is over.
 
     Raises:
@@ -64,36 +71,41 @@ def download_images(session: Session, *, seconds: float = RUN_SECONDS) -> Downlo
     """
     done = Downloads()
     until = time.monotonic() + seconds
-    session.objects.probe()
+    run.objects.probe()
     while time.monotonic() < until:
-        claim = session.claim_images(limit=CLAIMED_AT_ONCE)
+        claim = lease_keeper.claim_images(now=run.clock(), limit=CLAIMED_AT_ONCE)
+        # A hold that a feed's answer set is obeyed, and never changed, by requests for images.
+        politeness.load(claim.holds.images, foreign=claim.holds.hosts)
         if not claim.tasks:
             break
-        session.progress.begin("download_images", len(claim.tasks))
-        _Round(session, claim, done).run()
-        session.end_leases({claim.token})
+        run.progress.begin("download_images", len(claim.tasks))
+        _Round(claim, done, run=run, politeness=politeness, spool=spool).download()
+        lease_keeper.end({claim.token})
     return done
 
 
 class _Round:
     """One claim on its way to being recorded. Outcomes come one at a time, in the run's own thread."""
 
-    def __init__(self, session: Session, claim: ImageClaim, done: Downloads) -> None:
-        self._session = session
+    def __init__(
+        self, claim: ImageClaim, done: Downloads, *, run: RunContext, politeness: Politeness, spool: Spool
+    ) -> None:
+        self._run = run
+        self._politeness = politeness
+        self._spool = spool
         self._token = claim.token
         self._tasks = {task.id: task for task in claim.tasks}
         self._done = done
-        self._started_at = session.clock()
+        self._started_at = run.clock()
         self._archived: list[Archived] = []
         self._failed: list[tuple[ImageTask, Failure]] = []
         self._given_back: list[str] = []
         self._put_off: dict[str, datetime] = {}
         self._network_is_up = False
 
-    def run(self) -> None:
+    def download(self) -> None:
         try:
             self._adopt()
-            settings = self._session.settings
             requests = [
                 ImageRequest(
                     id=task.id, url=task.url, item_link=task.item_link, allow_private=task.allow_private
@@ -102,24 +114,13 @@ class _Round:
             ]
             fetch_images(
                 requests,
-                policy=image_policy(
-                    user_agent=settings.user_agent,
-                    concurrency=settings.image_concurrency,
-                    connections_per_host=settings.images_per_host,
-                    host_delay=settings.image_host_delay_seconds,
-                    deadline=IMAGE_SECONDS,
-                    round_seconds=ROUND_SECONDS,
-                    proxy=settings.proxy,
-                    ca_file=settings.ca_file,
-                    allow_networks=settings.allow_networks,
-                    allow_ports=settings.allow_ports,
-                ),
-                spool=self._session.spool,
+                policy=images_policy(self._run.settings),
+                spool=self._spool.folder,
                 keep=self._keep,
-                clock=self._session.clock,
+                clock=self._run.clock,
                 on_done=self._take,
-                pace=self._session.image_pace,
-                holds=self._session.image_holds,
+                pace=self._politeness.pace,
+                holds=self._politeness.holds,
             )
         except BaseException:
             self._save_what_is_there()
@@ -132,19 +133,19 @@ class _Round:
     def _adopt(self) -> None:
         """Images that a run put into the store and did not live to record."""
         interrupted = [task for task in self._tasks.values() if task.was_interrupted]
-        with ThreadPoolExecutor(self._session.settings.image_concurrency, "adopt") as threads:
-            found = threads.map(lambda task: stored_image(self._session.objects, _place(task)), interrupted)
+        with ThreadPoolExecutor(self._run.settings.image_concurrency, "adopt") as threads:
+            found = threads.map(lambda task: stored_image(self._run.objects, _place(task)), interrupted)
             for task, there in zip(interrupted, found, strict=True):
                 if there is not None:
                     del self._tasks[task.id]
                     self._done.adopted += 1
                     self._add(task.id, there)
-                    self._session.progress.advance("download_images")
+                    self._run.progress.advance("download_images")
 
     def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
         """Runs in a thread of the round, while the image's slot is held."""
         return put_image(
-            self._session.objects,
+            self._run.objects,
             _place(self._tasks[request.id]),
             image.body,
             size=image.size,
@@ -153,8 +154,8 @@ class _Round:
         )
 
     def _take(self, request: ImageRequest, outcome: ImageOutcome[StoredImage]) -> None:
-        self._session.progress.advance("download_images")
-        self._session.keep_holds()
+        self._run.progress.advance("download_images")
+        self._politeness.keep_holds()
         match outcome:
             case KeptImage(value=stored):
                 self._network_is_up = True
@@ -179,8 +180,8 @@ class _Round:
         archived, self._archived = self._archived, []
         if not archived:
             return
-        now = self._session.clock()
-        ours = closings.record_archived(self._session.database, self._token, archived, now=now)
+        now = self._run.clock()
+        ours = closings.record_archived(self._run.database, self._token, archived, now=now)
         lost = [each for each in archived if each.task_id not in ours]
         if lost:
             self._remove_of_deleted(lost)
@@ -189,16 +190,16 @@ class _Round:
 
     def _remove_of_deleted(self, lost: Sequence[Archived]) -> None:
         """The feed was forgotten while its images came: they would belong to nobody."""
-        there = closings.still_there(self._session.database, [each.task_id for each in lost])
+        there = closings.still_there(self._run.database, [each.task_id for each in lost])
         keys = [each.key for each in lost if each.task_id not in there]
-        for key, reason in self._session.objects.delete_many(keys).items():
+        for key, reason in self._run.objects.delete_many(keys).items():
             logger.warning("%s, an image of a deleted item, could not be removed: %s", key, reason)
 
     def _record_failed(self) -> None:
         failed, self._failed = self._failed, []
         if not failed:
             return
-        now = self._session.clock()
+        now = self._run.clock()
         attempted = [
             Attempted(
                 task_id=task.id,
@@ -207,7 +208,7 @@ class _Round:
             )
             for task, failure in failed
         ]
-        ours = closings.record_attempted(self._session.database, self._token, attempted, now=now)
+        ours = closings.record_attempted(self._run.database, self._token, attempted, now=now)
         for task, failure in failed:
             if task.id in ours:
                 self._done.failed_attempts += 1
@@ -222,15 +223,15 @@ class _Round:
         postponed = [task.postponed_at for task in tried if task.postponed_at is not None]
         if not images_network_is_down(
             [(failure.host or task.host, failure.kind) for task, failure in self._failed],
-            last_feed_answer=last_answer(self._session.database),
+            last_feed_answer=last_answer(self._run.database),
             since=min(postponed, default=self._started_at),
         ):
             return
-        now = self._session.clock()
+        now = self._run.clock()
         said = next(failure.message for _, failure in self._failed if failure.kind in NETWORK_KINDS)
         ids = [task.id for task in tried]
         closings.postpone(
-            self._session.database,
+            self._run.database,
             self._token,
             ids,
             until=now + OUTAGE_PAUSE,
@@ -246,8 +247,8 @@ class _Round:
 
     def _release(self) -> None:
         """What was not begun: due still, or when the pause of a host it leads to is over."""
-        database = self._session.database
-        closings.put_off(database, self._token, self._put_off, now=self._session.clock())
+        database = self._run.database
+        closings.put_off(database, self._token, self._put_off, now=self._run.clock())
         closings.release(database, self._token, self._given_back)
 
     def _save_what_is_there(self) -> None:

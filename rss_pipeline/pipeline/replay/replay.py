@@ -1,7 +1,6 @@
-"""Replays: a feed's backups as visits, in time order, and what came of them.
+"""Replays: a feed's backups in time order, and the result for each feed.
 
-The visits go through the steps of every visit (steps.py); what a replay does with a document is
-replay_storing.py's. Which feeds there are after a loss is restoring.py's.
+The steps of a backup are steps.py's; which feeds there are after a loss is restore.py's.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,22 +11,25 @@ from itertools import islice
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.pipeline.visits.extract_images import extract_images
-from rss_pipeline.pipeline.visits.from_backup import FINDINGS_KEPT, slices
-from rss_pipeline.pipeline.visits.parse import parse
-from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.pipeline.visits.store import store
-from rss_pipeline.pipeline.visits.visit import (
+from rss_pipeline.pipeline.replay import steps
+from rss_pipeline.pipeline.replay.backup_visit import (
+    BackupVisit,
+    BackupVisits,
     Finding,
     NoLongerRead,
-    Parsed,
-    Replay,
     Replayed,
     Unreadable,
-    Visit,
 )
+from rss_pipeline.pipeline.replay.open_backups import slices
+from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool
+from rss_pipeline.pipeline.visits.run_context import RunContext
+from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.backups.backups import list_backups
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.objects import ObjectStore
 
 NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
 """Documents that brought nothing when they came either: told, and no trouble of a replay's."""
@@ -67,7 +69,7 @@ class FeedReplay:
     failed_since: Failure | None = None
     """Of the newest document, where that one cannot be read."""
 
-    def add(self, visit: Visit) -> None:
+    def add(self, visit: BackupVisit) -> None:
         """Take in the feed's next backup."""
         self.backups += 1
         match visit.outcome:
@@ -124,34 +126,31 @@ class FeedReplay:
         return self.items_new + self.items_gone + self.items_differ
 
 
-def replay_visits(
-    session: Session, feed: Feed, *, dry_run: bool = False, repair: bool = False
-) -> list[Visit]:
+def backup_visits(
+    feed: Feed, objects: ObjectStore, *, dry_run: bool = False, repair: bool = False
+) -> BackupVisits:
     """A visit of each backup of a feed, oldest first."""
     handled: set[str] = set()
     return [
-        Visit(
+        BackupVisit(
             feed=feed,
-            token="",
-            replay=Replay(
-                backup_key=info.key,
-                backup_bytes=info.size,
-                dry_run=dry_run,
-                repair=repair,
-                handled=handled,
-            ),
+            backup_key=info.key,
+            backup_bytes=info.size,
+            dry_run=dry_run,
+            repair=repair,
+            handled=handled,
         )
-        for info in list_backups(session.objects, feed.id)
+        for info in list_backups(objects, feed.id)
     ]
 
 
-def one_feed(session: Session, feed_id: str) -> Feed:
-    """The feed as it stands.
+def one_feed(database: Database, feed_id: str) -> Feed:
+    """The feed as it is stored now.
 
     Raises:
         RssPipelineError: there is no such feed.
     """
-    feed = feeds_by_id(session.database, [feed_id]).get(feed_id)
+    feed = feeds_by_id(database, [feed_id]).get(feed_id)
     if feed is None:
         raise RssPipelineError(
             f"no feed {feed_id} is stored: it was forgotten, or the database was lost; `rss-pipeline restore`"
@@ -161,53 +160,54 @@ def one_feed(session: Session, feed_id: str) -> Feed:
 
 
 def replay_feeds(
-    session: Session, ids: Sequence[str], *, dry_run: bool = False, repair: bool = False
+    ids: Sequence[str],
+    *,
+    run: RunContext,
+    pool: ParserPool,
+    spool: Spool,
+    dry_run: bool = False,
+    repair: bool = False,
 ) -> Iterator[FeedReplay]:
-    """Replay these feeds, one after the other, and give what came of each as it is done.
+    """Replay these feeds, one after the other; yields the result of each as it is done.
 
     Several small feeds share a passage through the steps, a large one takes several: the spool holds some
     32 MB of documents at a time, however many there are.
     """
-    session.progress.begin("feeds", len(ids))
+    run.progress.begin("feeds", len(ids))
     under_way: dict[str, FeedReplay] = {}
-    for passage in slices(_visits_of(session, ids, under_way, dry_run=dry_run, repair=repair)):
-        visits = passage
-        for step in (parse, store, extract_images):
-            visits = step(session, visits)
+    for passage in slices(_visits_of(ids, under_way, run, dry_run=dry_run, repair=repair)):
+        visits = steps.parse(passage, run=run, pool=pool, spool=spool)
+        visits = steps.store(visits, run=run)
+        visits = steps.extract_images(visits, run=run, pool=pool)
         for visit in visits:
             under_way[visit.feed.id].add(visit)
             if isinstance(visit.outcome, Replayed):
                 visit.outcome.parsed.path.unlink(missing_ok=True)
-        yield from _done(session, under_way, but=visits[-1].feed.id)
-    yield from _done(session, under_way)
+        yield from _done(run, under_way, but=visits[-1].feed.id)
+    yield from _done(run, under_way)
 
 
 def _visits_of(
-    session: Session,
-    ids: Sequence[str],
-    under_way: dict[str, FeedReplay],
-    *,
-    dry_run: bool,
-    repair: bool,
-) -> Iterator[Visit]:
+    ids: Sequence[str], under_way: dict[str, FeedReplay], run: RunContext, *, dry_run: bool, repair: bool
+) -> Iterator[BackupVisit]:
     """Listed when their turn comes; a feed without backups is under way too."""
     remaining = iter(ids)
     while some := list(islice(remaining, 100)):
-        feeds = feeds_by_id(session.database, some)
+        feeds = feeds_by_id(run.database, some)
         for id in some:
-            feed = feeds.get(id) or one_feed(session, id)
-            visits = replay_visits(session, feed, dry_run=dry_run, repair=repair)
+            feed = feeds.get(id) or one_feed(run.database, id)
+            visits = backup_visits(feed, run.objects, dry_run=dry_run, repair=repair)
             under_way[id] = FeedReplay(feed=feed)
             yield from visits
 
 
 def _done(
-    session: Session, under_way: dict[str, FeedReplay], *, but: str | None = None
+    run: RunContext, under_way: dict[str, FeedReplay], *, but: str | None = None
 ) -> Iterator[FeedReplay]:
-    """Those all of whose backups were read: a passage may end inside a feed, and the next one be listed."""
+    """Feeds whose backups have all been read; a passage may end inside a feed, and the next one be listed."""
     ids = list(under_way)
     for id in ids if but is None else ids[: ids.index(but)]:
-        session.progress.advance("feeds")
+        run.progress.advance("feeds")
         yield under_way.pop(id)
 
 

@@ -13,7 +13,9 @@ from itertools import groupby, islice
 from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.replay.replay import FeedReplay, ReplayProblem, replay_feeds
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool
+from rss_pipeline.pipeline.visits.run_context import RunContext
+from rss_pipeline.pipeline.visits.spool import Spool
 from rss_pipeline.storage.backups import restore as restores
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.restore import Standing
@@ -65,8 +67,10 @@ class Restored:
 
 
 def restore(
-    session: Session,
+    run: RunContext,
     *,
+    pool: ParserPool,
+    spool: Spool,
     on_registry: Callable[[RegistrySync], object],
     on_feeds: Callable[[list[str]], object],
     environ: Mapping[str, str] | None = None,
@@ -78,24 +82,24 @@ def restore(
     `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups.
     """
     restored = Restored()
-    _register(session, restored, on_registry, environ)
-    ids = _feeds_with_backups(session, restored)
+    _register(run, restored, on_registry, environ)
+    ids = _feeds_with_backups(run, restored)
     on_feeds(ids)
-    for replay in replay_feeds(session, ids):
+    for replay in replay_feeds(ids, run=run, pool=pool, spool=spool):
         restored.add(replay)
-        _stand(session, replay, restored)
-    _adopt_images(session, restored)
+        _stand(run, replay, restored)
+    _adopt_images(run, restored)
     return restored
 
 
 def _register(
-    session: Session,
+    run: RunContext,
     restored: Restored,
     on_registry: Callable[[RegistrySync], object],
     environ: Mapping[str, str] | None,
 ) -> None:
     try:
-        synced = sync_registry(session.database, session.settings, now=session.clock(), environ=environ)
+        synced = sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
     except RegistryError as error:
         restored.registry_error = str(error)
     else:
@@ -103,17 +107,17 @@ def _register(
         restored.registered = len(synced.specs)
 
 
-def _feeds_with_backups(session: Session, restored: Restored) -> list[str]:
+def _feeds_with_backups(run: RunContext, restored: Restored) -> list[str]:
     """Every feed that has backups; those that the registry does not know get a row."""
-    known = restores.feed_ids(session.database)
+    known = restores.feed_ids(run.database)
     found: list[str] = []
-    session.progress.begin("find backups", 0)
-    for id, objects in groupby(session.objects.list("backups/"), key=lambda info: _folder(info.key)):
+    run.progress.begin("find backups", 0)
+    for id, objects in groupby(run.objects.list("backups/"), key=lambda info: _folder(info.key)):
         keys = [info.key for info in objects] if id is None else []
         restored.lost_feeds += [(key, "no feed's backup: it lies in no feed's folder") for key in keys]
         if id is None:
             continue
-        if id not in known and not _add(session, id, restored):
+        if id not in known and not _add(run, id, restored):
             continue
         found.append(id)
     return found
@@ -125,13 +129,13 @@ def _folder(key: str) -> str | None:
     return id if rest and _FEED_ID.fullmatch(id) else None
 
 
-def _add(session: Session, id: str, restored: Restored) -> bool:
-    backup, reason = _newest_readable(session, id)
+def _add(run: RunContext, id: str, restored: Restored) -> bool:
+    backup, reason = _newest_readable(run, id)
     if backup is None:
         restored.lost_feeds.append((id, f"none of its backups says where it came from: {reason}"))
         return False
     try:
-        url = restores.add_unregistered(session.database, id, backup, now=session.clock())
+        url = restores.add_unregistered(run.database, id, backup, now=run.clock())
     except (ValueError, StorageRejected) as error:
         restored.lost_feeds.append((id, f"its URL {backup.requested_url} cannot be used: {error}"))
         return False
@@ -144,11 +148,11 @@ def _add(session: Session, id: str, restored: Restored) -> bool:
     return True
 
 
-def _newest_readable(session: Session, id: str) -> tuple[Backup | None, str]:
+def _newest_readable(run: RunContext, id: str) -> tuple[Backup | None, str]:
     reason = "they vanished"
-    keys = [info.key for info in list_backups(session.objects, id)]
+    keys = [info.key for info in list_backups(run.objects, id)]
     for key in reversed(keys):
-        info = session.objects.head(key)
+        info = run.objects.head(key)
         if info is None:
             continue
         try:
@@ -158,10 +162,10 @@ def _newest_readable(session: Session, id: str) -> tuple[Backup | None, str]:
     return None, reason
 
 
-def _stand(session: Session, replay: FeedReplay, restored: Restored) -> None:
+def _stand(run: RunContext, replay: FeedReplay, restored: Restored) -> None:
     standing = _standing(replay)
     try:
-        if standing is not None and restores.stand(session.database, standing, now=session.clock()):
+        if standing is not None and restores.stand(run.database, standing, now=run.clock()):
             restored.stood += 1
     except StorageRejected as error:
         restored.lost_feeds.append((replay.feed.id, f"its items are there, its validators are not: {error}"))
@@ -188,18 +192,18 @@ def _standing(replay: FeedReplay) -> Standing | None:
     )
 
 
-def _adopt_images(session: Session, restored: Restored) -> None:
+def _adopt_images(run: RunContext, restored: Restored) -> None:
     """Give each image object to the task it was downloaded for, so that nobody is asked for it again."""
-    session.progress.begin("images", 0)
+    run.progress.begin("images", 0)
     with ThreadPoolExecutor(_THREADS) as threads:
-        for id, objects in groupby(session.objects.list("images/"), key=lambda info: _folder(info.key)):
-            tasks = restores.task_keys(session.database, id) if id is not None else {}
+        for id, objects in groupby(run.objects.list("images/"), key=lambda info: _folder(info.key)):
+            tasks = restores.task_keys(run.database, id) if id is not None else {}
             taken = {key for key in tasks.values() if key is not None}
             for some in _batched(objects):
-                session.progress.begin("images", len(some))
+                run.progress.begin("images", len(some))
                 unknown = [info for info in some if info.key not in taken]
                 restored.images_known += len(some) - len(unknown)
-                heads = threads.map(session.objects.head, [info.key for info in unknown])
+                heads = threads.map(run.objects.head, [info.key for info in unknown])
                 images: dict[str, ObjectInfo] = {}
                 for head in filter(None, heads):
                     task = head.metadata.get(TASK_METADATA)
@@ -207,10 +211,10 @@ def _adopt_images(session: Session, restored: Restored) -> None:
                         restored.images_orphaned += 1
                     else:
                         images[task] = head
-                restored.images_adopted += restores.adopt(session.database, images)
+                restored.images_adopted += restores.adopt(run.database, images)
                 tasks.update((task, head.key) for task, head in images.items())
                 for _ in some:
-                    session.progress.advance("images")
+                    run.progress.advance("images")
 
 
 def _batched(objects: Iterator[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:

@@ -15,17 +15,15 @@ from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, NextVi
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Pending
 from rss_pipeline.collector.schedule.next_visit import after_skipped_hours
-from rss_pipeline.pipeline.visits.all_steps import run_through
-from rss_pipeline.pipeline.visits.close import close
-from rss_pipeline.pipeline.visits.fetch import ask
 from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.steps import close, request, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
 
-logger = logging.getLogger("rss_pipeline")
+logger = logging.getLogger(__name__)
 
 ALONE_SECONDS = 120.0
 """How long a run may spend on feeds that go alone before it turns to the others."""
@@ -51,10 +49,10 @@ def claim_wanted(
     Raises:
         ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
     """
-    session.objects.probe()
-    limit = len(wanted.ids) if isinstance(wanted, Named) else session.settings.batch_size
+    session.run.objects.probe()
+    limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
     alone = _visit_suspects(session, wanted, accesses) if suspects else []
-    claim = session.claim(_without(wanted, {visit.feed.id for visit in alone}), limit=limit)
+    claim = _claim(session, _without(wanted, {visit.feed.id for visit in alone}), limit=limit)
     if isinstance(wanted, Due):
         claim = _in_their_hours(session, claim)
     return [*alone, *_visits(session, claim, accesses)]
@@ -64,14 +62,14 @@ def claim_named(
     session: Session, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
     """Claim each of these feeds; those that cannot be had now are `Refused`, `OnHold` or `HeldElsewhere`."""
-    wanted = Named(ids=ids, now=session.clock())
+    wanted = Named(ids=ids, now=session.run.clock())
     visits = claim_wanted(session, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
     if not missing:
         return visits
-    rows = due.availability(session.database, missing, now=session.clock())
-    known = feeds_by_id(session.database, missing)
+    rows = due.availability(session.run.database, missing, now=session.run.clock())
+    known = feeds_by_id(session.run.database, missing)
     for id in missing:
         feed = known.get(id) or Feed(id=id, url="", address=FeedAddress(host=""))
         access = (accesses or {}).get(id, Access())
@@ -84,7 +82,7 @@ def go_first(session: Session, visits: Sequence[Visit]) -> None:
     """Have other runs make way, where they are at a host of these for what is merely due."""
     held = [visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
     if held:
-        session.await_hosts(held)
+        session.leases.await_hosts(held)
 
 
 def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
@@ -100,6 +98,12 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
         hold = FeedHold(feed_id=id, host=row["hold_host"], until=until, reason=row["hold_reason"])
         return OnHold(hold=hold)
     return HeldElsewhere()
+
+
+def _claim(session: Session, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
+    claim = session.leases.claim(wanted, limit=limit, suspects=suspects)
+    session.politeness.load(claim.holds.hosts, claim.holds.feeds)
+    return claim
 
 
 def _is_unknown(feed: Feed, accesses: Accesses) -> bool:
@@ -119,11 +123,11 @@ def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[V
     if unknown:
         # Not just given back: still due, they would make the sensor start a run every minute.
         later = NextVisit(
-            at=session.clock() + UNREADABLE_PAUSE,
+            at=session.run.clock() + UNREADABLE_PAUSE,
             reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
         )
         leases.release(
-            session.database,
+            session.run.database,
             [leases.Release(feed_id=feed.id, token=claim.token, next=later) for feed in unknown],
         )
         logger.warning(
@@ -134,15 +138,15 @@ def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[V
 
 def _in_their_hours(session: Session, claim: claims.Claim) -> claims.Claim:
     """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
-    now = session.clock()
+    now = session.run.clock()
     later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
     leases.release(
-        session.database,
+        session.run.database,
         [leases.Release(feed_id=id, token=claim.token, next=at) for id, at in later.items()],
     )
     left = tuple(feed for feed in claim.feeds if feed.id not in later)
     if later and not left:
-        session.end_leases({claim.token})
+        session.leases.end({claim.token})
     return replace(claim, feeds=left)
 
 
@@ -155,7 +159,7 @@ def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> lis
     waiting: list[claims.Claim] = []
     until = time.monotonic() + ALONE_SECONDS
     while time.monotonic() < until:
-        claim = session.claim(wanted, limit=1, suspects=True)
+        claim = _claim(session, wanted, limit=1, suspects=True)
         if not claim.feeds:
             break
         [feed] = claim.feeds
@@ -170,7 +174,7 @@ def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> lis
         wanted = _without(wanted, {feed.id})
     for claim in waiting:
         _visits(session, claim, accesses)
-        session.end_leases({claim.token})
+        session.leases.end({claim.token})
     return visited
 
 
@@ -185,9 +189,9 @@ def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
         logger.warning("%s: %s", feed.url, message)
         condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
         closed = close(session, [condemned])
-        session.end_leases({visit.token})
+        session.leases.end({visit.token})
         return closed
-    [asked] = ask(session, [visit])
+    [asked] = request(session, [visit])
     if isinstance(asked.outcome, Failure) and asked.outcome.kind in NETWORK_KINDS:
         # No document of it can harm anybody now, and whose network is down shows only beside the others:
         # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
@@ -224,11 +228,11 @@ def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -
             elif visit.feed.schedule.last_visited_at == before:
                 ours.append(visit)
             else:
-                leases.release(session.database, [leases.Release(feed_id=id, token=visit.token)])
+                leases.release(session.run.database, [leases.Release(feed_id=id, token=visit.token)])
                 not_needed.add(visit.token)
                 done.append(Visit(feed=visit.feed, token="", outcome=HeldElsewhere()))
         done += run_through(session, ours)
-        session.end_leases(not_needed)
+        session.leases.end(not_needed)
         if waiting:
             time.sleep(pause)
     return done

@@ -7,52 +7,59 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar
 
-from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
+from rss_pipeline.collector.fetch.holds import Holds
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
-from rss_pipeline.collector.models.outcome import Document, NotModified
+from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
 from rss_pipeline.collector.schedule.next_visit import (
     next_after_failure,
     next_after_success,
 )
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.visits.parser_pool import WorkerFailure
-from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.pipeline.visits.visit import Visit
+from rss_pipeline.pipeline.visits.visit import Visit, Visits
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.closings import Failed, Unchanged, close_failed, close_unchanged
 from rss_pipeline.storage.feeds.leases import free_hosts
 
-logger = logging.getLogger("rss_pipeline")
+logger = logging.getLogger(__name__)
 
 Closing = TypeVar("Closing", Unchanged, Failed)
 
 
-def close(session: Session, visits: list[Visit], *, release: Sequence[str] = ()) -> list[Visit]:
+class Close(Protocol):
+    """`close` with its parts, as a step is handed it."""
+
+    def __call__(self, visits: Visits, *, release: Sequence[str] = ()) -> Visits: ...
+
+
+def close(
+    visits: Visits, *, database: Database, clock: Clock, holds: Holds, release: Sequence[str] = ()
+) -> Visits:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
-    A visit whose values the database refuses ends as `storage_rejected`, alone. A replay closes nothing.
+    A visit whose values the database refuses ends as `storage_rejected`, alone.
     `release` are tokens of claims whose requests are over: their hosts are free with the first statement
     written.
     """
-    now = session.clock()
-    open_ = [visit for visit in visits if visit.next is None and not visit.lost and visit.replay is None]
+    now = clock()
+    open_ = [visit for visit in visits if visit.next is None and not visit.lost]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
     hosts = [free_hosts(release)] if release else []
     if hosts and not unchanged:
-        session.database.batch(hosts)
-    closed, refused = _write(
-        lambda some: close_unchanged(session.database, some, now=now, others=hosts), unchanged
-    )
+        database.batch(hosts)
+    closed, refused = _write(lambda some: close_unchanged(database, some, now=now, others=hosts), unchanged)
     open_ = [
         replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
         for visit in open_
     ]
-    failed = [_failed(session, visit, now) for visit in open_ if isinstance(visit.outcome, Failure)]
+    failed = [_failed(visit, holds, now) for visit in open_ if isinstance(visit.outcome, Failure)]
     for visit in failed:
         _log(visit)
-    also_closed, refused = _write(lambda some: close_failed(session.database, some, now=now), failed)
+    also_closed, refused = _write(lambda some: close_failed(database, some, now=now), failed)
     if refused:
         raise StorageRejected(f"a failure could not be recorded: {refused}")
     endings: dict[str, Unchanged | Failed] = {closing.feed.id: closing for closing in unchanged}
@@ -68,15 +75,10 @@ def close(session: Session, visits: list[Visit], *, release: Sequence[str] = ())
             next=endings[visit.feed.id].next,
             lost=visit.feed.id not in ours,
         )
-        if visit.feed.id in endings and visit.next is None and not visit.lost and visit.replay is None
+        if visit.feed.id in endings and visit.next is None and not visit.lost
         else visit
         for visit in visits
     ]
-
-
-def failure_kind(kind: str) -> FailureKind:
-    """A kind that an exception carried as text."""
-    return cast("FailureKind", kind) if kind in FAILURE_KINDS else "not_a_feed"
 
 
 def _unchanged(visit: Visit, now: datetime) -> Unchanged:
@@ -88,9 +90,9 @@ def _unchanged(visit: Visit, now: datetime) -> Unchanged:
     return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, address=found)
 
 
-def _failed(session: Session, visit: Visit, now: datetime) -> Failed:
+def _failed(visit: Visit, holds: Holds, now: datetime) -> Failed:
     assert isinstance(visit.outcome, Failure)
-    hold = session.holds.active(visit.outcome.host or visit.feed.address.host)
+    hold = holds.active(visit.outcome.host or visit.feed.address.host)
     later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
     found = permanent_redirects.after_failure(visit.feed, visit.outcome, now=now)
     return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, address=found)
@@ -163,22 +165,3 @@ def _log(visit: Failed) -> None:
             visit.outcome.kind,
             visit.outcome.message,
         )
-
-
-def unreadable(document: Document, trouble: WorkerFailure) -> Failure:
-    response = document.response
-    return Failure(
-        kind=failure_kind(trouble.kind),
-        message=trouble.message,
-        status=response.status,
-        fetched_at=response.fetched_at,
-        fetch_ms=response.fetch_ms,
-        answered=True,
-        document_hash=document.content_hash,
-        body_bytes=document.body_bytes,
-        backup_key=document.backup_key,
-    )
-
-
-def rejected(document: Document, message: str) -> Failure:
-    return unreadable(document, WorkerFailure("storage_rejected", message))

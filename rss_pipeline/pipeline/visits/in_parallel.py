@@ -1,13 +1,14 @@
 """Applying one step to many visits in threads: the stores answer several requests at once."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.pipeline.visits.visit import Outcome, Parsed, Visit, Visits
+from rss_pipeline.pipeline.visits.run_context import Progress
+from rss_pipeline.pipeline.visits.visit import Parsed
 
 STORE_THREADS = 16
 
@@ -17,29 +18,48 @@ LARGE_BYTES = 1_000_000
 length, and copies of it."""
 
 
+class HasOutcome(Protocol):
+    """A visit, or a backup that is replayed."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def feed(self) -> Feed: ...
+
+    @property
+    def outcome(self) -> object: ...
+
+
+Each = TypeVar("Each", bound=HasOutcome)
 Ended = TypeVar("Ended")
 
 
 def in_parallel(
-    session: Session, name: str, visits: Visits, kind: type[Ended], one: Callable[[Visit, Ended], Visit]
-) -> Visits:
-    """Apply `one` to the visits with such an outcome, in threads: stores answer side by side.
+    name: str,
+    visits: Sequence[Each],
+    kind: type[Ended],
+    one: Callable[[Each, Ended], Each],
+    *,
+    progress: Progress,
+) -> list[Each]:
+    """Apply `one` to the visits with such an outcome, in threads: stores answer several requests at once.
 
     Visits of one feed, as a replay has them, go one after the other in their order, and so do those of all
     feeds with a large document. The first infrastructure failure ends it; what has not begun by then is not
     begun.
     """
     large = {visit.feed.id for visit in visits if _size(visit.outcome) > LARGE_BYTES}
-    chosen: dict[str, list[tuple[Visit, Ended]]] = {}
+    chosen: dict[str, list[tuple[Each, Ended]]] = {}
     for visit in visits:
         if isinstance(visit.outcome, kind):
             lane = "" if visit.feed.id in large else visit.feed.id
             chosen.setdefault(lane, []).append((visit, visit.outcome))
-    session.progress.begin(name, sum(map(len, chosen.values())))
-    done: dict[str, Visit] = {}
+    progress.begin(name, sum(map(len, chosen.values())))
+    done: dict[str, Each] = {}
     over = threading.Event()
 
-    def in_turn(feed: list[tuple[Visit, Ended]]) -> Visits:
+    def in_turn(feed: list[tuple[Each, Ended]]) -> list[Each]:
         return [one(visit, outcome) for visit, outcome in feed if not over.is_set()]
 
     with ThreadPoolExecutor(STORE_THREADS) as threads:
@@ -48,7 +68,7 @@ def in_parallel(
             for future in as_completed(futures):
                 for visit in future.result():
                     done[visit.key] = visit
-                    session.progress.advance(name)
+                    progress.advance(name)
         except BaseException:
             over.set()
             threads.shutdown(wait=True, cancel_futures=True)
@@ -56,7 +76,7 @@ def in_parallel(
     return [done.get(visit.key, visit) for visit in visits]
 
 
-def _size(outcome: Outcome) -> int:
+def _size(outcome: object) -> int:
     match outcome:
         case Document(body_bytes=size):
             return size

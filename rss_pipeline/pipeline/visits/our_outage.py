@@ -5,22 +5,26 @@ Whether there was one is collector.outage's to say.
 
 from dataclasses import replace
 
+from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
 from rss_pipeline.collector.schedule.next_visit import OUR_OUTAGE, next_after_our_outage
 from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline.errors import NetworkUnavailable
-from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.pipeline.visits.visit import CutOff, Visit
+from rss_pipeline.pipeline.visits.visit import CutOff, Visits
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds, leases
 
-Visits = list[Visit]
 
+def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) -> Visits:
+    """Postpone the feeds that failed because our own network was down; they are `CutOff`.
 
-def set_our_outage_apart(session: Session, visits: Visits) -> Visits:
-    """Postpone the feeds whose failure is our own network's. Raises NetworkUnavailable where nobody answered;
-    else what others answered is worth keeping, and the run fails at its end."""
+    Where other hosts answered, their documents are worth keeping, and the run fails at its end.
+
+    Raises:
+        NetworkUnavailable: no host answered.
+    """
     asked = [
         (visit.feed, visit.outcome)
         for visit in visits
@@ -32,16 +36,16 @@ def set_our_outage_apart(session: Session, visits: Visits) -> Visits:
         return visits
     answered = any(isinstance(outcome, NotModified | Document) for _, outcome in asked)
     ids = [feed.id for feed, _ in asked]
-    blamed = feeds.not_our_outage(session.database, ids, reason=OUR_OUTAGE, answered=answered)
+    blamed = feeds.not_our_outage(database, ids, reason=OUR_OUTAGE, answered=answered)
     ours = outage(asked, blamed=blamed)
     if ours is None:
         return visits
-    later = next_after_our_outage(session.clock())
+    later = next_after_our_outage(clock())
     given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, GivenBack)}
-    # What was given back was not begun: where nobody answers, there is no sense in trying it at once.
+    # Feeds that were given back were not begun: where no host answers, a request at once would be in vain.
     late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
     leases.release(
-        session.database,
+        database,
         [
             leases.Release(feed_id=visit.feed.id, token=visit.token, next=later)
             for visit in visits

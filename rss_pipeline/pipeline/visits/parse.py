@@ -4,55 +4,58 @@ The workers are in parser_pool.py.
 """
 
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rss_pipeline.collector.http.redaction import scrubbed
+from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.pipeline.visits.close import close, unreadable
-from rss_pipeline.pipeline.visits.from_backup import open_backups, slices
-from rss_pipeline.pipeline.visits.parser_pool import ParseTask, WorkerFailure, parse_document
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.close import Close
+from rss_pipeline.pipeline.visits.document_failures import unreadable
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool, ParseTask, WorkerFailure, parse_document
+from rss_pipeline.pipeline.visits.run_context import Progress
 from rss_pipeline.pipeline.visits.visit import Parsed, Visit, Visits
 
-logger = logging.getLogger("rss_pipeline")
+logger = logging.getLogger(__name__)
 
 
-def parse(session: Session, visits: Visits) -> Visits:
+Job = TypeVar("Job")
+
+
+def parse(visits: Visits, *, pool: ParserPool, clock: Clock, progress: Progress, close: Close) -> Visits:
     """Read each backed-up document in a worker process, under the time limit."""
-    done: dict[str, Visit] = {}
-    for some in slices(visits):
-        done |= {visit.key: visit for visit in _parse(session, open_backups(session, some))}
-    return close(session, [done.get(visit.key, visit) for visit in visits])
-
-
-def _parse(session: Session, visits: Visits) -> Visits:
-    now = session.clock()
-    tasks = {
-        visit.key: ParseTask(feed=visit.feed, document=visit.outcome, now=now)
+    now = clock()
+    jobs = [
+        (visit, ParseTask(feed=visit.feed, document=visit.outcome, now=now), visit.access)
         for visit in visits
         if isinstance(visit.outcome, Document)
-    }
-    keys = {id(task): key for key, task in tasks.items()}
-    accesses = {visit.key: visit.access for visit in visits}
-    replayed = {visit.key for visit in visits if visit.replay is not None}
-    session.progress.begin("parse", len(tasks))
-    outcomes: dict[str, Parsed | Failure] = {}
-    for task, result in session.workers.map(parse_document, tasks.values()):
-        key = keys[id(task)]
+    ]
+    done: dict[str, Visit] = {}
+    for visit, outcome in parse_documents(jobs, pool=pool, progress=progress):
+        if isinstance(outcome, Parsed):
+            _log_reading(visit.feed, outcome)
+        done[visit.feed.id] = replace(visit, outcome=outcome)
+    return close([done.get(visit.feed.id, visit) for visit in visits])
+
+
+def parse_documents(
+    jobs: Sequence[tuple[Job, ParseTask, Access]], *, pool: ParserPool, progress: Progress
+) -> Iterator[tuple[Job, Parsed | Failure]]:
+    """The result of each task beside its job, as they come."""
+    owners = {id(task): (job, access) for job, task, access in jobs}
+    progress.begin("parse", len(jobs))
+    for task, result in pool.map(parse_document, [task for _, task, _ in jobs]):
+        job, access = owners[id(task)]
         if isinstance(result, WorkerFailure):
             # The title of an error page may repeat what its server was sent.
-            told = WorkerFailure(result.kind, scrubbed(result.message, accesses[key]))
-            outcomes[key] = unreadable(task.document, told)
+            failure = WorkerFailure(result.kind, scrubbed(result.message, access))
+            yield job, unreadable(task.document, failure)
         else:
-            outcomes[key] = result
-            if key not in replayed:  # When the document came, all this was said.
-                _log_reading(task.feed, result)
-        if key in replayed:
-            task.document.path.unlink(missing_ok=True)
-        session.progress.advance("parse")
-    return [replace(visit, outcome=outcomes.get(visit.key, visit.outcome)) for visit in visits]
+            yield job, result
+        progress.advance("parse")
 
 
 def _log_reading(feed: Feed, parsed: Parsed) -> None:

@@ -4,10 +4,9 @@ The ops of `poll_feeds` call the same functions, one op a step, and report to Da
 follow each other until nothing is due are in rounds.py.
 """
 
-from rss_pipeline.pipeline.visits.all_steps import STEPS
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_wanted, go_first, wait_for
-from rss_pipeline.pipeline.visits.fetch import fetch
 from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.steps import STEPS, fetch
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit, Visits
 from rss_pipeline.storage.feeds.claimable import Named, Wanted
 
@@ -44,7 +43,7 @@ def poll_round(
         visits = fetch(session, visits, round_seconds=round_seconds)
         for step in STEPS[1:]:
             visits = step(session, visits)
-        session.end_leases({visit.token for visit in visits})
+        session.leases.end({visit.token for visit in visits})
         rest, held = apart(visits)
         return [*rest, *wait_for(session, held)]
 

@@ -8,30 +8,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, NextVisit
 from rss_pipeline.collector.schedule import gaps, permanent_redirects
 from rss_pipeline.collector.schedule.next_visit import next_after_success
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.visits.close import close, log_move, rejected
-from rss_pipeline.pipeline.visits.from_backup import store_replayed, told_of_its_items
+from rss_pipeline.pipeline.visits.close import Close, log_move
+from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parser_pool import read_chunks
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import Parsed, Stored, Visit, Visits
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Row, Statement
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE, IfGap
 from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement
 from rss_pipeline.storage.items import items, retention
 from rss_pipeline.storage.sql import compact
 
-logger = logging.getLogger("rss_pipeline")
+logger = logging.getLogger(__name__)
 
 _UNSTABLE_FROM = 5
 _UNSTABLE_SHARE = 0.8
 
 
-def store_document(session: Session, visit: Visit, parsed: Parsed) -> Visit:
+def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     """Store a document's items and close its visit.
 
     Raises:
@@ -41,7 +40,7 @@ def store_document(session: Session, visit: Visit, parsed: Parsed) -> Visit:
     response = document.response
     assert document.backup_key is not None
     backup_key = document.backup_key
-    now = session.clock()
+    now = run.clock()
     later = _next(feed, parsed, now)
     if_gap = _if_gap(feed, parsed, now)
     found = permanent_redirects.after_success(feed, response, now=now)
@@ -82,19 +81,19 @@ def store_document(session: Session, visit: Visit, parsed: Parsed) -> Visit:
         )
         yield [closing]
 
-    tombstones = _tombstones(session, visit, parsed, now)
+    tombstones = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
     results: list[Result] = []
     for batch in _batches(groups()):
         if tombstones is not None and sum(map(_length, (*batch, tombstones))) <= MAX_PARAMETER_BYTES:
             batch.insert(0, tombstones)
             tombstones = None
-        results += session.database.batch(batch)
+        results += run.database.batch(batch)
     closed = results[-1].rows
     fresh = items.new_ids(results[:-1])
     if closed:
         log_move(feed, found)
     if closed and fresh:
-        _warn_of_unstable_guids(session, visit, parsed, fresh)
+        _warn_of_unstable_guids(run.database, visit, parsed, fresh)
     is_gap = bool(closed and closed[0]["gap"])
     if is_gap:
         logger.warning("%s: %s.", feed.url, SENTENCE)
@@ -122,7 +121,7 @@ def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
     return IfGap(next=_next(hurried, parsed, now), gaps=history)
 
 
-def _tombstones(session: Session, visit: Visit, parsed: Parsed, now: datetime) -> Statement | None:
+def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int) -> Statement | None:
     """Once a day, let this document say which tombstones of its feed are no longer needed.
 
     It goes where a batch has room for it: a request more is not worth it, another day will do. None where
@@ -140,9 +139,7 @@ def _tombstones(session: Session, visit: Visit, parsed: Parsed, now: datetime) -
         size += sum(map(len, guids[-len(chunk.ids) :]))
         if size > MAX_PARAMETER_BYTES:
             return None
-    return retention.forget_tombstones(
-        feed.id, visit.token, compact(guids), now=now, backup_days=session.settings.backup_days
-    )
+    return retention.forget_tombstones(feed.id, visit.token, compact(guids), now=now, backup_days=backup_days)
 
 
 def _batches(groups: Iterable[list[Statement]]) -> Iterator[list[Statement]]:
@@ -179,13 +176,13 @@ def _facts(parsed: Parsed) -> Row:
     }
 
 
-def _warn_of_unstable_guids(session: Session, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
+def _warn_of_unstable_guids(database: Database, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
     """Nearly everything is new to a feed that was stored before, yet under titles that are known."""
     if visit.feed.schedule.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
         return
     if len(fresh) < _UNSTABLE_SHARE * parsed.items_seen:
         return
-    known = items.known_titles(session.database, visit.feed.id, fresh)
+    known = items.known_titles(database, visit.feed.id, fresh)
     if known < _UNSTABLE_SHARE * len(fresh):
         return
     warning = (
@@ -193,27 +190,16 @@ def _warn_of_unstable_guids(session: Session, visit: Visit, parsed: Parsed, fres
         " tokens into guids or links, set `key: link` or `key: title+date` for this feed"
     )
     logger.warning("%s: %s", visit.feed.url, warning)
-    items.warn(session.database, visit.feed.id, warning)
+    items.warn(database, visit.feed.id, warning)
 
 
-def store(session: Session, visits: Visits) -> Visits:
-    """Items first, then, in the last batch, validators, schedule and the release of the claim.
-
-    Of a replay the items only, or what they would be.
-    """
+def store(visits: Visits, *, run: RunContext, close: Close) -> Visits:
+    """Items first, then, in the last batch, validators, schedule and the release of the claim."""
 
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
-            if visit.replay is not None:
-                return store_replayed(session, visit, visit.replay, parsed)
-            return store_document(session, visit, parsed)
+            return store_document(visit, parsed, run=run)
         except StorageRejected as error:
             return replace(visit, outcome=rejected(parsed.document, str(error)))
 
-    def unread(visit: Visit, failure: Failure) -> Visit:
-        return visit if visit.replay is None else told_of_its_items(session, visit, visit.replay, failure)
-
-    visits = close(session, in_parallel(session, "store", visits, Parsed, one))
-    if any(visit.replay is not None for visit in visits):
-        return in_parallel(session, "store", visits, Failure, unread)
-    return visits
+    return close(in_parallel("store", visits, Parsed, one, progress=run.progress))

@@ -1,12 +1,11 @@
-"""A visit: one feed's passage through one run, or one backup's. A value that the ops hand on.
+"""A visit: one feed's passage through one run. A value that the ops hand on.
 
-It holds no body: bodies and parsed items lie as files in the run's spool folder, so memory does not grow with
-the batch. What happens to a visit is in steps.py.
+It holds no body: bodies and parsed items are files in the run's spool folder, so memory does not grow with
+the batch. The steps of a visit are fetch.py, backup.py, parse.py, store.py and extract_images.py.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, NextVisit
@@ -50,50 +49,6 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One item on which a backup, read again, and the items table do not agree, or did not."""
-
-    item_id: str
-    title: str | None
-    what: Literal["new", "gone", "differs"]
-    fields: tuple[str, ...] = ()
-    """The columns that read otherwise now."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
-    """A backup read again; in a dry run nothing of it was written."""
-
-    parsed: Parsed
-    new_ids: tuple[str, ...]
-    """Items whose images are to be looked for: inserted and not known to show none, or rewritten."""
-    items_new: int
-    items_gone: int = 0
-    """Stored of this backup, and not listed by it as it reads now. Never deleted."""
-    items_differ: int = 0
-    items_repaired: int = 0
-    findings: tuple[Finding, ...] = ()
-    """The first of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoLongerRead:
-    """A backup that gave items once and cannot be read as a feed now: the parser's fault."""
-
-    failure: Failure
-    items_gone: int
-    findings: tuple[Finding, ...]
-    """The first of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
-    """A backup that cannot be replayed: it vanished, or does not say what it is."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
     """Asked for by hand, but it may not be visited; the sentence says why and what to do."""
 
@@ -123,29 +78,9 @@ Outcome = (
     | Document
     | Parsed
     | Stored
-    | Replayed
-    | NoLongerRead
-    | Unreadable
     | Refused
     | HeldElsewhere
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """Which backup a visit reads again instead of asking the publisher, and what for.
-
-    Such a visit has no lease and closes nothing.
-    """
-
-    backup_key: str
-    backup_bytes: int
-    dry_run: bool = False
-    """Write nothing; tell what would be written, and what differs."""
-    repair: bool = False
-    """Also rewrite items that were stored of this backup and read otherwise now."""
-    handled: set[str] = field(default_factory=set, repr=False, compare=False)
-    """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +94,11 @@ class Visit:
     next: NextVisit | None = None
     lost: bool = False
     """The lease lapsed and another run took the feed over: nothing of this visit was written."""
-    replay: Replay | None = None
 
     @property
     def key(self) -> str:
-        """What tells it from the run's other visits: a replay has one of each backup of a feed."""
-        return self.feed.id if self.replay is None else self.replay.backup_key
+        """Its name among the run's visits."""
+        return self.feed.id
 
 
 Visits = list[Visit]

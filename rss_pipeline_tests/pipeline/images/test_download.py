@@ -15,7 +15,6 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.pipeline.images import download
 from rss_pipeline.pipeline.triggers.images import decide_fresh, decide_retries
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start
 from rss_pipeline.storage.backends.folder import FolderStore
@@ -43,7 +42,7 @@ def document(*images: str, guid: str = "item") -> bytes:
 def home(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """A pipeline that pauses between no two images and waits for none longer than a second."""
     pipeline.set(image_host_delay_seconds=0.0)
-    monkeypatch.setattr(download, "IMAGE_SECONDS", 1.0)
+    monkeypatch.setattr(fetch_policy, "IMAGE_SECONDS", 1.0)
     return pipeline
 
 

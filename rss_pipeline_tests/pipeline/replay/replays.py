@@ -3,7 +3,7 @@
 Real parts throughout, in this process as the commands run them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,7 +14,8 @@ from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
 from rss_pipeline.orchestration.registry_partitions import register, register_keys
 from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
-from rss_pipeline.pipeline.visits.session import Progress, Session
+from rss_pipeline.pipeline.visits.run_context import Progress
+from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
@@ -47,19 +48,26 @@ def session(
         yield opened
 
 
+def replays_of(opened: Session, ids: Sequence[str], **options: bool) -> Iterator[FeedReplay]:
+    """Replay these feeds with the parts of a session."""
+    return replay_feeds(ids, run=opened.run, pool=opened.parser_pool, spool=opened.spool, **options)
+
+
 def replayed(pipeline: Pipeline, *ids: str, dry_run: bool = False, repair: bool = False) -> list[FeedReplay]:
     """Replay these feeds, or all."""
     wanted = list(ids) or [row["id"] for row in pipeline.rows("SELECT id FROM feeds ORDER BY id")]
     with session(pipeline) as opened:
-        return list(replay_feeds(opened, wanted, dry_run=dry_run, repair=repair))
+        return list(replays_of(opened, wanted, dry_run=dry_run, repair=repair))
 
 
 def restored(pipeline: Pipeline, **parts: Any) -> Restored:
     with session(pipeline, **parts) as opened:
         return restore(
-            opened,
-            on_registry=partial(register, opened.database, pipeline.instance),
-            on_feeds=partial(register_keys, opened.database, pipeline.instance),
+            opened.run,
+            pool=opened.parser_pool,
+            spool=opened.spool,
+            on_registry=partial(register, opened.run.database, pipeline.instance),
+            on_feeds=partial(register_keys, opened.run.database, pipeline.instance),
         )
 
 

@@ -16,8 +16,9 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.errors import ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.pipeline.replay.replay import one_feed, replay_feeds, replay_visits
-from rss_pipeline.pipeline.visits import all_steps, from_backup, session
+from rss_pipeline.pipeline.replay import open_backups, steps
+from rss_pipeline.pipeline.replay.replay import backup_visits, one_feed
+from rss_pipeline.pipeline.visits import session
 from rss_pipeline.pipeline.visits.parser_pool import (
     ParserPool,
     ParseTask,
@@ -35,6 +36,7 @@ from rss_pipeline_tests.pipeline.replay.replays import (
     collected,
     drop_database,
     replayed,
+    replays_of,
     run_replay_job,
 )
 from rss_pipeline_tests.pipeline.replay.replays import session as session_of
@@ -381,7 +383,7 @@ def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
 def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(from_backup, "SLICE_BACKUPS", 5)
+    monkeypatch.setattr(open_backups, "SLICE_BACKUPS", 5)
     serve(pipeline, server, "one", *(rss(*map(str, range(n, n + 5))) for n in range(12)))
     serve(pipeline, server, "two", rss("z"))
     poll_over_time(pipeline, 12)
@@ -415,7 +417,7 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
             most = max(most, len(list(pipeline.settings.spool_path.glob("*/*"))))
 
     with session_of(pipeline, database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
-        done = list(replay_feeds(opened, ["one", "two"]))
+        done = list(replays_of(opened, ["one", "two"]))
     assert [each.items_new for each in done] == [16, 1]
     assert sum(sent) == 17
     assert 0 < most <= 2 * 5
@@ -443,8 +445,8 @@ def test_a_replay_that_fails_closes_nothing(pipeline: Pipeline, server: FeedServ
     serve(pipeline, server, "one", b"<html>down</html>")
     poll_over_time(pipeline, 1)
     with session_of(pipeline) as opened:
-        [visit] = replay_visits(opened, one_feed(opened, "one"))
-        [parsed] = all_steps.parse(opened, [visit])
+        visits = backup_visits(one_feed(opened.run.database, "one"), opened.run.objects)
+        [parsed] = steps.parse(visits, run=opened.run, pool=opened.parser_pool, spool=opened.spool)
     assert isinstance(parsed.outcome, Failure)
     assert (parsed.next, parsed.lost) == (None, False)
 
@@ -487,7 +489,7 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
             pytest.raises(ObjectStoreUnavailable),
             session_of(pipeline, progress=Dies()) as opened,
         ):
-            list(replay_feeds(opened, ["one"]))
+            list(replays_of(opened, ["one"]))
         assert pipeline.tasks() == []
         assert pipeline.feed("one")["images_pending"] == 1
         heal()

@@ -120,7 +120,6 @@ def _poll_in_child(home: Path, killer: str) -> int:
 import os, signal, sys
 from pathlib import Path
 import dagster as dg
-from rss_pipeline.pipeline.visits import all_steps
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline_tests.support.pipeline import Pipeline
 

@@ -370,7 +370,7 @@ def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spo
 ) -> None:
     with Fault(feeds.settings.database_path) as faults:
         feeds.try_poll(resources=trap(feeds, PLACES["store"], faults.read_only))
-    assert "a lease could not be given back and will lapse" in caplog.text
+    assert "a lease could not be ended and will lapse" in caplog.text
     assert list(feeds.settings.spool_path.iterdir()) == []
     assert not any(server.children() for server in _fork_servers(psutil.Process()))
 
@@ -621,9 +621,9 @@ def test_a_run_gives_back_what_it_claimed_also_where_its_workers_cannot_be_ended
         run_id="run",
         clock=feeds.clock,
     )
-    session.workers = Stubborn()  # type: ignore[assignment]
+    session.parser_pool = Stubborn()  # type: ignore[assignment]
     from rss_pipeline.storage.feeds.claimable import Due
 
     with pytest.raises(OSError, match="no such process"), session:
-        assert session.claim(Due(now=feeds.clock()), limit=10).feeds
+        assert session.leases.claim(Due(now=feeds.clock()), limit=10).feeds
     assert feeds.rows("SELECT token FROM leases") == []

@@ -1,0 +1,90 @@
+"""The ops of a replay, from `open_backups` to `report_replay`, for the job `replay_backups`.
+
+Each body calls pipeline.replay. The value between two ops is the list of backups.
+https://docs.dagster.io/guides/build/ops
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from rss_pipeline.orchestration.ops import SessionResource, visits_out
+from rss_pipeline.orchestration.reporting import replays
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.orchestration.ui_labels import kind
+from rss_pipeline.pipeline.replay import replay, steps
+from rss_pipeline.pipeline.replay.backup_visit import BackupVisits
+
+
+class ReplayConfig(dg.Config):
+    """The options of a replay beside bringing in items that are missing."""
+
+    dry_run: bool = Field(
+        default=False,
+        description="Write nothing; list in a table what would be new, and what reads otherwise now.",
+    )
+    repair: bool = Field(
+        default=False,
+        description=(
+            "Also rewrite items that read otherwise now in the backup they were stored of. Their old versions"
+            " go into the table item_versions; with dry_run they are only listed."
+        ),
+    )
+
+
+@dg.op(out=visits_out, tags=kind("file"))
+def open_backups(
+    context: dg.OpExecutionContext, config: ReplayConfig, session: SessionResource
+) -> BackupVisits:
+    """A visit of each backup of the feed, oldest first, without a request to its publisher."""
+    with session.step():
+        run = session.run
+        feed = replay.one_feed(run.database, context.partition_key)
+        visits = replay.backup_visits(feed, run.objects, dry_run=config.dry_run, repair=config.repair)
+        context.log.info(f"{len(visits)} backups of {feed.url}")
+        return visits
+
+
+@dg.op(out=visits_out, tags=kind("python"))
+def parse_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
+    """Decode, repair and parse each backup in worker processes under a time limit."""
+    with session.step():
+        return steps.parse(visits, run=session.run, pool=session.parser_pool, spool=session.spool)
+
+
+@dg.op(out=visits_out, tags=kind("sql"))
+def store_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
+    """Insert the items that are missing, or, in a dry run, find them."""
+    with session.step():
+        return steps.store(visits, run=session.run)
+
+
+@dg.op(out=visits_out, tags=kind("sql"))
+def extract_backup_images(session: SessionResource, visits: BackupVisits) -> BackupVisits:
+    """Write a task for each image of the items that were inserted or rewritten."""
+    with session.step():
+        return steps.extract_images(visits, run=session.run, pool=session.parser_pool)
+
+
+@dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
+def report_replay(
+    context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
+) -> Iterator[Any]:
+    """Report what the backups brought, what they would bring, and which of them could not be read."""
+    with session.step():
+        done = replay.FeedReplay(feed=replay.one_feed(session.run.database, context.partition_key))
+        for visit in visits:
+            done.add(visit)
+        metadata = replays.metadata(done)
+        context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
+        yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=done.feed.id, metadata=done.counts)
+        if done.unread:
+            raise dg.Failure(
+                description=f"{len(done.unread)} of {done.backups} backups could not be read; all others"
+                f" were. {done.unread[0].message}",
+                metadata=metadata,
+                allow_retries=False,
+            )
+        yield dg.Output(None, metadata=metadata)

@@ -1,0 +1,83 @@
+"""The values of a replay: a backup that is read again, and its outcome.
+
+What is done with them is open_backups.py's and store_backup.py's.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.outcome import Document, Pending
+from rss_pipeline.pipeline.visits.visit import Parsed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One item on which a backup, read again, and the items table do not agree, or did not."""
+
+    item_id: str
+    title: str | None
+    what: Literal["new", "gone", "differs"]
+    fields: tuple[str, ...] = ()
+    """The columns that read otherwise now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """A backup read again; in a dry run nothing of it was written."""
+
+    parsed: Parsed
+    new_ids: tuple[str, ...]
+    """Items whose images are to be looked for: inserted and not known to show none, or rewritten."""
+    items_new: int
+    items_gone: int = 0
+    """Stored of this backup, and not listed by it as it reads now. Never deleted."""
+    items_differ: int = 0
+    items_repaired: int = 0
+    findings: tuple[Finding, ...] = ()
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLongerRead:
+    """A backup that gave items once and cannot be read as a feed now: the parser's fault."""
+
+    failure: Failure
+    items_gone: int
+    findings: tuple[Finding, ...]
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A backup that cannot be replayed: it vanished, or does not say what it is."""
+
+    message: str
+
+
+BackupOutcome = Pending | Document | Failure | Parsed | Replayed | NoLongerRead | Unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupVisit:
+    """One backup of a feed on its way through a replay. It has no lease, and its feed is not closed."""
+
+    feed: Feed
+    backup_key: str
+    backup_bytes: int
+    dry_run: bool = False
+    """Write nothing; report what would be written, and what differs."""
+    repair: bool = False
+    """Also rewrite items that were stored of this backup and read otherwise now."""
+    handled: set[str] = field(default_factory=set, repr=False, compare=False)
+    """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
+    outcome: BackupOutcome = field(default_factory=Pending)
+
+    @property
+    def key(self) -> str:
+        """Its name among the replay's backups."""
+        return self.backup_key
+
+
+BackupVisits = list[BackupVisit]

@@ -1,0 +1,39 @@
+"""The policies of requests for feeds and for images, from the settings."""
+
+from rss_pipeline.collector.fetch.images import image_policy
+from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.settings import Settings
+
+IMAGE_SECONDS = 20.0
+"""For all requests of one attempt."""
+IMAGE_ROUND_SECONDS = 60.0
+"""Images of a claim that were not begun by then are released: a slow host delays the others no longer."""
+
+
+def feed_policy(settings: Settings) -> FetchPolicy:
+    """The policy of a round of feeds, without the limit of its time."""
+    return FetchPolicy(
+        user_agent=settings.user_agent,
+        concurrency=settings.fetch_concurrency,
+        host_delay=settings.host_delay_seconds,
+        proxy=settings.proxy,
+        ca_file=settings.ca_file,
+        allow_networks=settings.allow_networks,
+        allow_ports=settings.allow_ports,
+    )
+
+
+def images_policy(settings: Settings) -> FetchPolicy:
+    """The policy of a round of images."""
+    return image_policy(
+        user_agent=settings.user_agent,
+        concurrency=settings.image_concurrency,
+        connections_per_host=settings.images_per_host,
+        host_delay=settings.image_host_delay_seconds,
+        deadline=IMAGE_SECONDS,
+        round_seconds=IMAGE_ROUND_SECONDS,
+        proxy=settings.proxy,
+        ca_file=settings.ca_file,
+        allow_networks=settings.allow_networks,
+        allow_ports=settings.allow_ports,
+    )

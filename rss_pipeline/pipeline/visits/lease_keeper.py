@@ -1,0 +1,140 @@
+"""The leases of one run: claimed, renewed by a thread while the run lasts, ended with it.
+
+The statements are storage.feeds' and storage.images'; which feeds a run claims is claim.py's.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import claims, leases
+from rss_pipeline.storage.feeds.claimable import Due, Wanted
+from rss_pipeline.storage.images.claims import ImageClaim, claim_images
+from rss_pipeline.storage.sql import new_token
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseKeeper:
+    """Claims for one run and keeps each claim alive until `end` or `close`.
+
+    `close` ends the leases that are left. They do not count against their feeds, for the run ended politely
+    or a store failed; after `do_not_forgive` they do.
+    """
+
+    def __init__(self, database: Database, *, run_id: str, lease_seconds: int) -> None:
+        self._database = database
+        self._run_id = run_id
+        self._lease_seconds = lease_seconds
+        self._tokens: set[str] = set()
+        self._merely_due: set[str] = set()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._renewal: threading.Thread | None = None
+        self._forgive = True
+
+    def claim(self, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
+        """Claim feeds."""
+        token = self._new_token()
+        if isinstance(wanted, Due):
+            self._merely_due.add(token)
+        claim = claims.claim(
+            self._database,
+            wanted,
+            run_id=self._run_id,
+            lease_seconds=self._lease_seconds,
+            limit=limit,
+            suspects=suspects,
+            token=token,
+        )
+        self._keep_alive(token, found=bool(claim.feeds))
+        return claim
+
+    def claim_images(self, *, now: datetime, limit: int) -> ImageClaim:
+        """Claim image tasks that are due at `now`."""
+        token = self._new_token()
+        claim = claim_images(
+            self._database,
+            now=now,
+            run_id=self._run_id,
+            lease_seconds=self._lease_seconds,
+            limit=limit,
+            token=token,
+        )
+        self._keep_alive(token, found=bool(claim.tasks))
+        return claim
+
+    def await_hosts(self, ids: Sequence[str]) -> str:
+        """Wait for the hosts of these feeds, which other runs hold; this run goes first there.
+
+        Until the run ends, or the lease with the token that this returns.
+        """
+        token = self._new_token()
+        leases.await_hosts(
+            self._database, ids, run_id=self._run_id, lease_seconds=self._lease_seconds, token=token
+        )
+        self._keep_alive(token, found=True)
+        return token
+
+    @property
+    def merely_due(self) -> list[str]:
+        """Tokens of the live leases on feeds that were claimed because they were due, not by name."""
+        return sorted(self._merely_due & self._tokens)
+
+    def end(self, tokens: set[str]) -> None:
+        """End these claims: each of their visits is closed or released."""
+        for token in tokens & self._tokens:
+            leases.end(self._database, token, forgive=True)
+            with self._lock:
+                self._tokens.discard(token)
+
+    def do_not_forgive(self) -> None:
+        """Let the claims that are left count against their feeds: one of their documents may have ended the
+        run."""
+        self._forgive = False
+
+    def close(self) -> None:
+        """Stop the renewal, then end the leases that are left.
+
+        A store's failure is logged, for the lease will lapse.
+        """
+        self._over.set()
+        if self._renewal is not None:
+            self._renewal.join()
+        for token in list(self._tokens):
+            try:
+                leases.end(self._database, token, forgive=self._forgive)
+            except InfrastructureError as error:
+                logger.warning("a lease could not be ended and will lapse: %s", error)
+
+    def _new_token(self) -> str:
+        """Known before the claim is requested: where only its answer is lost, the run's end releases it."""
+        token = new_token()
+        with self._lock:
+            self._tokens.add(token)
+        return token
+
+    def _keep_alive(self, token: str, *, found: bool) -> None:
+        if not found:
+            with self._lock:
+                self._tokens.discard(token)
+        elif self._renewal is None:
+            self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
+            self._renewal.start()
+
+    def _renew(self) -> None:
+        while not self._over.wait(self._lease_seconds / 3):
+            with self._lock:
+                tokens = list(self._tokens)
+            if not tokens:
+                continue
+            try:
+                alive = leases.renew(self._database, tokens, lease_seconds=self._lease_seconds)
+            except InfrastructureError as error:
+                logger.warning("leases could not be renewed: %s", error)
+            else:
+                if alive < len(tokens):
+                    logger.warning("%d leases had lapsed already", len(tokens) - alive)

@@ -1,0 +1,99 @@
+"""The steps of a poll with the parts of a session: the one place that hands them out.
+
+The ops call these, and so does whoever takes a feed through all steps alone (poll.py, suspects). The steps
+themselves are fetch.py, backup.py, parse.py, store.py and extract_images.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rss_pipeline.pipeline.visits import backup as backup_step
+from rss_pipeline.pipeline.visits import close as close_step
+from rss_pipeline.pipeline.visits import extract_images as extract_images_step
+from rss_pipeline.pipeline.visits import fetch as fetch_step
+from rss_pipeline.pipeline.visits import parse as parse_step
+from rss_pipeline.pipeline.visits import store as store_step
+from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.visit import Visits
+
+
+def fetch(session: Session, visits: Visits, *, round_seconds: float | None = None) -> Visits:
+    """Request each claimed feed. Without `round_seconds` all requests are made, however long it takes."""
+    return fetch_step.fetch(
+        visits,
+        run=session.run,
+        politeness=session.politeness,
+        other_runs=session.other_runs,
+        spool=session.spool,
+        policy=replace(session.policy, round_seconds=round_seconds),
+        close=_closer(session),
+    )
+
+
+def request(session: Session, visits: Visits) -> Visits:
+    """Request each pending feed and close none."""
+    return fetch_step.request(
+        visits,
+        run=session.run,
+        politeness=session.politeness,
+        other_runs=session.other_runs,
+        spool=session.spool,
+        policy=replace(session.policy, round_seconds=None),
+    )
+
+
+def backup(session: Session, visits: Visits) -> Visits:
+    """Put each new document into the object store."""
+    return backup_step.backup(
+        visits, objects=session.run.objects, progress=session.run.progress, close=_closer(session)
+    )
+
+
+def parse(session: Session, visits: Visits) -> Visits:
+    """Read each document in a worker process."""
+    run = session.run
+    return parse_step.parse(
+        visits, pool=session.parser_pool, clock=run.clock, progress=run.progress, close=_closer(session)
+    )
+
+
+def store(session: Session, visits: Visits) -> Visits:
+    """Insert the items of each document and close its visit."""
+    return store_step.store(visits, run=session.run, close=_closer(session))
+
+
+def extract_images(session: Session, visits: Visits) -> Visits:
+    """Write a task for each image of the new items."""
+    run = session.run
+    return extract_images_step.extract_images(
+        visits, database=run.database, clock=run.clock, pool=session.parser_pool, progress=run.progress
+    )
+
+
+STEPS = (fetch, backup, parse, store, extract_images)
+
+
+def run_through(session: Session, visits: Visits) -> Visits:
+    """All steps, one after the other, and the end of the visits' leases."""
+    for step in STEPS:
+        visits = step(session, visits)
+    session.leases.end({visit.token for visit in visits})
+    return visits
+
+
+def close(session: Session, visits: Visits, *, release: Sequence[str] = ()) -> Visits:
+    """Close what ended and is not closed yet."""
+    return close_step.close(
+        visits,
+        database=session.run.database,
+        clock=session.run.clock,
+        holds=session.politeness.holds,
+        release=release,
+    )
+
+
+def _closer(session: Session) -> close_step.Close:
+    def closer(visits: Visits, *, release: Sequence[str] = ()) -> Visits:
+        return close(session, visits, release=release)
+
+    return closer
