@@ -29,7 +29,7 @@ import psutil
 from benchmarks.plot import svg
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.build import build_definitions
-from rss_pipeline.orchestration.in_process import poll_here
+from rss_pipeline.orchestration.in_process import poll_in_process
 from rss_pipeline.orchestration.instance.home import open_instance
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.registry.sync import sync_registry
@@ -177,7 +177,9 @@ class Year:
         first = self.polls * FEEDS_A_POLL
         ids = [f"feed-{(first + n) % self.publishers.feeds}" for n in range(FEEDS_A_POLL)]
         began = time.perf_counter()
-        for round_ in poll_here(self.definitions, self.instance, self.database, clock=utc_now, feeds=ids):
+        for round_ in poll_in_process(
+            self.definitions, self.instance, self.database, clock=utc_now, feeds=ids
+        ):
             assert round_.error is None, round_.error
         self.poll_ms.append((time.perf_counter() - began) * 1000)
         self.polls += 1

@@ -137,7 +137,7 @@ def poll(
     import dagster as dg
 
     from rss_pipeline.orchestration.build import build_definitions
-    from rss_pipeline.orchestration.in_process import poll_here
+    from rss_pipeline.orchestration.in_process import poll_in_process
     from rss_pipeline.orchestration.instance.home import open_instance
     from rss_pipeline.pipeline.visits.rounds import not_visited, on_hold
 
@@ -154,7 +154,7 @@ def poll(
                 resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
             )
             rounds = list(
-                poll_here(
+                poll_in_process(
                     definitions,
                     instance,
                     database,
@@ -316,7 +316,7 @@ def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) 
     import dagster as dg
 
     from rss_pipeline.orchestration.build import build_definitions
-    from rss_pipeline.orchestration.in_process import purge_here
+    from rss_pipeline.orchestration.in_process import purge_in_process
     from rss_pipeline.orchestration.instance.home import open_instance
 
     with open_database(settings) as database, open_instance(settings) as instance:
@@ -324,7 +324,7 @@ def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) 
             settings,
             resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
         )
-        figures = purge_here(definitions, instance, days=days, dry_run=dry_run)
+        figures = purge_in_process(definitions, instance, days=days, dry_run=dry_run)
     click.echo(json.dumps(figures) if as_json else output.purged_as_text(figures))
 
 

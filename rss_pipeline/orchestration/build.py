@@ -13,7 +13,7 @@ from rss_pipeline.orchestration.alerts import build_alerts
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.clean_job import clean_store, cleaning_resource
-from rss_pipeline.orchestration.external_assets import placed, told_assets
+from rss_pipeline.orchestration.external_assets import reported_assets, with_storage_metadata
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.purge_job import purge_history
@@ -47,7 +47,7 @@ def build_definitions(
         VISITS_IO_MANAGER: dg.mem_io_manager,
     }
     return dg.Definitions(
-        assets=[*told_assets(settings), *placed([feed_items, item_images], settings)],
+        assets=[*reported_assets(settings), *with_storage_metadata([feed_items, item_images], settings)],
         asset_checks=build_checks(settings, clock=clock),
         jobs=[poll_feeds, download_images, clean_store, purge_history, replay_backups, check_health],
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],

@@ -20,7 +20,7 @@ _OBJECTS = {
 }
 
 
-def told_assets(settings: Settings) -> list[dg.AssetSpec]:
+def reported_assets(settings: Settings) -> list[dg.AssetSpec]:
     """The assets no run computes: the registry, and the daemon's polls."""
     registry = dg.AssetSpec(
         REGISTRY,
@@ -42,17 +42,17 @@ def told_assets(settings: Settings) -> list[dg.AssetSpec]:
             " keeps up. No table holds them: they are in Dagster's history and go with it (RSS_HISTORY_DAYS)."
         ),
     )
-    return [_placed(spec, settings) for spec in (registry, polls)]
+    return [_with_storage_metadata(spec, settings) for spec in (registry, polls)]
 
 
-def placed(
+def with_storage_metadata(
     assets: Sequence[dg.AssetsDefinition], settings: Settings
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """The assets with their owners, and where these settings keep what they collect."""
-    return list(dg.map_asset_specs(lambda spec: _placed(spec, settings), assets))
+    return list(dg.map_asset_specs(lambda spec: _with_storage_metadata(spec, settings), assets))
 
 
-def _placed(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSpec:
+def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSpec:
     name = spec.key.to_user_string()
     metadata: dict[str, str] = {}
     kinds = set(spec.kinds)

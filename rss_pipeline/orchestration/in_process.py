@@ -28,7 +28,7 @@ _OWN_ERRORS = frozenset(
 _INTERRUPTS = frozenset({"DagsterExecutionInterruptedError", "KeyboardInterrupt"})
 
 
-def poll_here(
+def poll_in_process(
     definitions: dg.Definitions,
     instance: dg.DagsterInstance,
     database: Database,
@@ -63,7 +63,7 @@ def _config(wanted: Due | NotVisitedSince) -> dict[str, object]:
     return {"not_visited_since": instant(wanted.since), "feeds": list(wanted.ids or ())}
 
 
-def purge_here(
+def purge_in_process(
     definitions: dg.Definitions, instance: dg.DagsterInstance, *, days: float | None, dry_run: bool
 ) -> dict[str, int | bool]:
     """Run the purge; gives its numbers by name.

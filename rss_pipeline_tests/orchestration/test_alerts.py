@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.orchestration.reporting.failure_table import Failed
+from rss_pipeline.orchestration.reporting.failure_table import FailureRow
 from rss_pipeline.orchestration.reporting.feeds import raise_for
 from rss_pipeline.pipeline.health.webhook import AlertFailed, room_for, send
 from rss_pipeline.settings import Settings
@@ -107,15 +107,17 @@ def tick(pipeline: Pipeline, cursor: str | None = None) -> tuple[str | None, str
     return result.cursor, str(result.skip_reason.skip_message)
 
 
-def test_the_tenth_failure_is_told_once_with_its_reason(failing: Pipeline, webhook: Webhook) -> None:
+def test_the_tenth_failure_is_reported_once_with_its_reason(failing: Pipeline, webhook: Webhook) -> None:
     cursor, said = tick(failing)
-    assert said == "No feed failed the tenth time in a row."
+    assert said == "No feed failed for the tenth time in a row."
     failing.clock.turn(minutes=1)
     failing.poll("ill")
     cursor, said = tick(failing, cursor)
-    assert said == "Told of 1: ill."
+    assert said == "Sent an alert about 1: ill."
     [alert] = webhook.taken
-    assert alert["text"] == "rss_pipeline: a feed has failed ten times in a row; each is asked once a day now"
+    assert (
+        alert["text"] == "rss_pipeline: a feed has failed ten times in a row; each is now visited once a day"
+    )
     [field] = alert["attachments"][0]["fields"]
     assert field["title"] == "ill"
     assert "500" in field["value"]
@@ -151,16 +153,16 @@ def test_a_webhook_that_fails_is_tried_again_more_and_more_rarely(
         assert said == "the alert was refused with 403: invalid_token for …"
         failing.clock.turn(minutes=minutes, seconds=-1)
         cursor, said = tick(failing, cursor)
-        assert said == "The webhook did not take the last message; it is asked again later."
+        assert said == "The webhook refused the last message; the next attempt is later."
         assert webhook.asked == asked
         failing.clock.turn(seconds=1)
     webhook.status = 200
     cursor, said = tick(failing, cursor)
-    assert said == "Told of 1: ill."
+    assert said == "Sent an alert about 1: ill."
     assert "again_at" not in str(cursor)
 
 
-def test_a_webhook_that_was_down_for_days_is_told_of_feeds_that_went_on_failing(
+def test_a_webhook_that_was_down_for_days_gets_the_feeds_that_went_on_failing(
     failing: Pipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
@@ -172,9 +174,9 @@ def test_a_webhook_that_was_down_for_days_is_told_of_feeds_that_went_on_failing(
     assert failing.feed("ill")["consecutive_failures"] == 12
     webhook.status = 200
     cursor, said = tick(failing, cursor)
-    assert said == "Told of 1: ill."
+    assert said == "Sent an alert about 1: ill."
     failing.clock.turn(hours=2)
-    assert tick(failing, cursor)[1] == "No feed failed the tenth time in a row."
+    assert tick(failing, cursor)[1] == "No feed failed for the tenth time in a row."
 
 
 def test_two_visits_between_two_ticks_hide_no_tenth_failure(failing: Pipeline, webhook: Webhook) -> None:
@@ -182,18 +184,20 @@ def test_two_visits_between_two_ticks_hide_no_tenth_failure(failing: Pipeline, w
     failing.poll("ill")
     failing.poll("ill")
     assert failing.feed("ill")["consecutive_failures"] == 11
-    assert tick(failing, cursor)[1] == "Told of 1: ill."
+    assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
 
 
-def test_feeds_that_have_long_been_failing_stay_untold(failing: Pipeline, webhook: Webhook) -> None:
+def test_feeds_that_have_long_been_failing_are_not_reported(failing: Pipeline, webhook: Webhook) -> None:
     failing.poll("ill")
     failing.clock.turn(hours=25)
     failing.poll("ill")
     cursor, said = tick(failing)
-    assert said == "No feed failed the tenth time in a row.", "at the first start"
+    assert said == "No feed failed for the tenth time in a row.", "at the first start"
     failing.database.query("UPDATE feeds SET prominent_at = NULL")
     failing.poll("ill")
-    assert tick(failing, cursor)[1] == "No feed failed the tenth time in a row.", "before it was written down"
+    assert tick(failing, cursor)[1] == "No feed failed for the tenth time in a row.", (
+        "before it was written down"
+    )
 
 
 def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(failing: Pipeline, webhook: Webhook) -> None:
@@ -204,7 +208,7 @@ def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(failing: Pipeline,
     cursor, _ = tick(failing, cursor)
     failing.clock.turn(days=-30)
     webhook.status = 200
-    assert tick(failing, cursor)[1] == "Told of 1: ill."
+    assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
 
 
 def thirty_failing(pipeline: Pipeline, *, title: str = "", error: str = "5") -> None:
@@ -235,7 +239,7 @@ def test_whatever_publishers_write_fits_into_a_message_and_calls_nobody(
     cursor, _ = tick(failing)
     thirty_failing(failing, title=written * 200, error=written * 400)
     _, said = tick(failing, cursor)
-    assert said.startswith("Told of 30: ")
+    assert said.startswith("Sent an alert about 30: ")
     [alert] = webhook.taken
     fields = alert["attachments"][0]["fields"]
     assert 3 <= len(fields) < 30
@@ -283,10 +287,10 @@ def tell_of(pipeline: Pipeline, result: dg.ExecuteInProcessResult) -> str | None
     return skipped.skip_message if isinstance(skipped, dg.SkipReason) else None
 
 
-def test_a_refresh_by_hand_in_which_feeds_failed_is_not_told(failing: Pipeline, webhook: Webhook) -> None:
+def test_a_refresh_by_hand_in_which_feeds_failed_sends_no_alert(failing: Pipeline, webhook: Webhook) -> None:
     result = failing.materialize("ill", "well")
     assert not result.success
-    assert tell_of(failing, result) == "Only feeds of this run failed; it says which."
+    assert tell_of(failing, result) == "Only feeds of this run failed; the run lists them."
     assert webhook.taken == []
 
 
@@ -297,7 +301,7 @@ def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
     @dg.op
     def report() -> None:
         told = [("ill", "http_status", "500"), ("well", kind, "It was ours.")]
-        failed = [Failed(feed_id=id, url="", kind=kind, message=message) for id, kind, message in told]
+        failed = [FailureRow(feed_id=id, url="", kind=kind, message=message) for id, kind, message in told]
         raise_for(failed, visits=2)
 
     @dg.job

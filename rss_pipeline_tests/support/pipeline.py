@@ -17,7 +17,7 @@ import dagster as dg
 import yaml
 
 from rss_pipeline.orchestration.build import build_definitions
-from rss_pipeline.orchestration.in_process import poll_here
+from rss_pipeline.orchestration.in_process import poll_in_process
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
@@ -121,7 +121,7 @@ class Pipeline:
         """`poll`, for runs that may fail."""
         self.clock.turn(seconds=1)
         return list(
-            poll_here(
+            poll_in_process(
                 self.definitions(progress=progress, resources=resources),
                 self.instance,
                 self.database,

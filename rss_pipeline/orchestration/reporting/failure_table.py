@@ -17,7 +17,7 @@ _LONGEST_ADDRESS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailureRow:
     """A visit of a feed, or a download of one of its images, that failed."""
 
     feed_id: str
@@ -30,7 +30,7 @@ class Failed:
 
 
 def failure_table(
-    failed: Sequence[Failed], *, rows: int = _ROWS, rest: str = "more failed."
+    failed: Sequence[FailureRow], *, rows: int = _ROWS, rest: str = "more failed."
 ) -> dg.MarkdownMetadataValue:
     """A table of the first `rows`; below it how many there are besides, and `rest` on where."""
     columns = ["feed", "address", "kind", "what happened"]

@@ -18,7 +18,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import GivenBack, NotModified
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.orchestration.reporting.failure_table import Failed, failure_table
+from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import CutOff, HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feeds
@@ -32,7 +32,7 @@ _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
 """What a reader of an event looks for, before everything else."""
 
 Events = Iterator[dg.AssetMaterialization]
-Told = dg.AssetMaterialization | dg.AssetObservation
+FeedEvent = dg.AssetMaterialization | dg.AssetObservation
 
 
 def settle(run: RunContext, instance: dg.DagsterInstance) -> None:
@@ -71,14 +71,14 @@ def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
     feeds.mark_reported(run.database, marks, now=run.clock())
 
 
-def report_named(run: RunContext, visits: Sequence[Visit]) -> Generator[Told, None, list[Failed]]:
+def report_named(run: RunContext, visits: Sequence[Visit]) -> Generator[FeedEvent, None, list[FailureRow]]:
     """An event for every feed whose visit went well, whether or not it changed; returns the others.
 
     Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
     shows it, where a failed run alone would leave it a mystery.
     """
     changes = feeds.last_changes(run.database, [visit.feed.id for visit in visits])
-    failed: list[Failed] = []
+    failed: list[FailureRow] = []
     for visit in visits:
         change = changes.get(visit.feed.id)
         trouble = _trouble(visit, change)
@@ -107,7 +107,7 @@ def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:
     )
 
 
-def raise_for(failed: Sequence[Failed], *, visits: int) -> None:
+def raise_for(failed: Sequence[FailureRow], *, visits: int) -> None:
     """End a backfill in which feeds failed.
 
     Raises:
@@ -265,9 +265,9 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
     }
 
 
-def failures(visits: Iterable[Visit]) -> list[Failed]:
+def failures(visits: Iterable[Visit]) -> list[FailureRow]:
     """The visits that ended as failures, and those of feeds that were named and could not be visited."""
-    found: list[Failed] = []
+    found: list[FailureRow] = []
     for visit in visits:
         match visit.outcome:
             case Failure() as failure:
@@ -279,7 +279,7 @@ def failures(visits: Iterable[Visit]) -> list[Failed]:
     return found
 
 
-def _failed(visit: Visit, kind: str, message: str) -> Failed:
+def _failed(visit: Visit, kind: str, message: str) -> FailureRow:
     feed = visit.feed
     in_a_row = feed.failures.in_a_row + 1 if isinstance(visit.outcome, Failure) else None
-    return Failed(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)
+    return FailureRow(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES
-from rss_pipeline.orchestration.reporting.failure_table import Failed, failure_table
+from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline.pipeline.images.download import Downloads
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.storage.images.closings import ImageTotals, image_totals, pending_images
@@ -35,7 +35,7 @@ def image_metadata(run: RunContext, instance: dg.DagsterInstance, done: Download
     if done.failures:
         metadata["failures"] = failure_table(
             [
-                Failed(feed_id=feed_id, url=url, kind=kind, message=message)
+                FailureRow(feed_id=feed_id, url=url, kind=kind, message=message)
                 for feed_id, url, kind, message in done.failures
             ]
         )

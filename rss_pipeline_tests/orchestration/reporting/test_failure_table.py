@@ -2,14 +2,14 @@
 
 import dagster as dg
 
-from rss_pipeline.orchestration.reporting.failure_table import Failed, failure_table
+from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
-def failed(feed_id: str = "lwn", url: str = "https://lwn.example/feed", **said: str | int) -> Failed:
+def failed(feed_id: str = "lwn", url: str = "https://lwn.example/feed", **said: str | int) -> FailureRow:
     told: dict[str, str | int] = {"kind": "timeout", "message": "no answer", **said}
-    return Failed(feed_id=feed_id, url=url, **told)  # type: ignore[arg-type]
+    return FailureRow(feed_id=feed_id, url=url, **told)  # type: ignore[arg-type]
 
 
 def lines(table: dg.MarkdownMetadataValue) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.fetch import feeds
 from rss_pipeline.collector.models.outcome import GivenBack
-from rss_pipeline.orchestration.in_process import poll_here
+from rss_pipeline.orchestration.in_process import poll_in_process
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
@@ -79,7 +79,7 @@ def _poll(pipeline: Pipeline) -> list[Visit]:
 
 
 def _by_hand(pipeline: Pipeline, id: str) -> None:
-    polls = poll_here(
+    polls = poll_in_process(
         pipeline.definitions(),
         pipeline.instance,
         pipeline.database,
