@@ -53,11 +53,7 @@ def complain(sentence: str) -> None:
 
 
 class Bars:
-    """A bar a step on a terminal, nothing elsewhere.
-
-    Implements `orchestration.session.Progress`, `storage.copying.CopyProgress` and
-    `orchestration.cleaned.CleanProgress`.
-    """
+    """A bar for each step on a terminal, nothing elsewhere: a `rss_pipeline.progress.Progress`."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)

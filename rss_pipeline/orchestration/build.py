@@ -21,7 +21,7 @@ from rss_pipeline.orchestration.resources import database_resource, object_resou
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.visits.run_context import Progress
+from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings
 
 

@@ -14,8 +14,8 @@ from pydantic import Field
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.visits.run_context import Progress
 from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import check_schema
 from rss_pipeline.storage.backends.d1 import D1Database

@@ -22,7 +22,7 @@ from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.visits.rounds import Round
-from rss_pipeline.pipeline.visits.run_context import Progress
+from rss_pipeline.progress import Progress
 from rss_pipeline.settings import D1Settings, R2Settings, Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.feeds import claims

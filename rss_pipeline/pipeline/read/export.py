@@ -16,6 +16,7 @@ from typing import IO, Any, Literal, Protocol, Self, get_args
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import ExportRefused
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
+from rss_pipeline.progress import Progress
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.items.read import StoredItem, feeds_with_items
 
@@ -28,14 +29,6 @@ INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
 ROWS_AT_ONCE = 2_000
 CHARACTERS_AT_ONCE = 8_000_000
 """Of a row group of Parquet: what is kept in memory until it is written."""
-
-
-class ExportProgress(Protocol):
-    """Told of feeds as they are through."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self, step: str, by: int = 1) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +48,7 @@ def export(
     feeds: Sequence[str] | None = None,
     since: Since = None,
     html: bool = False,
-    progress: ExportProgress | None = None,
+    progress: Progress | None = None,
 ) -> Exported:
     """Write the items of these feeds (ids; None: of all) that came in behind `since`, feed by feed.
 

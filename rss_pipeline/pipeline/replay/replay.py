@@ -6,8 +6,8 @@ The steps of a backup are steps.py's; which feeds there are after a loss is rest
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 
+from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.errors import RssPipelineError
@@ -191,8 +191,7 @@ def _visits_of(
     ids: Sequence[str], under_way: dict[str, FeedReplay], run: RunContext, *, dry_run: bool, repair: bool
 ) -> Iterator[BackupVisit]:
     """Listed when their turn comes; a feed without backups is under way too."""
-    remaining = iter(ids)
-    while some := list(islice(remaining, 100)):
+    for some in batched(ids, 100):
         feeds = feeds_by_id(run.database, some)
         for id in some:
             feed = feeds.get(id) or one_feed(run.database, id)

@@ -5,11 +5,12 @@ replaying.py's, the statements are storage.restores'.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 
+from rss_pipeline.batched import batched
 from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.replay.replay import FeedReplay, ReplayProblem, replay_feeds
@@ -199,7 +200,7 @@ def _adopt_images(run: RunContext, restored: Restored) -> None:
         for id, objects in groupby(run.objects.list("images/"), key=lambda info: _folder(info.key)):
             tasks = restores.task_keys(run.database, id) if id is not None else {}
             taken = {key for key in tasks.values() if key is not None}
-            for some in _batched(objects):
+            for some in batched(objects, _HEADS_AT_ONCE):
                 run.progress.begin("images", len(some))
                 unknown = [info for info in some if info.key not in taken]
                 restored.images_known += len(some) - len(unknown)
@@ -215,8 +216,3 @@ def _adopt_images(run: RunContext, restored: Restored) -> None:
                 tasks.update((task, head.key) for task, head in images.items())
                 for _ in some:
                     run.progress.advance("images")
-
-
-def _batched(objects: Iterator[ObjectInfo]) -> Iterator[Sequence[ObjectInfo]]:
-    while some := list(islice(objects, _HEADS_AT_ONCE)):
-        yield some

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
-from typing import TypeVar
 
+from rss_pipeline.batched import batched
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.retention.result import Allowance, CleanProgress, CleanResult, Silence
+from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
+from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
@@ -27,7 +27,6 @@ BACKUPS_SHARE = 0.5
 COPIED_AT_ONCE = 8
 
 _AT_ONCE = 1_000
-_Element = TypeVar("_Element")
 
 
 def clean(
@@ -38,7 +37,7 @@ def clean(
     now: datetime,
     dry_run: bool = False,
     allowance: Allowance | None = None,
-    progress: CleanProgress | None = None,
+    progress: Progress | None = None,
 ) -> CleanResult:
     """Remove what is past its time at `now`; see storage.retention. Two cleans at once do no harm.
 
@@ -53,7 +52,7 @@ def clean(
         settings=settings,
         now=now,
         allowance=allowance or Allowance(),
-        progress=progress or Silence(),
+        progress=progress or NoProgress(),
         cleaned=CleanResult(dry_run=dry_run),
     )
     # What may not be missed comes first: a backup that is not put again in time is lost.
@@ -70,7 +69,7 @@ class _Cleaning:
     settings: Settings
     now: datetime
     allowance: Allowance
-    progress: CleanProgress
+    progress: Progress
     cleaned: CleanResult
 
     def backups(self) -> None:
@@ -82,7 +81,7 @@ class _Cleaning:
         listed = self._in_time(self.objects.list(expiry.BACKUPS), needed)
         due = expiry.due_backups(listed, needed, now=self.now, ages=ages)
         with ThreadPoolExecutor(COPIED_AT_ONCE, "clean") as pool:
-            for some in _batched(due, _AT_ONCE):
+            for some in batched(due, _AT_ONCE):
                 self._renew([one.info for one in some if isinstance(one, expiry.Renew)], pool)
                 self._expire([one.info for one in some if isinstance(one, expiry.Expire)])
 
@@ -202,9 +201,3 @@ def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:
     from rss_pipeline.storage.backends.r2 import R2Store
 
     return lifecycle(objects, settings.r2.bucket) if isinstance(objects, R2Store) else None
-
-
-def _batched(elements: Iterable[_Element], most: int) -> Iterator[list[_Element]]:
-    elements = iter(elements)
-    while some := list(islice(elements, most)):
-        yield some

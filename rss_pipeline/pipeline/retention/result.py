@@ -4,25 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from itertools import islice
-from typing import Protocol
 
 REFUSALS_KEPT = 100
-
-
-class CleanProgress(Protocol):
-    """Told of `backups` (feeds) and `items` as they are through."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self, step: str, by: int = 1) -> None: ...
-
-
-class Silence:
-    """A CleanProgress that nobody hears."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self, step: str, by: int = 1) -> None: ...
 
 
 class Allowance:

@@ -16,8 +16,8 @@ from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.document_failures import unreadable
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool, ParseTask, WorkerFailure, parse_document
-from rss_pipeline.pipeline.visits.run_context import Progress
 from rss_pipeline.pipeline.visits.visit import Parsed, Visit, Visits
+from rss_pipeline.progress import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -5,32 +5,12 @@ It holds no state. What a run opens and has to close is session.py's.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-
-
-class Progress(Protocol):
-    """Receives how far a run is. Called from the run's own thread, in the order of the ops."""
-
-    def begin(self, step: str, total: int) -> None:
-        """A step starts with so many feeds before it."""
-        ...
-
-    def advance(self, step: str) -> None:
-        """The step is done with one of them."""
-        ...
-
-
-class NoProgress:
-    """A Progress that ignores every call."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self, step: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,9 @@ from rss_pipeline.pipeline.visits.fetch_policy import feed_policy
 from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline.pipeline.visits.politeness import MakeWay, Politeness
-from rss_pipeline.pipeline.visits.run_context import NoProgress, Progress, RunContext
+from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore

@@ -10,7 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from rss_pipeline.errors import CopyRefused
-from rss_pipeline.storage.copy.tables import CopyProgress, Fingerprint
+from rss_pipeline.progress import Progress
+from rss_pipeline.storage.copy.tables import Fingerprint
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 from rss_pipeline.storage.sql import compact
 
@@ -44,7 +45,7 @@ class _Object:
 
 
 def copy_objects(
-    source: ObjectStore, target: ObjectStore, progress: CopyProgress
+    source: ObjectStore, target: ObjectStore, progress: Progress
 ) -> tuple[Fingerprint, int, int]:
     """Make the target hold these objects, each read back; with how many were written, and all their bytes."""
     progress.begin("objects", sum(1 for _ in copied_keys(source)))

@@ -11,12 +11,12 @@ from itertools import islice
 from typing import Any, Literal, get_args
 
 from rss_pipeline.errors import CopyRefused, SettingsError
+from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.copy.objects import USED_MEANWHILE, copied_keys, copy_objects, sizes
 from rss_pipeline.storage.copy.tables import (
     TABLES,
-    CopyProgress,
     Fingerprint,
     copy_table,
     count_rows,
@@ -86,7 +86,7 @@ def open_side(settings: Settings, name: SideName, *, as_source: bool = False) ->
         yield Side(name=name, identity=identity, database=database, objects=open_objects(settings))
 
 
-def copy(source: Side, target: Side, *, progress: CopyProgress) -> Copied:
+def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
     """Make the target hold what the source holds, row for row and byte for byte, and check that it does.
 
     The target is empty, or an unfinished copy of this source, or a finished one that nobody has changed
@@ -178,7 +178,7 @@ def _put_marker(target: Side, source: Side, tables: dict[str, Fingerprint] | Non
     target.objects.put(MARKER, compact(known).encode(), content_type="application/json")
 
 
-def _check_rows(source: Side, target: Side, progress: CopyProgress) -> dict[str, Fingerprint]:
+def _check_rows(source: Side, target: Side, progress: Progress) -> dict[str, Fingerprint]:
     progress.begin("check", 2 * sum(count_rows(source.database, table) for table in TABLES))
     tables = {}
     for table in TABLES:

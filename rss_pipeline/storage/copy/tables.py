@@ -6,9 +6,10 @@ Whether a copy may be made, and in which order, is copying.py's.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
 from rss_pipeline.storage.sql import chunked, compact
 
@@ -29,14 +30,6 @@ PAGE_BYTES = 500_000
 """Of a page's texts as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
 
 
-class CopyProgress(Protocol):
-    """Told of rows and objects as they are through. `step` is a table or `objects`."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self, step: str, by: int = 1) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """A table's rows, or a store's objects, in key order: how many, and a SHA-256 over all of them."""
@@ -45,7 +38,7 @@ class Fingerprint:
     sha256: str
 
 
-def fingerprint(database: Database, table: str, *, progress: CopyProgress | None = None) -> Fingerprint:
+def fingerprint(database: Database, table: str, *, progress: Progress | None = None) -> Fingerprint:
     """A table's fingerprint, read page by page."""
     digest, count = hashlib.sha256(), 0
     columns = _columns(database, table)
@@ -58,7 +51,7 @@ def fingerprint(database: Database, table: str, *, progress: CopyProgress | None
     return Fingerprint(count, digest.hexdigest())
 
 
-def copy_table(source: Database, target: Database, table: str, progress: CopyProgress) -> int:
+def copy_table(source: Database, target: Database, table: str, progress: Progress) -> int:
     """Make the target's table hold these rows; how many were written."""
     columns = _columns(source, table)
     progress.begin(table, count_rows(source, table))

@@ -14,8 +14,8 @@ from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
 from rss_pipeline.orchestration.registry_partitions import register, register_keys
 from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
-from rss_pipeline.pipeline.visits.run_context import Progress
 from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.progress import Progress
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore

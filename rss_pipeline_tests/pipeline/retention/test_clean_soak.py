@@ -65,7 +65,7 @@ def test_a_large_archive_is_cleaned_in_bounded_memory(items: int, tmp_path: Path
 
 
 class Memory:
-    """A CleanProgress that watches what the process takes."""
+    """A Progress that watches what the process takes."""
 
     def __init__(self) -> None:
         gc.collect()

@@ -14,7 +14,7 @@ from rss_pipeline.storage.copy.stores import SideName, copy, open_side
 
 
 class Death:
-    """A CopyProgress that ends the process."""
+    """A Progress that ends the process."""
 
     def __init__(self, step: str, advances: int) -> None:
         self._step = step

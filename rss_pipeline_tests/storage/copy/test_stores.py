@@ -39,7 +39,7 @@ AT = "2026-03-02T08:00:00Z"
 
 
 class Quiet:
-    """A CopyProgress that keeps what it is told."""
+    """A Progress that keeps what it is told."""
 
     def __init__(self) -> None:
         self.totals: dict[str, int] = {}
