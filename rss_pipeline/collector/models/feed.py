@@ -171,12 +171,17 @@ class Feed:
         return self.address.fetch_url or self.url
 
 
+ScheduleKind = Literal["interval", "failure", "hold", "our_outage", "unreadable_registry", "skip_hours"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextVisit:
     """When a feed is due again and why, in a sentence with the inputs."""
 
     at: datetime
     reason: str
+    """For people only; code goes by `kind`."""
+    kind: ScheduleKind = "interval"
 
 
 PROMINENT_FAILURES = 10

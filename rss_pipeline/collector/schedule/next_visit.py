@@ -21,9 +21,6 @@ OUTAGE_PAUSE = timedelta(minutes=5)
 SPREAD_PER_CENT = 3
 
 
-OUR_OUTAGE = "our network was down: 5 min"
-
-
 def next_after_success(
     feed: Feed, hints: PublisherHints, *, now: datetime, retry_after: int | None = None
 ) -> NextVisit:
@@ -95,7 +92,7 @@ def next_after_failure(
     if (planned := _planned(feed, now=now)) > at:
         at = planned
         reasons.append("not before it was due")
-    return NextVisit(at=at, reason="; ".join(reasons))
+    return NextVisit(at=at, reason="; ".join(reasons), kind="failure")
 
 
 def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> NextVisit:
@@ -103,7 +100,7 @@ def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> 
     not before it was due."""
     spread = abs(_spread_per_cent(feed.id)) / 100 * (hold.until - now)
     at = max(whole_second(hold.until + spread), _planned(feed, now=now))
-    return NextVisit(at=at, reason=_left_alone(hold))
+    return NextVisit(at=at, reason=_left_alone(hold), kind="hold")
 
 
 def _left_alone(hold: HostHold | FeedHold) -> str:
@@ -112,7 +109,7 @@ def _left_alone(hold: HostHold | FeedHold) -> str:
 
 def next_after_our_outage(now: datetime) -> NextVisit:
     """After a round in which our own network was down. The failure is not the feed's and not counted."""
-    return NextVisit(at=now + OUTAGE_PAUSE, reason=OUR_OUTAGE)
+    return NextVisit(at=now + OUTAGE_PAUSE, reason="our network was down: 5 min", kind="our_outage")
 
 
 def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
@@ -127,7 +124,7 @@ def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
     at = min(at, feed.schedule.last_visited_at + LONGEST)
     if at <= now:
         return None
-    return NextVisit(at=whole_second(at), reason="skipHours/skipDays of the feed")
+    return NextVisit(at=whole_second(at), reason="skipHours/skipDays of the feed", kind="skip_hours")
 
 
 def _planned(feed: Feed, *, now: datetime) -> datetime:

@@ -125,6 +125,7 @@ def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[V
         later = NextVisit(
             at=session.run.clock() + UNREADABLE_PAUSE,
             reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
+            kind="unreadable_registry",
         )
         leases.release(
             session.run.database,

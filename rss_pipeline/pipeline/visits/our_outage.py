@@ -9,7 +9,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
-from rss_pipeline.collector.schedule.next_visit import OUR_OUTAGE, next_after_our_outage
+from rss_pipeline.collector.schedule.next_visit import next_after_our_outage
 from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.pipeline.visits.visit import CutOff, Visits
@@ -36,7 +36,7 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
         return visits
     answered = any(isinstance(outcome, NotModified | Document) for _, outcome in asked)
     ids = [feed.id for feed, _ in asked]
-    blamed = feeds.not_our_outage(database, ids, reason=OUR_OUTAGE, answered=answered)
+    blamed = feeds.not_our_outage(database, ids, answered=answered)
     ours = outage(asked, blamed=blamed)
     if ours is None:
         return visits

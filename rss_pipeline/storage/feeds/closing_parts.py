@@ -58,6 +58,7 @@ def _if_gap(value: str, otherwise: str) -> str:
 SET_GAP = f"""next_fetch_at = {_if_gap(_V.format("gap_next"), _V.format("next"))},
   planned_at = {_if_gap(_V.format("gap_next"), _V.format("next"))},
   schedule_reason = {_if_gap(_V.format("gap_reason"), _V.format("reason"))},
+  schedule_kind = {_V.format("next_kind")},
   gaps = gaps + {_IS_GAP},
   last_gap_at = {_if_gap("clock.now", "last_gap_at")},
   gap_halvings = {_if_gap(_V.format("halvings"), "gap_halvings")},

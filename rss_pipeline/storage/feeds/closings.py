@@ -111,6 +111,7 @@ def _unchanged_row(visit: Unchanged) -> Row:
         "body_at": instant(response.fetched_at) if same_bytes else None,
         "next": instant(visit.next.at),
         "reason": visit.next.reason,
+        "next_kind": visit.next.kind,
         "facts": {
             "items_new": 0,
             "http_status": response.status,
@@ -137,6 +138,7 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         next_fetch_at="next",
         planned_at="next",
         schedule_reason="reason",
+        schedule_kind="next_kind",
     )
 },
   {SET_ADDRESS},
@@ -165,6 +167,7 @@ def _failed_row(visit: Failed) -> Row:
         "failed_hash": failure.document_hash,
         "next": instant(visit.next.at),
         "reason": visit.next.reason,
+        "next_kind": visit.next.kind,
         **set_address_row(visit.feed, visit.address),
     }
 
@@ -178,6 +181,7 @@ _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
         host_answered="answered",
         next_fetch_at="next",
         schedule_reason="reason",
+        schedule_kind="next_kind",
     )
 },
   {SET_ADDRESS},
@@ -238,6 +242,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         **hints_row(stored.hints),
         "next": instant(stored.next.at),
         "reason": stored.next.reason,
+        "next_kind": stored.next.kind,
         "facts": stored.facts,
         "listed": len(stored.item_ids),
         **set_address_row(feed, stored.address),

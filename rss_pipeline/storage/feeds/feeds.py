@@ -255,18 +255,17 @@ def ever_changed(database: Database) -> list[str]:
     return [row["id"] for row in database.query("SELECT id FROM feeds WHERE change_count > 0").rows]
 
 
-def not_our_outage(database: Database, ids: Sequence[str], *, reason: str, answered: bool) -> frozenset[str]:
-    """Of these feeds, those postponed by an outage since which a host has answered: our network was up, and
-    they fail by themselves. `reason` is what such a feed's `schedule_reason` says, `answered` whether a host
-    has just now.
+def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) -> frozenset[str]:
+    """The feeds among these that fail by themselves although an outage of ours postponed them.
 
-    What that outage's own run closed later is no answer since.
+    A host has answered since that outage, or just now (`answered`), so our network was up. An answer that
+    the outage's own run stored later does not count.
     """
     rows = database.query(
-        f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_reason = ?
+        f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_kind = 'our_outage'
         AND (? OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
           < (SELECT max(last_fetched_at) FROM feeds))""",
-        [compact(list(ids)), reason, int(answered)],
+        [compact(list(ids)), int(answered)],
     ).rows
     return frozenset(row["id"] for row in rows)
 

@@ -99,7 +99,7 @@ def release(database: Database, releases: Sequence[Release], *, others: Sequence
         compact(
             [each.feed_id, each.token]
             if each.next is None
-            else [each.feed_id, each.token, instant(each.next.at), storable(each.next.reason)]
+            else [each.feed_id, each.token, instant(each.next.at), storable(each.next.reason), each.next.kind]
         )
         for each in releases
     )
@@ -115,7 +115,8 @@ def release(database: Database, releases: Sequence[Release], *, others: Sequence
 
 _RELEASE = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclosed_claims - 1, 0),
   next_fetch_at = coalesce(json_extract(v.value, '$[2]'), next_fetch_at),
-  schedule_reason = coalesce(json_extract(v.value, '$[3]'), schedule_reason)
+  schedule_reason = coalesce(json_extract(v.value, '$[3]'), schedule_reason),
+  schedule_kind = coalesce(json_extract(v.value, '$[4]'), schedule_kind)
   FROM json_each(?) AS v WHERE feeds.id = json_extract(v.value, '$[0]')
     AND feeds.lease_token = json_extract(v.value, '$[1]')"""
 

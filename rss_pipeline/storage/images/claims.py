@@ -12,7 +12,6 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
-from rss_pipeline.storage.images.closings import OUR_OUTAGE
 from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
 
 PER_HOST = 200
@@ -104,7 +103,8 @@ def claim_images(
             ),
             Statement(
                 f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
-                t.attempts, t.lease_token, t.last_error, t.updated_at, feeds.needs_access, feeds.allow_private
+                t.attempts, t.lease_token, t.last_error_kind, t.updated_at,
+                feeds.needs_access, feeds.allow_private
                 FROM image_tasks AS t JOIN items ON items.id = t.item_id
                   JOIN feeds ON feeds.id = items.feed_id
                 WHERE t.id IN {_OF_LEASE} ORDER BY {_DUE_AT}, t.id""",
@@ -142,7 +142,7 @@ def _heal_wrong_clock(now: datetime) -> list[Statement]:
 
 def _task(row: Row) -> ImageTask:
     private = row["needs_access"] or row["allow_private"]
-    postponed = (row["last_error"] or "").startswith(OUR_OUTAGE)
+    postponed = row["last_error_kind"] == "our_outage"
     return ImageTask(
         id=row["id"],
         feed_id=row["feed_id"],

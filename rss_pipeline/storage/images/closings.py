@@ -13,8 +13,6 @@ from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
 
 MAX_ATTEMPTS = 3
-OUR_OUTAGE = "our own network was down"
-"""How `last_error` of a task begins that was postponed without an attempt being counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +55,8 @@ def record_attempted(
 def postpone(
     database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str, now: datetime
 ) -> None:
-    """Release tasks whose attempt says nothing of them; none is counted. `reason` becomes `last_error`."""
-    rows = (compact([id, storable(f"{OUR_OUTAGE}: {reason}"), instant(until)]) for id in ids)
+    """Release tasks that failed through an outage of ours, without counting an attempt."""
+    rows = (compact([id, storable(f"our own network was down: {reason}"), instant(until)]) for id in ids)
     _record(database, _POSTPONED, token, rows, now)
 
 
@@ -98,15 +96,16 @@ def _record(database: Database, sql: str, token: str, rows: Iterable[str], now: 
 
 _OURS = "FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]') AND lease_token = ?"
 _ARCHIVED = f"""UPDATE image_tasks SET status = 'success', r2_key = json_extract(v.value, '$[1]'),
-  bytes = json_extract(v.value, '$[2]'), last_error = NULL, next_attempt_at = NULL, lease_token = NULL,
-  updated_at = ? {_OURS} RETURNING id"""
+  bytes = json_extract(v.value, '$[2]'), last_error = NULL, last_error_kind = NULL,
+  next_attempt_at = NULL, lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
   status = CASE WHEN attempts + 1 >= {MAX_ATTEMPTS} THEN 'failed' ELSE 'pending' END,
-  last_error = json_extract(v.value, '$[1]'),
+  last_error = json_extract(v.value, '$[1]'), last_error_kind = NULL,
   next_attempt_at = CASE WHEN attempts + 1 < {MAX_ATTEMPTS} THEN json_extract(v.value, '$[2]') END,
   lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]'),
-  next_attempt_at = json_extract(v.value, '$[2]'), lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
+  last_error_kind = 'our_outage', next_attempt_at = json_extract(v.value, '$[2]'),
+  lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 
 _PUT_OFF = f"""UPDATE image_tasks SET next_attempt_at = json_extract(v.value, '$[1]'), lease_token = NULL,
   updated_at = ? {_OURS} RETURNING id"""

@@ -216,7 +216,7 @@ def test_a_released_feed_is_due_as_if_never_claimed(database: Database) -> None:
 def test_a_feed_released_until_later_is_due_then_and_has_no_failure(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     found = claim(database)
-    ours = NextVisit(at=NOW + 5 * MINUTE, reason="our network")
+    ours = NextVisit(at=NOW + 5 * MINUTE, reason="our network", kind="our_outage")
     not_ours = NextVisit(at=NOW + DAY, reason="of another lease")
     leases.release(
         database,
@@ -228,6 +228,7 @@ def test_a_feed_released_until_later_is_due_then_and_has_no_failure(database: Da
     row = feed_row(database)
     assert (row["lease_token"], row["unclosed_claims"], row["consecutive_failures"]) == (None, 0, 0)
     assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(NOW + 5 * MINUTE), "our network")
+    assert row["schedule_kind"] == "our_outage"
     assert feed_row(database, "b")["next_fetch_at"] == instant(NOW)
     assert row["last_visited_at"] is None
 

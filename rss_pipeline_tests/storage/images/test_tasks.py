@@ -54,6 +54,7 @@ def test_each_image_of_an_item_is_a_task(known: Database) -> None:
         "status": "pending",
         "attempts": 0,
         "last_error": None,
+        "last_error_kind": None,
         "created_at": instant(NOW),
         "updated_at": instant(NOW),
         "host": "cdn.example",
