@@ -5,7 +5,7 @@ replay are in replay_ops.py.
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,9 +14,10 @@ from pydantic import Field
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting import feeds as reporting
-from rss_pipeline.orchestration.reporting.failure_table import failure_table
+from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
@@ -169,14 +170,15 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
         rest, held = poll.apart(visits)
         if context.has_partitions:
             _log_summary(context, visits)
-            failed = yield from reporting.report_named(session.run, rest)
+            failed = _recorded(context, reporting.report_named(session.run, rest))
             waited = claiming.wait_for(session, held)
-            failed += yield from reporting.report_named(session.run, waited)
+            failed += _recorded(context, reporting.report_named(session.run, waited))
             reporting.raise_for(failed, visits=len(visits))
         else:
             visits = [*rest, *claiming.wait_for(session, held)]
             counts = _log_summary(context, visits)
-            yield from reporting.report_changes(session.run, context.instance, visits)
+            for events in reporting.report_changes(session.run, context.instance, visits):
+                record_events(context, events)
             if claimed := [visit for visit in visits if visit.token]:
                 yield poll_event(
                     claimed,
@@ -192,6 +194,19 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             # First: a long message is cut from below in the run's log.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**table, **counts})
+
+
+def _recorded(
+    context: dg.OpExecutionContext, batches: Generator[list[AssetEvent], None, list[FailureRow]]
+) -> list[FailureRow]:
+    """Record all batches; what the generator returns."""
+    while True:
+        try:
+            events = next(batches)
+        except StopIteration as end:
+            failed: list[FailureRow] = end.value
+            return failed
+        record_events(context, events)
 
 
 def _log_summary(context: dg.OpExecutionContext, visits: Visits) -> dict[str, Any]:

@@ -87,10 +87,10 @@ def purge(
     now: datetime,
     dry_run: bool = False,
     allowance: Allowance | None = None,
-) -> Iterator[dg.AssetMaterialization | Purged]:
-    """Remove what ended more than `keep` before `now`; yields events to record, at last what it came to.
+) -> Iterator[list[dg.AssetMaterialization] | Purged]:
+    """Remove what ended more than `keep` before `now`; yields batches of events, at last the result.
 
-    An event must be recorded before the next one is asked for: the run it stands in for goes then. Two
+    A batch must be recorded before the next one is asked for: the runs it replaces go then. Two
     purges at once do no harm; ended at any moment, the next one completes it.
 
     Raises:
@@ -177,13 +177,13 @@ class _Purging:
     def _tell_images_again(self) -> Events:
         if not self.purged.dry_run:
             nothing = image_metadata(self.run, self.instance, Downloads())
-            yield dg.AssetMaterialization(asset_key=ITEM_IMAGES, metadata=nothing)
+            yield [dg.AssetMaterialization(asset_key=ITEM_IMAGES, metadata=nothing)]
 
     def _tell_poll_again(self) -> Events:
         event = self.instance.get_latest_materialization_event(POLLS)
         last = None if event is None else event.asset_materialization
         if last is not None and not self.purged.dry_run:
-            yield dg.AssetMaterialization(asset_key=POLLS, metadata=last.metadata)
+            yield [dg.AssetMaterialization(asset_key=POLLS, metadata=last.metadata)]
 
     def backfills(self) -> None:
         ids = self.history.backfills_before(self.before)

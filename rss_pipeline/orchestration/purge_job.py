@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource
 from rss_pipeline.orchestration.purge import Purged, purge
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
@@ -53,7 +54,7 @@ def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: Session
                     context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
                 yield dg.Output(None, metadata=each.figures())
             else:
-                yield each
+                record_events(context, each)
 
 
 @dg.job(

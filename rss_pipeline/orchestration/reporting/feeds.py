@@ -17,6 +17,7 @@ import dagster as dg
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import GivenBack, NotModified
+from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline.pipeline.visits.run_context import RunContext
@@ -31,8 +32,8 @@ _MARK_EVERY = 100
 _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
 """What a reader of an event looks for, before everything else."""
 
-Events = Iterator[dg.AssetMaterialization]
-FeedEvent = dg.AssetMaterialization | dg.AssetObservation
+Events = Iterator[list[dg.AssetMaterialization]]
+"""Batches of events: each is recorded before the next one is taken, which marks its changes as reported."""
 
 
 def settle(run: RunContext, instance: dg.DagsterInstance) -> None:
@@ -52,10 +53,12 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
     changes = feeds.unreported(run.database)
     for start in range(0, len(changes), _MARK_EVERY):
         some = changes[start : start + _MARK_EVERY]
-        for change in some:
+        yield [
+            materialization(run, change)
+            for change in some
             # A run that died between event and mark left this one; the event log knows.
-            if change.feed_id in visited or not _is_recorded(instance, change):
-                yield materialization(run, change)
+            if change.feed_id in visited or not _is_recorded(instance, change)
+        ]
         marks = [(change.feed_id, change.count) for change in some]
         feeds.mark_reported(run.database, marks, now=run.clock())
 
@@ -63,34 +66,42 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
 def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
     """An event for each of these feeds as it stands: a change that is unreported, or no news."""
     changes = feeds.last_changes(run.database, ids)
-    for change in changes.values():
-        yield materialization(
-            run, change, now={**change.facts, "items_new": 0} if change.is_reported else None
-        )
+    yield [
+        materialization(run, change, now={**change.facts, "items_new": 0} if change.is_reported else None)
+        for change in changes.values()
+    ]
     marks = [(change.feed_id, change.count) for change in changes.values()]
     feeds.mark_reported(run.database, marks, now=run.clock())
 
 
-def report_named(run: RunContext, visits: Sequence[Visit]) -> Generator[FeedEvent, None, list[FailureRow]]:
+def report_named(
+    run: RunContext, visits: Sequence[Visit]
+) -> Generator[list[AssetEvent], None, list[FailureRow]]:
     """An event for every feed whose visit went well, whether or not it changed; returns the others.
 
     Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
     shows it, where a failed run alone would leave it a mystery.
     """
-    changes = feeds.last_changes(run.database, [visit.feed.id for visit in visits])
     failed: list[FailureRow] = []
-    for visit in visits:
-        change = changes.get(visit.feed.id)
-        trouble = _trouble(visit, change)
-        if trouble is not None:
-            failed.append(_failed(visit, *trouble))
-            if isinstance(visit.outcome, OnHold):
-                yield _observation(visit.feed.id, visit.outcome)
-            continue
-        assert change is not None
-        yield materialization(run, change, now=_facts_of(visit, change))
-        if not change.is_reported:
-            feeds.mark_reported(run.database, [(change.feed_id, change.count)], now=run.clock())
+    for start in range(0, len(visits), _MARK_EVERY):
+        some = visits[start : start + _MARK_EVERY]
+        changes = feeds.last_changes(run.database, [visit.feed.id for visit in some])
+        events: list[AssetEvent] = []
+        marks: list[tuple[str, int]] = []
+        for visit in some:
+            change = changes.get(visit.feed.id)
+            trouble = _trouble(visit, change)
+            if trouble is not None:
+                failed.append(_failed(visit, *trouble))
+                if isinstance(visit.outcome, OnHold):
+                    events.append(_observation(visit.feed.id, visit.outcome))
+                continue
+            assert change is not None
+            events.append(materialization(run, change, now=_facts_of(visit, change)))
+            if not change.is_reported:
+                marks.append((change.feed_id, change.count))
+        yield events
+        feeds.mark_reported(run.database, marks, now=run.clock())
     return failed
 
 
