@@ -1,0 +1,125 @@
+"""The parts of a session alone: leases that are kept alive, the spool, and the order in which all close."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.claimable import Due, Named
+from rss_pipeline.storage.schema import migrate
+from rss_pipeline_tests.storage.values import NOW, feed_row, register, spec
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """Two feeds, due."""
+    database = SqliteDatabase(tmp_path / "rss.sqlite")
+    migrate(database)
+    register(database, spec("a"), spec("b"))
+    yield database
+    database.close()
+
+
+def _expiries(database: Database) -> list[str]:
+    return [row["expires_at"] for row in database.query("SELECT expires_at FROM leases").rows]
+
+
+def _soon(state: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not state():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_claim_is_renewed_until_it_is_ended(database: Database) -> None:
+    keeper = LeaseKeeper(database, run_id="run", lease_seconds=3)
+    claim = keeper.claim(Due(now=NOW), limit=10)
+    assert [feed.id for feed in claim.feeds] == ["a", "b"]
+    [first] = _expiries(database)
+    _soon(lambda: _expiries(database) > [first])
+    assert keeper.merely_due == [claim.token]
+    keeper.end({claim.token})
+    assert _expiries(database) == []
+    assert keeper.merely_due == []
+    keeper.close()
+    assert "lease renewal" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_claim_of_nothing_leaves_no_lease_and_starts_no_renewal(database: Database) -> None:
+    keeper = LeaseKeeper(database, run_id="run", lease_seconds=180)
+    assert keeper.claim(Named(ids=["no-such-feed"], now=NOW), limit=10).feeds == ()
+    assert "lease renewal" not in [thread.name for thread in threading.enumerate()]
+    keeper.close()
+    assert _expiries(database) == []
+
+
+@pytest.mark.parametrize(("forgiven", "claims"), [(True, 0), (False, 1)])
+def test_closing_ends_what_is_left_and_forgives_unless_a_document_may_be_at_fault(
+    database: Database, forgiven: bool, claims: int
+) -> None:
+    keeper = LeaseKeeper(database, run_id="run", lease_seconds=180)
+    keeper.claim(Due(now=NOW), limit=10)
+    if not forgiven:
+        keeper.do_not_forgive()
+    keeper.close()
+    assert _expiries(database) == []
+    row = feed_row(database, "a")
+    assert (row["lease_token"], row["unclosed_claims"]) == (None, claims)
+
+
+def test_a_spool_has_a_folder_from_its_first_use_until_it_is_removed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool", run_id="0123456789")
+    spool.remove()
+    assert not (tmp_path / "spool").exists(), "not used so far"
+    (spool.folder / "body").write_bytes(b"...")
+    assert spool.folder.name.startswith("01234567-")
+    assert spool.folder.parent == tmp_path / "spool"
+    spool.remove()
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def _session(tmp_path: Path, database: Database, **parts: Any) -> Session:
+    return Session(
+        settings=Settings(home=tmp_path, feeds_file=tmp_path / "feeds.yaml", user_agent="rss_pipeline/test"),
+        database=database,
+        objects=FolderStore(tmp_path / "objects"),
+        run_id="run",
+        clock=lambda: NOW,
+        **parts,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "claims"), [(DatabaseUnavailable("away"), 0), (RuntimeError("a bug"), 1), (None, 0)]
+)
+def test_a_session_forgives_a_store_s_failure_and_no_other_exception(
+    tmp_path: Path, database: Database, error: Exception | None, claims: int
+) -> None:
+    def run() -> None:
+        with _session(tmp_path, database) as session, session.step():
+            session.leases.claim(Due(now=NOW), limit=10)
+            (session.spool.folder / "body").write_bytes(b"...")
+            if error is not None:
+                raise error
+
+    if error is None:
+        run()
+    else:
+        with pytest.raises(type(error)):
+            run()
+    assert feed_row(database, "a")["unclosed_claims"] == claims
+    assert _expiries(database) == []
+    assert list(Settings(home=tmp_path, feeds_file=tmp_path, user_agent="t").spool_path.iterdir()) == []
