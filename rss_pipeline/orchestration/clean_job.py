@@ -1,6 +1,6 @@
 """The job `clean_store`: removes what is past its time, and reports what that was.
 
-What it does is cleaning.py's; when it starts, schedules.py's and cleaning_times.py's.
+The clean itself is pipeline.retention.clean's; when it starts is decided in pipeline.triggers.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
@@ -22,14 +22,14 @@ from rss_pipeline.storage.objects import ObjectStore
 
 CLEAN_STORE = "clean_store"
 CLEAN_SECONDS = 600.0
-"""What a clean has not done by then the next one takes up, within the hour."""
+"""A clean ends after that time; the next one continues within the hour."""
 
 _TABLE_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """What a clean works on. A resource of the run."""
+    """The parts of a clean. A resource of the run."""
 
     settings: Settings
     database: Database
@@ -51,12 +51,12 @@ def cleaning_resource(settings: Settings, *, clock: Clock) -> dg.ResourceDefinit
     return dg.ResourceDefinition(
         resource_fn=open_cleaning,
         required_resource_keys={"database", "objects"},
-        description="What a clean needs: the stores, and the ages at which things go.",
+        description="What a clean needs: the stores, and the ages at which rows and objects are removed.",
     )
 
 
 class CleanConfig(dg.Config):
-    """How a clean is done."""
+    """The options of a clean."""
 
     dry_run: bool = Field(
         default=False, description="Only report what would be removed; nothing is written anywhere."
@@ -84,7 +84,7 @@ def clean_(
 
 
 def metadata(cleaned: CleanResult) -> dict[str, Any]:
-    """Numbers, which plot over runs, and a table by feed of what most was removed of."""
+    """Numbers, which plot over runs, and a table of the feeds of which most was removed."""
     tables: dict[str, Any] = {}
     if cleaned.by_feed:
         tables["by_feed"] = _table(cleaned.by_feed)
@@ -107,7 +107,7 @@ def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
         " removed does not come back while its feed still lists it. Started daily by `clean_daily`; what it"
         " could not finish `clean_again` takes up within the hour. The run fails only where a store does."
     ),
-    # A run that died with its machine looks alive until then.
+    # A run that was killed with its machine looks alive until then.
     tags={"dagster/max_runtime": "1800"},
     owners=OWNERS,
 )

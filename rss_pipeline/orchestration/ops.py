@@ -29,7 +29,7 @@ from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
 
 VISITS_IO_MANAGER = "visits_io_manager"
-"""A key of our own: bound as `io_manager`, memory would capture everybody's assets."""
+"""A key of its own: bound as `io_manager`, memory would capture the assets of every user."""
 
 Visits = list[Visit]
 SessionResource = dg.ResourceParam[Session]
@@ -37,22 +37,21 @@ visits_out = dg.Out(io_manager_key=VISITS_IO_MANAGER, description="The run's vis
 
 
 class ClaimConfig(dg.Config):
-    """Which feeds a poll claims. With no field set: those that are due."""
+    """The feeds that a poll claims. With no field set: those that are due."""
 
     feeds: list[str] = Field(
         default=[],
         description=(
-            "Feed ids to visit, due or not. Empty: all that are due. A run of partitions visits those,"
-            " whatever stands here."
+            "Feed ids to visit, due or not. Empty: all that are due. A run of partitions visits its"
+            " partitions and ignores this field."
         ),
     )
     all: bool = Field(
         default=False,
         description=(
-            "Visit every registered feed now, due or not, also those that back off. Where one run cannot"
-            " (RSS_BATCH_SIZE feeds, two minutes), `poll_feeds_when_due` starts the next within a minute,"
-            " until all were. Requests stay conditional and keep to the pauses; what a host asked to wait for"
-            " is waited for."
+            "Visit every registered feed now, due or not, also those in back-off. Where one run cannot visit"
+            " all (RSS_BATCH_SIZE feeds, two minutes), `poll_feeds_when_due` starts the next within a minute,"
+            " until all were visited. Requests stay conditional and paced, and a host on hold gets none."
         ),
     )
     not_visited_since: str | None = Field(
@@ -86,7 +85,7 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionR
 
 
 def _synced(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
-    """The registry, synced; None, and said so, where it cannot be used."""
+    """The registry, synced; None, with an error in the log, where it cannot be used."""
     if session.synced is not None:
         return session.synced
     try:
@@ -116,7 +115,7 @@ def _instant(text: str) -> datetime:
         since = datetime.fromisoformat(text)
     except ValueError:
         raise dg.Failure(
-            description=f"not_visited_since: {text!r} is no instant; write it like 2026-02-18T08:30:00Z",
+            description=f"not_visited_since: {text!r} is not an instant; write it like 2026-02-18T08:30:00Z",
             allow_retries=False,
         ) from None
     return since if since.tzinfo is not None else since.replace(tzinfo=UTC)
@@ -124,7 +123,7 @@ def _instant(text: str) -> datetime:
 
 @dg.op(out=visits_out, tags=kind("http"))
 def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
-    """Ask each feed with the validators of its last stored document; close what is unchanged or failed."""
+    """Request each feed with the validators of its stored document; close what is unchanged or failed."""
     with session.step():
         return steps.fetch(
             session, visits, round_seconds=None if context.has_partitions else poll.ROUND_SECONDS
@@ -161,10 +160,10 @@ def extract_images(session: SessionResource, visits: Visits) -> Visits:
         return visits
 
 
-# No kind: that of the op an asset comes out of would stand on its page in place of the asset's own kinds.
+# Without a kind: on the asset's page the kind of this op would replace the asset's own kinds.
 @dg.op(out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
-    """Tell Dagster of every feed that changed; in a backfill, of every feed asked for, and what failed."""
+    """Report every feed that changed to Dagster; in a backfill, every requested feed, and what failed."""
     with session.step():
         session.run.progress.begin("report", 0)
         rest, held = poll.apart(visits)
@@ -189,9 +188,9 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             our_outage.raise_for_our_outage(visits)
             failed = reporting.failures(visits)
             if any(isinstance(visit.outcome, Refused) for visit in visits):
-                # Who named it has a mistake to mend, and would not look into a green run.
+                # The feed was named by mistake, and the mistake would not be seen in a green run.
                 reporting.raise_for(failed, visits=len(visits))
-            # First: a long message is cut from below in the run's log.
+            # The table comes first: the end of a long message is cut off in the run's log.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**table, **counts})
 

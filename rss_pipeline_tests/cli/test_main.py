@@ -220,7 +220,7 @@ def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(
     pipeline.write_registry()
     refused = invoke("poll", "feed-0")
     assert refused.exit_code == 1
-    assert "say so with `rss-pipeline poll --yes`" in refused.stderr
+    assert "confirm it with `rss-pipeline poll --yes`" in refused.stderr
     assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 12
     assert invoke("poll", "feed-0", "--yes").exit_code == 0
     assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 2

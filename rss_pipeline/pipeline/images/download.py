@@ -1,7 +1,7 @@
-"""Downloading the images of stored items into the object store: rounds of claim, ask, put, record.
+"""The download of stored items' images into the object store: rounds of claim, request, put, record.
 
-How one image is asked for is collector.image_fetch's, what a claim takes storage.image_claims'. Items are
-never touched by any of it.
+How one image is requested is collector.fetch.image's, what a claim takes storage.images.claims'. Items are
+never changed by it.
 """
 
 import logging
@@ -34,22 +34,22 @@ logger = logging.getLogger(__name__)
 
 CLAIMED_AT_ONCE = 2000
 RUN_SECONDS = 900.0
-"""No round starts later than this; the sensor starts the next run where images wait."""
+"""No round starts later than this; the sensor starts the next run if images wait."""
 _RECORDED_AT_ONCE = 200
 _FAILURES_KEPT = 200
 
 
 @dataclass(slots=True, kw_only=True)
 class Downloads:
-    """What a run came to."""
+    """The result of a run."""
 
     archived: int = 0
     adopted: int = 0
-    """Of the archived, those that an interrupted run had put there already."""
+    """Those among the archived that an interrupted run had already put into the store."""
     bytes: int = 0
     failed_attempts: int = 0
     failed: int = 0
-    """Of these, third attempts: not asked for again."""
+    """Third attempts among these: no further request is made."""
     failures: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
 
@@ -62,11 +62,11 @@ def download_images(
     spool: Spool,
     seconds: float = RUN_SECONDS,
 ) -> Downloads:
-    """Download what is due, in rounds, until nothing is or the time is over.
+    """Download what is due, in rounds, until nothing is due or the time is over.
 
     Raises:
-        ObjectStoreUnavailable, DatabaseUnavailable: what was not recorded by then is due again; no attempt of
-            it is counted.
+        ObjectStoreUnavailable, DatabaseUnavailable: what was not recorded by then is due again, and no
+            attempt is counted for it.
         NetworkUnavailable: our own network is down; likewise, and due again in five minutes.
     """
     done = Downloads()
@@ -131,7 +131,7 @@ class _Round:
         self._release()
 
     def _adopt(self) -> None:
-        """Images that a run put into the store and did not live to record."""
+        """Record images that an interrupted run put into the store and did not record."""
         interrupted = [task for task in self._tasks.values() if task.was_interrupted]
         with ThreadPoolExecutor(self._run.settings.image_concurrency, "adopt") as threads:
             found = threads.map(lambda task: stored_image(self._run.objects, _place(task)), interrupted)
@@ -163,7 +163,7 @@ class _Round:
             case Failure() as failure:
                 self._network_is_up |= failure.kind not in NETWORK_KINDS | UNASKED_KINDS
                 self._failed.append((self._tasks[request.id], failure))
-                # Whose fault a failure in the network is, only the round's end shows: none counts before.
+                # Only the round's end shows whether a failure in the network is ours: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
                     self._record_failed()
             case OnHold(hold=hold):
@@ -189,7 +189,7 @@ class _Round:
         self._done.bytes += sum(each.bytes for each in archived if each.task_id in ours)
 
     def _remove_of_deleted(self, lost: Sequence[Archived]) -> None:
-        """The feed was forgotten while its images came: they would belong to nobody."""
+        """Remove images of items that were deleted while their images came: no task refers to them."""
         there = closings.still_there(self._run.database, [each.task_id for each in lost])
         keys = [each.key for each in lost if each.task_id not in there]
         for key, reason in self._run.objects.delete_many(keys).items():
@@ -236,29 +236,29 @@ class _Round:
             ids,
             until=now + OUTAGE_PAUSE,
             reason=f"no attempt is counted. {said}",
-            # Of an outage its beginning is kept: a feed that answers after it shows that it is over.
+            # The beginning of an outage is kept: a feed that answers after it shows that it is over.
             now=min(postponed, default=now),
         )
         self._release()
         raise NetworkUnavailable(
-            f"all {len(ids)} images failed in the network, and no feed has answered since; it is ours."
-            f" They are due again in 5 minutes, no attempt is counted. The first one said: {said}"
+            f"all {len(ids)} images failed in the network, and no feed has answered since: our own network is"
+            f" down. They are due again in 5 minutes, no attempt is counted. The first one said: {said}"
         )
 
     def _release(self) -> None:
-        """What was not begun: due still, or when the pause of a host it leads to is over."""
+        """Release what was not begun: it is still due, or due when the hold of its host is over."""
         database = self._run.database
         closings.put_off(database, self._token, self._put_off, now=self._run.clock())
         closings.release(database, self._token, self._given_back)
 
     def _save_what_is_there(self) -> None:
-        """The round was cut short: what it has is recorded where the database still works."""
+        """Record what a round has that was cut short, where the database still works."""
         try:
             self._record_archived()
             if self._network_is_up:
                 self._record_failed()
-        except InfrastructureError as trouble:
-            logger.warning("images that were stored could not be recorded, and will be adopted: %s", trouble)
+        except InfrastructureError as error:
+            logger.warning("images that were stored could not be recorded, and will be adopted: %s", error)
 
 
 def _place(task: ImageTask) -> ImagePlace:

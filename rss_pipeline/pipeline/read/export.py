@@ -1,7 +1,7 @@
 """Items into a file: JSON lines, or Parquet where pyarrow is installed.
 
-Whole or not at all: a file appears under its name once it is complete. What is read is reading.py's, what
-the terminal shows export_command.py's.
+Whole or not at all: a file appears under its name once it is complete. Items are read by reader.py; the
+command is cli's.
 """
 
 import json
@@ -24,16 +24,16 @@ Format = Literal["jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
-"""Editable as `make` installs it: else `git pull` would update nothing any more."""
+"""Editable as `make` installs it: otherwise `git pull` would no longer update the code."""
 
 ROWS_AT_ONCE = 2_000
 CHARACTERS_AT_ONCE = 8_000_000
-"""Of a row group of Parquet: what is kept in memory until it is written."""
+"""Size of a row group of Parquet, which is kept in memory until it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What an export wrote. `cursor` is where the next one goes on: behind all that was stored before it."""
+    """The result of an export. The next one starts at `cursor`, behind all that was stored before."""
 
     items: int
     feeds: int
@@ -52,14 +52,14 @@ def export(
 ) -> Exported:
     """Write the items of these feeds (ids; None: of all) that came in behind `since`, feed by feed.
 
-    What comes in meanwhile is left to the next export, which begins at the `cursor` of this one's result. A
-    row has the fields of `StoredItem`; `html` only where it is asked for. Memory does not grow with the
+    What comes in meanwhile is left to the next export, which starts at the `cursor` of this one's result. A
+    row has the fields of `StoredItem`; `html` only where it is requested. Memory does not grow with the
     number of items. A file at `target`, or where a link there leads, is replaced at the end, at once; an open
     one, a pipe or a device is written to as it is.
 
     Raises:
         ExportRefused: pyarrow is missing, or the file cannot be written.
-        ValueError: `since` is no cursor of ours, or a datetime without a time zone.
+        ValueError: `since` is not a cursor of this project, or a datetime without a time zone.
         InfrastructureError: a store cannot be read now; the file is as it was.
     """
     writer_of = _writer(format)
@@ -85,7 +85,7 @@ def _opened(target: Path | IO[bytes]) -> Iterator[IO[bytes]]:
     if not isinstance(target, Path):
         yield target
         return
-    # Not of a link's name: the link stays, and what it leads to is replaced.
+    # A link stays, and the file that it leads to is replaced.
     place = Path(os.path.realpath(target))
     partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
     try:

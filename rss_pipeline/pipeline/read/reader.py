@@ -1,7 +1,7 @@
-"""Reading the collected items, in an asset, a script or a notebook of one's own: `FeedReader`.
+"""The reader of collected items, for an asset, a script or a notebook: `FeedReader`.
 
-It needs no Dagster; the resource that gives one to assets is reader_resource.py's. The statements are
-storage.reading's.
+It needs no Dagster; the resource for assets is orchestration.feed_reader_resource. The statements are
+storage.items.read's.
 """
 
 import os
@@ -28,13 +28,13 @@ Since = str | datetime | None
 
 @dataclass(frozen=True, slots=True)
 class FeedReader:
-    """The collected feeds and items, to be read.
+    """Reads the collected feeds and items.
 
     Items are given in the order in which they came in, which no clock and no replay disturbs. Each carries
-    its `cursor`: pass the last one's as `since` the next time, and you get what came in meanwhile: all of it,
-    each once. A cursor is a text to be kept as it is. It holds however many of the items around it
-    retention has removed, and after `rss-pipeline copy`. After `restore`, after `forget` and a new beginning,
-    and where the database was put back from an older copy, items come again that had been read, under the
+    its `cursor`: pass the last one's as `since` the next time, and you get all items that came in meanwhile,
+    each once. A cursor is a text to be kept as it is. It stays valid however many of the items around it
+    retention has removed, and after `rss-pipeline copy`. After `restore`, after `forget` and a new start,
+    and where the database was put back from an older copy, items that had been read come again, under the
     ids they had; none is left out. An item that a repair rewrote does not come again.
     """
 
@@ -42,7 +42,7 @@ class FeedReader:
     objects: ObjectStore
 
     def feeds(self) -> list[FeedInfo]:
-        """All feeds that something is known of, by id; also those that have left feeds.yaml."""
+        """All known feeds, by id; also those that have left feeds.yaml."""
         return read.feeds(self.database)
 
     def items(
@@ -50,12 +50,12 @@ class FeedReader:
     ) -> Iterator[StoredItem]:
         """The items of a feed, or of all feeds, that came in behind `since`, oldest arrival first.
 
-        They are read page by page (about 1 MB) while you go on, so that memory does not grow with their
-        number. With `html` each has its content with the archived images in place. A feed that is not known
-        has no items.
+        They are read page by page (about 1 MB) as you iterate, so that memory does not grow with their
+        number. With `html` each has its content with the archived images in place. An unknown feed has no
+        items.
 
         Raises:
-            ValueError: `since` is no cursor of ours, or a datetime without a time zone.
+            ValueError: `since` is not a cursor of this project, or a datetime without a time zone.
             InfrastructureError: a store cannot be read now.
         """
         for page in read.pages(self.database, feed_id, since=position(since)):
@@ -64,7 +64,7 @@ class FeedReader:
                 yield stored_item(row, html=content)
 
     def end(self) -> str:
-        """The cursor behind all that is stored now: to begin with what comes from here on."""
+        """The cursor behind all that is stored now: to start with the items that come after it."""
         return str(cursor.end(self.database))
 
 
@@ -73,7 +73,7 @@ def open_feed_reader(settings: Settings | None = None) -> Iterator[FeedReader]:
     """A reader outside of Dagster, for a script or a notebook.
 
     Raises:
-        SettingsError: the environment says something that cannot be.
+        SettingsError: a variable of the environment has an invalid value.
         DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
     """
     settings = settings or settings_here()
@@ -82,7 +82,7 @@ def open_feed_reader(settings: Settings | None = None) -> Iterator[FeedReader]:
 
 
 def settings_here() -> Settings:
-    """What the environment says, with a file `.env` in the current folder."""
+    """The settings of the environment and of a file `.env` in the current folder."""
     load_dotenv(Path.cwd() / ".env")
     return Settings.from_environ(os.environ, cwd=Path.cwd())
 

@@ -1,9 +1,9 @@
-"""Stored items' HTML with their archived images in place, for the command line and downstream assets.
+"""The HTML of stored items with their archived images in place, for the command line and downstream assets.
 
-How HTML is rendered is collector.rendering's, the statement storage.image_tasks'. Nothing is written:
+How HTML is rendered is collector.images.render's, the statement storage.images.tasks'. Nothing is written:
 `content_html` stays as published.
 
-An asset of your own, of which each partition is a page of one feed's items:
+An asset of your own; each partition is a page of one feed's items:
 
     @dg.asset(
         deps=["feed_items"],
@@ -35,7 +35,7 @@ def item_html(database: Database, objects: ObjectStore, item: Row) -> str | None
     """One item's content with its archived images in place; None where it has no content.
 
     `item` is a row of `storage.items.item`: all columns of the item, and its feed's `feed_url`, `feed_link`.
-    Images that are pending or failed, or that no URL leads to, are the publisher's still.
+    Images that are pending or failed, or that have no URL, keep the publisher's URL.
     """
     [html] = items_html(database, objects, [item])
     return html

@@ -1,4 +1,4 @@
-"""The registry into the feeds table.
+"""The sync of the registry: feeds.yaml into the feeds table.
 
 Reading feeds.yaml is collector.registry's, comparing it storage.feeds'. Partition keys of the feeds are
 orchestration.registry_partitions'.
@@ -19,7 +19,7 @@ from rss_pipeline.storage.feeds import feeds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySync:
-    """What a registry held and what it changed."""
+    """The feeds of a registry and the changes that it made."""
 
     specs: tuple[FeedSpec, ...]
     changes: feeds.RegistryChanges
@@ -28,7 +28,7 @@ class RegistrySync:
 
     @property
     def accesses(self) -> dict[str, Access]:
-        """Feed id to what only the registry knows of it."""
+        """Feed id to its headers and password, which only the registry has."""
         return {spec.id: spec.access for spec in self.specs if not spec.access.is_open}
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ def sync_registry(
 
     Raises:
         RegistryError: the file cannot be used, or would unschedule more than half of over ten feeds and
-            `yes` was not said; nothing was changed.
+            `yes` is not set; nothing was changed.
     """
     path = settings.feeds_file
     specs = load_registry(path, environ=os.environ if environ is None else environ)
@@ -62,8 +62,8 @@ def sync_registry(
             str(path),
             [
                 f"{len(changes.unregistered)} of {changes.registered_before} feeds would no longer be"
-                " scheduled: is this the right file, and the right database? If it is meant, say so with"
-                " `rss-pipeline poll --yes`"
+                " scheduled: is this the right file, and the right database? If it is intended,"
+                " confirm it with `rss-pipeline poll --yes`"
             ],
         )
     if not changes.is_empty:

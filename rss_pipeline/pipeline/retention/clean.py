@@ -1,7 +1,7 @@
 """One clean: items past their time with their images, old backups, what killed processes left.
 
-Order and faults are decided here; the statements are storage.retention's and storage.backup_ages'. No
-Dagster: the command runs it too (the job is clean_store.py).
+Order and faults are decided here; the statements are storage.items.retention's and storage.backups.expiry's.
+The command and the job `clean_store` run it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
 LEFTOVER_AGE = timedelta(days=1)
 BACKUPS_SHARE = 0.5
-"""Of a clean's time that the backups may take; items have what is left."""
+"""The share of a clean's time that the backups may take; items have the rest."""
 COPIED_AT_ONCE = 8
 
 _AT_ONCE = 1_000
@@ -39,9 +39,10 @@ def clean(
     allowance: Allowance | None = None,
     progress: Progress | None = None,
 ) -> CleanResult:
-    """Remove what is past its time at `now`; see storage.retention. Two cleans at once do no harm.
+    """Remove what is past its time at `now`; see storage.items.retention. Two at once are harmless.
 
-    Ended at any moment, the next one completes it. Memory does not grow with what there is to remove.
+    It may be ended at any moment; the next one completes it. Memory does not grow with what there is to
+    remove.
 
     Raises:
         InfrastructureError: a store cannot work now.
@@ -55,7 +56,7 @@ def clean(
         progress=progress or NoProgress(),
         cleaned=CleanResult(dry_run=dry_run),
     )
-    # What may not be missed comes first: a backup that is not put again in time is lost.
+    # Backups come first: one that is not put again in time is lost.
     cleaning.backups()
     cleaning.items()
     cleaning.leftovers()
@@ -86,7 +87,7 @@ class _Cleaning:
                 self._expire([one.info for one in some if isinstance(one, expiry.Expire)])
 
     def _in_time(self, listed: Iterable[ObjectInfo], needed: Mapping[str, object]) -> Iterator[ObjectInfo]:
-        """Whole feeds only: the last of a feed that was broken off would pass for its newest."""
+        """Whole feeds only: where a feed is cut off, its last backup listed would pass for its newest."""
         feed_id = None
         for info in listed:
             if expiry.feed_of(info.key) != feed_id:
@@ -108,7 +109,7 @@ class _Cleaning:
         self.cleaned.backups_renewed += len(keys) - len(refused)
 
     def _put_again(self, key: str) -> str | None:
-        """Why it could not be, or None."""
+        """The reason why it could not be copied, or None."""
         try:
             self.objects.copy(key, key)
         except KeyError:
@@ -149,7 +150,7 @@ class _Cleaning:
         intact = [task for task in tasks if refused.keys().isdisjoint(stored[task.id])]
         held = {task.item_id for task in tasks if not refused.keys().isdisjoint(stored[task.id])}
         whole = set() if part.is_part else part.items.keys() - waiting - held
-        # Of an item that stays for now: nothing may point at an object that is gone.
+        # Tasks of items that stay for now: none may point at an object that is gone.
         loose = [t for t in intact if t.item_id not in whole and (part.is_part or stored[t.id])]
         gone = whole
         if not self.cleaned.dry_run:

@@ -1,4 +1,4 @@
-"""What a clean came to, how long it may take and who hears of it: the values of cleaning.py."""
+"""The values of a clean: its result and its time limit."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ REFUSALS_KEPT = 100
 
 
 class Allowance:
-    """How long a clean may take, in seconds; None is for as long as it takes."""
+    """The time limit of a clean in seconds; None is no limit."""
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -17,13 +17,13 @@ class Allowance:
         self._began = clock()
 
     def is_spent(self, share: float = 1.0) -> bool:
-        """Whether this share of the time is over."""
+        """True once this share of the time is over."""
         return self._seconds is not None and self._clock() - self._began >= share * self._seconds
 
 
 @dataclass(slots=True, kw_only=True)
 class Removed:
-    """What went of one feed, or would go: rows, and objects with their bytes."""
+    """Rows, and objects with their bytes, that were removed of one feed, or would be."""
 
     items: int = 0
     item_versions: int = 0
@@ -36,16 +36,16 @@ class Removed:
 
 @dataclass(slots=True, kw_only=True)
 class CleanResult:
-    """What a clean came to. In a dry run what it would have come to; nothing was written."""
+    """The result of a clean. In a dry run the result that it would have; nothing was written."""
 
     dry_run: bool
     by_feed: dict[str, Removed] = field(default_factory=dict)
     backups_renewed: int = 0
-    """Put again, so that they do not age out."""
+    """Put again under their keys, so that they do not age out."""
     leftovers: int = 0
     """Half-written files of killed processes."""
     items_waiting: int = 0
-    """Past their time, but a run is at their images."""
+    """Past their time, but a run is downloading their images."""
     items_left: int = 0
     """Past their time, but not reached."""
     refused: int = 0
@@ -65,7 +65,7 @@ class CleanResult:
 
     @property
     def is_unfinished(self) -> bool:
-        """Something due is still there; the next clean takes it up."""
+        """Something due is left; the next clean removes it."""
         return self.out_of_time or bool(self.items_waiting or self.refused)
 
     def figures(self) -> dict[str, int | bool]:
@@ -86,7 +86,7 @@ class CleanResult:
         return self.by_feed.setdefault(feed_id, Removed())
 
     def refuse(self, refused: Mapping[str, str]) -> None:
-        """Note keys that the store would not touch."""
+        """Note keys that the store refused to delete or copy."""
         self.refused += len(refused)
         room = max(REFUSALS_KEPT - len(self.refusals), 0)
         self.refusals |= dict(islice(refused.items(), room))

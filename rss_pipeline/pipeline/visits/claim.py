@@ -1,7 +1,7 @@
-"""Which feeds a run visits: what is due, or what a person asked for.
+"""The feeds that a run visits: those that are due, or those that a person named.
 
-The claim itself is one statement (storage.leases); here stands what surrounds it: both stores are probed
-before any publisher is asked, and a feed whose document may have killed a run goes alone.
+The claim itself is one statement (storage.feeds.claims). Before it both stores are probed, so that no
+publisher gets a request in vain, and a feed with a document that may have killed a run is visited alone.
 """
 
 import logging
@@ -26,7 +26,7 @@ from rss_pipeline.storage.feeds.feeds import feeds_by_id
 logger = logging.getLogger(__name__)
 
 ALONE_SECONDS = 120.0
-"""How long a run may spend on feeds that go alone before it turns to the others."""
+"""Time for feeds that are visited alone before the run turns to the others."""
 
 UNREADABLE_PAUSE = timedelta(minutes=5)
 
@@ -35,19 +35,19 @@ Accesses = Mapping[str, Access] | None
 
 _NO_ACCESS = Refused(
     message="it needs the headers or the password that feeds.yaml has for it, and feeds.yaml cannot be used:"
-    " mend that first"
+    " fix that first"
 )
 
 
 def claim_wanted(
     session: Session, wanted: Wanted, accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
-    """Probe both stores, take what may be dangerous through all steps alone, then claim the rest at once.
+    """Probe both stores, take feeds that may be dangerous through all steps alone, then claim the rest.
 
     `suspects` is False where it is known that there are none.
 
     Raises:
-        ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, nobody was asked.
+        ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, no request was made.
     """
     session.run.objects.probe()
     limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
@@ -61,7 +61,7 @@ def claim_wanted(
 def claim_named(
     session: Session, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
 ) -> list[Visit]:
-    """Claim each of these feeds; those that cannot be had now are `Refused`, `OnHold` or `HeldElsewhere`."""
+    """Claim each of these feeds; one that cannot be claimed now is `Refused`, `OnHold` or `HeldElsewhere`."""
     wanted = Named(ids=ids, now=session.run.clock())
     visits = claim_wanted(session, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
@@ -79,20 +79,20 @@ def claim_named(
 
 
 def go_first(session: Session, visits: Sequence[Visit]) -> None:
-    """Have other runs make way, where they are at a host of these for what is merely due."""
+    """Have other runs make way, where they hold a host of these feeds for what is merely due."""
     held = [visit.feed.id for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
     if held:
         session.leases.await_hosts(held)
 
 
 def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
-    """Why a claim did not take a feed, of its row of `due.availability`."""
+    """The reason why a claim did not take a feed, from its row of `due.availability`."""
     if row is None:
         return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
     if not row["registered"]:
         return Refused(message="no longer in feeds.yaml, so it is not fetched; add it there again to do so")
     if not row["enabled"]:
-        return Refused(message="`enabled: false` in feeds.yaml; take that away to fetch it")
+        return Refused(message="`enabled: false` in feeds.yaml; remove that to fetch it")
     if row["hold_until"] is not None:
         until = datetime.fromisoformat(row["hold_until"])
         hold = FeedHold(feed_id=id, host=row["hold_host"], until=until, reason=row["hold_reason"])
@@ -107,7 +107,7 @@ def _claim(session: Session, wanted: Wanted, *, limit: int, suspects: bool = Fal
 
 
 def _is_unknown(feed: Feed, accesses: Accesses) -> bool:
-    """Without its password a feed would only collect failures that are not its own."""
+    """Its password is not known; without it the feed would only collect failures that are not its own."""
     return feed.needs_access and accesses is None
 
 
@@ -121,7 +121,7 @@ def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[V
             access = (accesses or {}).get(feed.id, Access())
             visits.append(Visit(feed=feed, token=claim.token, access=access))
     if unknown:
-        # Not just given back: still due, they would make the sensor start a run every minute.
+        # Postponed, not only released: still due, they would make the sensor start a run every minute.
         later = NextVisit(
             at=session.run.clock() + UNREADABLE_PAUSE,
             reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
@@ -138,7 +138,7 @@ def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[V
 
 
 def _in_their_hours(session: Session, claim: claims.Claim) -> claims.Claim:
-    """The claim without feeds that ask not to be fetched in this hour: those are due after it."""
+    """The claim without feeds that list this hour or day to be skipped: those are due after it."""
     now = session.run.clock()
     later = {feed.id: at for feed in claim.feeds if (at := after_skipped_hours(feed, now=now)) is not None}
     leases.release(
@@ -152,7 +152,7 @@ def _in_their_hours(session: Session, claim: claims.Claim) -> claims.Claim:
 
 
 def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> list[Visit]:
-    """Feeds whose last claim was never closed, one by one: if one kills this process, it is known which.
+    """Visit feeds with a claim that was never closed, one by one: it is known which one kills the process.
 
     All feeds of a run that died are suspects; each is cleared by its own visit in here.
     """
@@ -165,7 +165,7 @@ def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> lis
             break
         [feed] = claim.feeds
         if _is_unknown(feed, accesses):
-            # Kept until the loop is over: given back at once, it would be the next one again.
+            # Kept until the loop is over: released at once, it would be the next one again.
             waiting.append(claim)
             continue
         access = (accesses or {}).get(feed.id, Access())
@@ -185,30 +185,30 @@ def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
     if feed.unfinished.claims > (1 if crashed_before else 2):
         message = (
             f"{feed.unfinished.claims - 1} runs died while they visited this feed, the last one with it"
-            " alone; its document was not asked for again"
+            " alone; its document was not requested again"
         )
         logger.warning("%s: %s", feed.url, message)
         condemned = Visit(feed=feed, token=visit.token, outcome=Failure(kind="crashed", message=message))
         closed = close(session, [condemned])
         session.leases.end({visit.token})
         return closed
-    [asked] = request(session, [visit])
-    if isinstance(asked.outcome, Failure) and asked.outcome.kind in NETWORK_KINDS:
-        # No document of it can harm anybody now, and whose network is down shows only beside the others:
+    [requested] = request(session, [visit])
+    if isinstance(requested.outcome, Failure) and requested.outcome.kind in NETWORK_KINDS:
+        # It has no document that could do harm now, and beside the others it shows which network is down:
         # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
-        return [asked]
-    return run_through(session, [asked])
+        return [requested]
+    return run_through(session, [requested])
 
 
 def _without(wanted: Wanted, visited: set[str]) -> Wanted:
-    """Named feeds are claimed due or not: those already visited are not to be claimed again."""
+    """The request without these feeds: named feeds are claimed due or not, so also a second time."""
     if isinstance(wanted, Named):
         return replace(wanted, ids=[id for id in wanted.ids if id not in visited])
     return wanted
 
 
 def wait_for(session: Session, visits: Sequence[Visit], *, pause: float = 2.0) -> list[Visit]:
-    """Visits of feeds that another run held: its result where it closed them, else our own visit.
+    """Visits of feeds that another run held: that run's result where it closed them, else our own visit.
 
     Called when this run holds no feed any more, so two runs never wait for each other.
     """

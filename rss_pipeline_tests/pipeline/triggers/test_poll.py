@@ -318,7 +318,7 @@ def test_an_instant_without_a_zone_is_utc_and_one_that_is_none_is_a_sentence(
     result = launched(pipeline, not_visited_since="yesterday")
     assert not result.success
     (event,) = [event for event in result.all_events if event.event_type_value == "STEP_FAILURE"]
-    assert "'yesterday' is no instant; write it like" in str(event.step_failure_data.user_failure_data)
+    assert "'yesterday' is not an instant; write it like" in str(event.step_failure_data.user_failure_data)
     since = (pipeline.clock() + timedelta(seconds=1)).replace(tzinfo=None)
     assert launched(pipeline, not_visited_since=since.isoformat()).success
     assert len(server.requests) == 7
