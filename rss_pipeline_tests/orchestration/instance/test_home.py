@@ -16,6 +16,24 @@ from rss_pipeline.orchestration.instance.home import (
 from rss_pipeline.orchestration.queueing import BackfillsLastRunCoordinator, missing_priority
 from rss_pipeline.settings import Settings
 
+RELEASED = """
+run_coordinator:
+  module: rss_pipeline.orchestration.queueing
+  class: BackfillsLastRunCoordinator
+  config:
+    max_concurrent_runs: 9
+    tag_concurrency_limits:
+      - key: dagster/backfill
+        limit: 2
+    dequeue_use_threads: true
+    dequeue_num_workers: 4
+    max_user_code_failure_retries: 20
+    user_code_failure_retry_delay: 15
+telemetry:
+  enabled: false
+"""
+"""The dagster.yaml of version 0.1.0 with a number that a person changed. Path and class stay for ever."""
+
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
@@ -61,6 +79,15 @@ def test_one_of_a_persons_own_making_stays(settings: Settings) -> None:
     prepare_home(settings)
     assert configuration(settings).read_text("utf-8") == "telemetry: {enabled: true}\n"
     assert changed_by_hand(settings) is not None
+
+
+def test_a_released_one_that_a_person_changed_still_has_our_queue(settings: Settings) -> None:
+    settings.dagster_home.mkdir(parents=True)
+    configuration(settings).write_text(RELEASED, "utf-8")
+    with open_instance(settings) as instance:
+        coordinator = instance.run_coordinator
+        assert isinstance(coordinator, BackfillsLastRunCoordinator)
+        assert coordinator.get_run_queue_config().max_concurrent_runs == 9
 
 
 def test_dagster_takes_it_with_our_queue_and_our_retention(settings: Settings) -> None:

@@ -1,0 +1,50 @@
+"""The CPU time of one failing visit: through the pipeline alone, and through a run of Dagster.
+
+CPU time of this process and not seconds on the clock: it is the same on a busy machine.
+"""
+
+import time
+from collections.abc import Callable
+
+from rss_pipeline.pipeline.visits.poll import poll_round
+from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline_tests.support.pipeline import Pipeline
+
+PART = 20
+"""A visit through the pipeline costs at most this part of the same through a run; measured: a 75th."""
+
+
+def _cpu_seconds(visit: Callable[[], None], *, times: int) -> float:
+    """Of one call, on average; the first one is not counted, for it imports and opens."""
+    visit()
+    began = time.process_time()
+    for _ in range(times):
+        visit()
+    return (time.process_time() - began) / times
+
+
+def test_a_failing_visit_through_the_pipeline_costs_a_twentieth_of_a_run(pipeline: Pipeline) -> None:
+    pipeline.register("http://127.0.0.2:1/refused", "refused")
+    pipeline.sync()
+    job = pipeline.definitions().resolve_job_def("poll_feeds")
+
+    def alone() -> None:
+        pipeline.clock.turn(days=2)
+        with Session(
+            settings=pipeline.settings,
+            database=pipeline.database,
+            objects=pipeline.objects,
+            run_id="alone",
+            clock=pipeline.clock,
+        ) as session:
+            poll_round(session, Due(now=pipeline.clock()), {})
+
+    def run() -> None:
+        pipeline.clock.turn(days=2)
+        job.execute_in_process(instance=pipeline.instance)
+
+    of_a_run = _cpu_seconds(run, times=2)
+    of_a_visit = _cpu_seconds(alone, times=20)
+    assert pipeline.feed("refused")["consecutive_failures"] == 24, "each of them visited the feed"
+    assert of_a_visit * PART <= of_a_run
