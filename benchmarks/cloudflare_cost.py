@@ -26,7 +26,8 @@ from rss_pipeline.storage.images.claims import claim_images
 from rss_pipeline.storage.images.closings import Archived, record_archived
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.cloudflare import Cloudflare, local_cloudflare
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
@@ -76,7 +77,7 @@ def main() -> None:
 
 def _publish(
     server: FeedServer,
-    pipeline: Pipeline | None,
+    pipeline: DagsterPipeline | None,
     number: int,
     *,
     items: int,
@@ -94,11 +95,11 @@ def _publish(
 
 
 @contextmanager
-def _pipeline(home: Path, cloudflare: Cloudflare) -> Iterator[tuple[Pipeline, dict[str, Any]]]:
+def _pipeline(home: Path, cloudflare: Cloudflare) -> Iterator[tuple[DagsterPipeline, dict[str, Any]]]:
     os.environ.update(cloudflare.environ)
     (home / "dagster").mkdir()
     with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-        pipeline = Pipeline(home, instance)
+        pipeline = DagsterPipeline(home, instance)
         database = Counting(cloudflare.url, cloudflare.token)
         migrate(database)
         pipeline.database = database  # type: ignore[assignment]
@@ -106,7 +107,7 @@ def _pipeline(home: Path, cloudflare: Cloudflare) -> Iterator[tuple[Pipeline, di
         database.close()
 
 
-def _poll(pipeline: Pipeline, resources: dict[str, Any], what: str, feeds: int) -> None:
+def _poll(pipeline: DagsterPipeline, resources: dict[str, Any], what: str, feeds: int) -> None:
     Counting.counts.clear()
     pipeline.clock.turn(hours=25)
     rounds = pipeline.poll(all_feeds=True, resources=resources)
@@ -118,7 +119,7 @@ def _poll(pipeline: Pipeline, resources: dict[str, Any], what: str, feeds: int) 
     )
 
 
-def _archive(pipeline: Pipeline) -> None:
+def _archive(pipeline: DagsterPipeline) -> None:
     """Claim image tasks and record that their images lie in R2, as a download run does."""
     database, now = pipeline.database, pipeline.clock()
     # Made up as they are, all images are of one host, of which a claim takes no more than its share.
@@ -136,7 +137,7 @@ def _archive(pipeline: Pipeline) -> None:
     )
 
 
-def _clean(pipeline: Pipeline) -> None:
+def _clean(pipeline: DagsterPipeline) -> None:
     """Retire everything; each item has three images then, which lie in R2."""
     database, objects = pipeline.database, pipeline.objects
     database.query(

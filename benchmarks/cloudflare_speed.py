@@ -25,8 +25,9 @@ from benchmarks.documents import made_up_feeds
 from benchmarks.feeds_file import feed_id
 from benchmarks.server import Feed, serving
 from rss_pipeline_tests.support.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.faults import FaultProxy
-from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
+from rss_pipeline_tests.support.pipeline import on_cloudflare
 
 FIRST, UNCHANGED = "first poll", "poll of unchanged feeds"
 FAR_SECONDS = 0.1
@@ -83,7 +84,7 @@ def _measure(times: Times, where: str, feeds: Sequence[Feed]) -> None:
 
 
 @contextmanager
-def _pipeline(where: str) -> Iterator[Pipeline]:
+def _pipeline(where: str) -> Iterator[DagsterPipeline]:
     """A pipeline in new stores: where they are is in the name."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -102,7 +103,7 @@ def _pipeline(where: str) -> Iterator[Pipeline]:
                 del settings["r2"]
         (home / "dagster").mkdir()
         instance = stack.enter_context(dg.DagsterInstance.from_config(str(home / "dagster")))
-        pipeline = Pipeline(home, instance, fetch_concurrency=16, **settings)
+        pipeline = DagsterPipeline(home, instance, fetch_concurrency=16, **settings)
         stack.callback(pipeline.close)
         yield pipeline
 

@@ -1,16 +1,23 @@
-"""Fixtures of all rooms: a feed server, a Dagster instance on disk, a whole pipeline."""
+"""Fixtures of all rooms: a feed server, a whole pipeline without Dagster, a Cloudflare when wanted.
+
+Nothing heavy is imported here, so that a room's tests start as fast as what they test. A room's own fixtures
+are in its conftest.py: in rss_pipeline_tests/orchestration a pipeline has a Dagster instance.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dagster as dg
 import pytest
 
-from rss_pipeline_tests.support.cloudflare import cloudflare, running_cloudflare, shared_cloudflare
-from rss_pipeline_tests.support.pipeline import Pipeline, new_instance
 from rss_pipeline_tests.support.server import FeedServer
 
-__all__ = ["cloudflare", "instance", "pipeline", "running_cloudflare", "server", "shared_cloudflare"]
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
+
+    from rss_pipeline_tests.support.cloudflare import Cloudflare
+    from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+    from rss_pipeline_tests.support.pipeline import Pipeline
 
 
 @pytest.fixture
@@ -19,14 +26,70 @@ def server() -> Iterator[FeedServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def running_cloudflare() -> Iterator["Cloudflare"]:
+    """One process for all tests of the session; for fixtures of the session."""
+    from rss_pipeline_tests.support.cloudflare import local_cloudflare
+
+    with local_cloudflare() as running:
+        yield running
+
+
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def shared_cloudflare(running_cloudflare: "Cloudflare") -> "Cloudflare":
+    """As earlier tests left it, and answering; most want `cloudflare`."""
+    running_cloudflare.wake()
+    return running_cloudflare
+
+
+@pytest.fixture
+def cloudflare(shared_cloudflare: "Cloudflare") -> "Cloudflare":
+    """Empty: no table, no object."""
+    shared_cloudflare.wipe()
+    return shared_cloudflare
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator["Pipeline"]:
+    """A whole pipeline, its state in a folder."""
+    from rss_pipeline_tests.support.pipeline import Pipeline
+
+    pipeline = Pipeline(tmp_path)
+    yield pipeline
+    pipeline.close()
+
+
+@pytest.fixture
+def away(tmp_path: Path, cloudflare: "Cloudflare") -> Iterator["Pipeline"]:
+    """A pipeline with its state in D1 and R2."""
+    from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
+
+    pipeline = Pipeline(tmp_path, **on_cloudflare(cloudflare))
+    yield pipeline
+    pipeline.close()
+
+
+@pytest.fixture(params=["embedded", "cloudflare"])
+def place(request: pytest.FixtureRequest) -> "Pipeline":
+    """A pipeline with its state in a folder, and one with it in D1 and R2."""
+    found: Pipeline = request.getfixturevalue("pipeline" if request.param == "embedded" else "away")
+    return found
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator["DagsterInstance"]:
+    """A Dagster instance on disk."""
+    from rss_pipeline_tests.support.dagster_pipeline import new_instance
+
     with new_instance(tmp_path) as instance:
         yield instance
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Pipeline]:
-    pipeline = Pipeline(tmp_path, instance)
+def dagster_pipeline(tmp_path: Path, instance: "DagsterInstance") -> Iterator["DagsterPipeline"]:
+    """A whole pipeline with a Dagster instance, its state in a folder."""
+    from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+
+    pipeline = DagsterPipeline(tmp_path, instance)
     yield pipeline
     pipeline.close()

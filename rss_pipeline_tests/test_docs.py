@@ -24,7 +24,8 @@ from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.pipeline import Pipeline, new_instance, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 TOP = Path(__file__).parents[1]
@@ -111,7 +112,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home in which the feeds that the pages name were collected; their server goes on answering."""
     home = tmp_path_factory.mktemp("collected")
     with FeedServer() as server, new_instance(home) as instance:
-        pipeline = Pipeline(home, instance)
+        pipeline = DagsterPipeline(home, instance)
         pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "lwn")
         pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"))), "xkcd")
         pipeline.poll()

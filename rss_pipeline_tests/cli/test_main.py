@@ -21,7 +21,8 @@ from click.testing import CliRunner, Result
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
@@ -62,8 +63,9 @@ def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> 
 
 
 @pytest.fixture
-def collected(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+def collected(dagster_pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     """A pipeline that has collected one feed; another one fails."""
+    pipeline = dagster_pipeline
     pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b", title="News [/b] :x:"))), "news")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "broken")
     pipeline.poll()
@@ -194,7 +196,7 @@ def test_an_unknown_setting_is_a_warning(invoke: Any, monkeypatch: pytest.Monkey
     assert 'RSS_PORTT: no setting has this name; did you mean "RSS_PORT"?' in result.stderr
 
 
-def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected: Pipeline) -> None:
+def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected: DagsterPipeline) -> None:
     """`Nothing was due` alone would leave a person in the dark who named it."""
     collected.feeds[0]["enabled"] = False
     collected.write_registry()
@@ -211,7 +213,7 @@ def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected:
 
 
 def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(
-    invoke: Any, pipeline: Pipeline, server: FeedServer
+    invoke: Any, pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     for n in range(12):
         pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n}")
@@ -233,7 +235,7 @@ def test_status_of_an_empty_home_says_what_to_do(invoke: Any) -> None:
 
 
 def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
-    invoke: Any, collected: Pipeline
+    invoke: Any, collected: DagsterPipeline
 ) -> None:
     """A title is a stranger's text: no markup of the terminal's."""
     result = invoke("status")
@@ -250,7 +252,7 @@ def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
 
 
 def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
-    invoke: Any, collected: Pipeline
+    invoke: Any, collected: DagsterPipeline
 ) -> None:
     collected.database.query(
         "UPDATE feeds SET fetch_url = 'http://new.example/', gaps = 2, last_gap_at = ? WHERE id = 'news'",
@@ -277,7 +279,7 @@ def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
     assert one.count("\nnotes ") == 2
 
 
-def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pipeline) -> None:
+def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: DagsterPipeline) -> None:
     result = json.loads(invoke("status", "--json").stdout)
     assert {
         name: result[name] for name in ("registered", "failing", "items", "unregistered", "disabled")
@@ -302,7 +304,7 @@ def add_feeds(database: Database, count: int) -> None:
     )
 
 
-def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pipeline) -> None:
+def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: DagsterPipeline) -> None:
     add_feeds(collected.database, 60)
     collected.database.query("UPDATE feeds SET enabled = 0 WHERE id = 'f1'")
     collected.database.query("UPDATE feeds SET registered = 0 WHERE id = 'f2'")
@@ -316,7 +318,7 @@ def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pip
     assert "more" not in ending("--limit", "0")
 
 
-def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: Pipeline) -> None:
+def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: DagsterPipeline) -> None:
     add_feeds(collected.database, 60)
 
     def listed(*arguments: str) -> int:
@@ -325,7 +327,7 @@ def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collect
     assert (listed(), listed("--limit", "0"), listed("--limit", "7")) == (62, 62, 7)
 
 
-def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) -> None:
+def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: DagsterPipeline) -> None:
     result = invoke("status", "broken")
     assert result.exit_code == 0
     assert "consecutive_failures  1\n" in result.stdout
@@ -334,14 +336,16 @@ def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) ->
     assert "News" not in result.stdout
 
 
-def test_status_exits_with_1_once_a_feed_has_failed_ten_times(invoke: Any, collected: Pipeline) -> None:
+def test_status_exits_with_1_once_a_feed_has_failed_ten_times(
+    invoke: Any, collected: DagsterPipeline
+) -> None:
     collected.database.query("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'broken'")
     assert invoke("status").exit_code == 1
     assert invoke("status", "--json").exit_code == 1
 
 
 @pytest.mark.slow
-def test_status_needs_no_dagster_and_less_than_a_second(collected: Pipeline, tmp_path: Path) -> None:
+def test_status_needs_no_dagster_and_less_than_a_second(collected: DagsterPipeline, tmp_path: Path) -> None:
     code = (
         "import sys; from rss_pipeline.cli.main import main; main(['status'], standalone_mode=False);"
         "sys.exit('dagster' in sys.modules)"
@@ -361,7 +365,7 @@ def test_status_needs_no_dagster_and_less_than_a_second(collected: Pipeline, tmp
     assert min(spent) < 1.0
 
 
-def test_items_lists_the_newest_first(invoke: Any, collected: Pipeline) -> None:
+def test_items_lists_the_newest_first(invoke: Any, collected: DagsterPipeline) -> None:
     result = invoke("items", "news")
     assert result.exit_code == 0
     assert "Title of a" in result.stdout
@@ -372,7 +376,9 @@ def test_items_lists_the_newest_first(invoke: Any, collected: Pipeline) -> None:
     assert "Nothing was collected yet." in invoke("items", "broken").stdout
 
 
-def test_item_shows_all_columns_and_is_found_by_the_start_of_its_id(invoke: Any, collected: Pipeline) -> None:
+def test_item_shows_all_columns_and_is_found_by_the_start_of_its_id(
+    invoke: Any, collected: DagsterPipeline
+) -> None:
     item = collected.items("news")[0]
     shown = invoke("item", item["id"][:10])
     assert shown.exit_code == 0
@@ -386,7 +392,7 @@ EXACT = "<p>\u00e9 \u4e16\u754c\U0001f980 [b]x[/b] :x:</p>\r\n\t<pre>\x1b[31mred
 
 
 @pytest.mark.slow
-def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: Pipeline) -> None:
+def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: DagsterPipeline) -> None:
     """Also in a locale that knows ASCII only, and with escape sequences, which text would lose."""
     collected.database.query("UPDATE items SET content_html = ? WHERE guid = 'a'", [EXACT])
     id = collected.items("news")[0]["id"]
@@ -402,7 +408,7 @@ def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: Pipel
 
 
 def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
-    invoke: Any, collected: Pipeline
+    invoke: Any, collected: DagsterPipeline
 ) -> None:
     html = '<p>x<img src="http://example.com/1.png">'
     item = collected.items("news")[0]
@@ -420,7 +426,9 @@ def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
     assert (alone.exit_code, "give both" in alone.stderr) == (2, True)
 
 
-def test_a_strangers_escape_sequences_do_not_reach_the_terminal(invoke: Any, collected: Pipeline) -> None:
+def test_a_strangers_escape_sequences_do_not_reach_the_terminal(
+    invoke: Any, collected: DagsterPipeline
+) -> None:
     evil = "\x1b]0;owned\x07 \x9b31m"
     collected.database.query("UPDATE items SET title = ?, author = ?", [evil, evil])
     collected.database.query("UPDATE feeds SET title = ?, last_error = ?, warning = ?", [evil, evil, evil])
@@ -432,7 +440,7 @@ def test_a_strangers_escape_sequences_do_not_reach_the_terminal(invoke: Any, col
 
 @pytest.mark.parametrize("command", ["status", "items", "poll", "forget"])
 def test_a_name_that_no_feed_or_several_have_is_a_sentence(
-    command: str, invoke: Any, collected: Pipeline
+    command: str, invoke: Any, collected: DagsterPipeline
 ) -> None:
     unknown = invoke(command, "nosuch")
     assert unknown.exit_code == 1
@@ -443,7 +451,7 @@ def test_a_name_that_no_feed_or_several_have_is_a_sentence(
     assert f"  broken  {collected.feed('broken')['url']}\n" in several.stderr
 
 
-def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collected: Pipeline) -> None:
+def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collected: DagsterPipeline) -> None:
     for start in ("zzz", ""):
         result = invoke("item", start)
         assert result.exit_code == 1
@@ -451,7 +459,7 @@ def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collect
 
 
 def test_forget_removes_rows_and_key_of_a_feed_that_is_gone_and_leaves_its_backups(
-    invoke: Any, collected: Pipeline
+    invoke: Any, collected: DagsterPipeline
 ) -> None:
     backups = collected.backups("news")
     refused = invoke("forget", "news", "--yes")
@@ -473,7 +481,7 @@ def test_forget_removes_rows_and_key_of_a_feed_that_is_gone_and_leaves_its_backu
     assert collected.backups("news") == backups != []
 
 
-def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: Pipeline) -> None:
+def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: DagsterPipeline) -> None:
     collected.hold("news")
     collected.feeds = collected.feeds[1:]
     collected.write_registry()
@@ -484,7 +492,7 @@ def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: Pip
     assert len(collected.items("news")) == 2
 
 
-def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: Pipeline) -> None:
+def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: DagsterPipeline) -> None:
     """A key that is deleted under a run fails that run at its end."""
     collected.feeds = collected.feeds[1:]
     collected.write_registry()
@@ -497,7 +505,7 @@ def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: Pip
     assert list(collected.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
 
 
-def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected: Pipeline) -> None:
+def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected: DagsterPipeline) -> None:
     polled = set(collected.instance.get_run_ids())
     foretold = json.loads(invoke("purge", "--days", "0.0000001", "--dry-run", "--json").stdout)
     assert (foretold["dry_run"], foretold["runs_removed"], foretold["heartbeats"]) == (True, len(polled), 1)

@@ -15,7 +15,8 @@ from rss_pipeline.orchestration.reporting.failure_table import FailureRow
 from rss_pipeline.orchestration.reporting.feeds import raise_for
 from rss_pipeline.pipeline.health.webhook import AlertFailed, room_for, send
 from rss_pipeline.settings import Settings
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 SECRET = "T0/B0/sEcReT"
@@ -85,7 +86,7 @@ def webhook() -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def failing(pipeline: Pipeline, server: FeedServer, webhook: Webhook) -> Pipeline:
+def failing(pipeline: DagsterPipeline, server: FeedServer, webhook: Webhook) -> DagsterPipeline:
     """A feed that has failed nine times in a row, and alerts that are on."""
     pipeline.set(alert_webhook=webhook.url)
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(status=500)), "ill")
@@ -95,7 +96,7 @@ def failing(pipeline: Pipeline, server: FeedServer, webhook: Webhook) -> Pipelin
     return pipeline
 
 
-def tick(pipeline: Pipeline, cursor: str | None = None) -> tuple[str | None, str]:
+def tick(pipeline: DagsterPipeline, cursor: str | None = None) -> tuple[str | None, str]:
     """A tick of the feeds' sensor: the cursor after it, and what it says."""
     sensor = pipeline.definitions().resolve_sensor_def("alert_feed_failing")
     with dg.build_sensor_context(instance=pipeline.instance, cursor=cursor) as context:
@@ -107,7 +108,9 @@ def tick(pipeline: Pipeline, cursor: str | None = None) -> tuple[str | None, str
     return result.cursor, str(result.skip_reason.skip_message)
 
 
-def test_the_tenth_failure_is_reported_once_with_its_reason(failing: Pipeline, webhook: Webhook) -> None:
+def test_the_tenth_failure_is_reported_once_with_its_reason(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
     cursor, said = tick(failing)
     assert said == "No feed failed for the tenth time in a row."
     failing.clock.turn(minutes=1)
@@ -130,7 +133,9 @@ def test_the_tenth_failure_is_reported_once_with_its_reason(failing: Pipeline, w
     assert len(webhook.taken) == 1, "the eleventh is none"
 
 
-def test_a_visit_that_is_written_late_is_told_all_the_same(failing: Pipeline, webhook: Webhook) -> None:
+def test_a_visit_that_is_written_late_is_told_all_the_same(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
     cursor, _ = tick(failing)
     failing.poll("ill")
     failing.clock.turn(minutes=8)
@@ -143,7 +148,7 @@ def test_a_visit_that_is_written_late_is_told_all_the_same(failing: Pipeline, we
 
 
 def test_a_webhook_that_fails_is_tried_again_more_and_more_rarely(
-    failing: Pipeline, webhook: Webhook
+    failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
     failing.poll("ill")
@@ -163,7 +168,7 @@ def test_a_webhook_that_fails_is_tried_again_more_and_more_rarely(
 
 
 def test_a_webhook_that_was_down_for_days_gets_the_feeds_that_went_on_failing(
-    failing: Pipeline, webhook: Webhook
+    failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
     webhook.status = 503
@@ -179,7 +184,9 @@ def test_a_webhook_that_was_down_for_days_gets_the_feeds_that_went_on_failing(
     assert tick(failing, cursor)[1] == "No feed failed for the tenth time in a row."
 
 
-def test_two_visits_between_two_ticks_hide_no_tenth_failure(failing: Pipeline, webhook: Webhook) -> None:
+def test_two_visits_between_two_ticks_hide_no_tenth_failure(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
     cursor, _ = tick(failing)
     failing.poll("ill")
     failing.poll("ill")
@@ -187,7 +194,9 @@ def test_two_visits_between_two_ticks_hide_no_tenth_failure(failing: Pipeline, w
     assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
 
 
-def test_feeds_that_have_long_been_failing_are_not_reported(failing: Pipeline, webhook: Webhook) -> None:
+def test_feeds_that_have_long_been_failing_are_not_reported(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
     failing.poll("ill")
     failing.clock.turn(hours=25)
     failing.poll("ill")
@@ -200,7 +209,9 @@ def test_feeds_that_have_long_been_failing_are_not_reported(failing: Pipeline, w
     )
 
 
-def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(failing: Pipeline, webhook: Webhook) -> None:
+def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
     cursor, _ = tick(failing)
     failing.poll("ill")
     webhook.status = 500
@@ -211,7 +222,7 @@ def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(failing: Pipeline,
     assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
 
 
-def thirty_failing(pipeline: Pipeline, *, title: str = "", error: str = "5") -> None:
+def thirty_failing(pipeline: DagsterPipeline, *, title: str = "", error: str = "5") -> None:
     """Thirty feeds more that just failed the tenth time."""
     row = "SELECT 'ill' || n, url || n, host, next_fetch_at, created_at, 10, last_visited_at, last_visited_at"
     pipeline.database.query(
@@ -222,7 +233,7 @@ def thirty_failing(pipeline: Pipeline, *, title: str = "", error: str = "5") -> 
     )
 
 
-def test_many_feeds_are_one_message(failing: Pipeline, webhook: Webhook) -> None:
+def test_many_feeds_are_one_message(failing: DagsterPipeline, webhook: Webhook) -> None:
     cursor, _ = tick(failing)
     thirty_failing(failing)
     tick(failing, cursor)
@@ -234,7 +245,7 @@ def test_many_feeds_are_one_message(failing: Pipeline, webhook: Webhook) -> None
 
 @pytest.mark.parametrize("written", ["x", "&", "é", "<!channel> "])
 def test_whatever_publishers_write_fits_into_a_message_and_calls_nobody(
-    failing: Pipeline, webhook: Webhook, written: str
+    failing: DagsterPipeline, webhook: Webhook, written: str
 ) -> None:
     cursor, _ = tick(failing)
     thirty_failing(failing, title=written * 200, error=written * 400)
@@ -274,7 +285,7 @@ def test_there_is_room_for_three_facts_at_least() -> None:
     assert room_for([]) == 0
 
 
-def tell_of(pipeline: Pipeline, result: dg.ExecuteInProcessResult) -> str | None:
+def tell_of(pipeline: DagsterPipeline, result: dg.ExecuteInProcessResult) -> str | None:
     """A run's failure as the sensor for runs sees it: what it says where it does not tell."""
     sensor = pipeline.definitions().resolve_sensor_def("alert_run_failed")
     context = dg.build_run_status_sensor_context(
@@ -287,7 +298,9 @@ def tell_of(pipeline: Pipeline, result: dg.ExecuteInProcessResult) -> str | None
     return skipped.skip_message if isinstance(skipped, dg.SkipReason) else None
 
 
-def test_a_refresh_by_hand_in_which_feeds_failed_sends_no_alert(failing: Pipeline, webhook: Webhook) -> None:
+def test_a_refresh_by_hand_in_which_feeds_failed_sends_no_alert(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
     result = failing.materialize("ill", "well")
     assert not result.success
     assert tell_of(failing, result) == "Only feeds of this run failed; the run lists them."
@@ -296,7 +309,7 @@ def test_a_refresh_by_hand_in_which_feeds_failed_sends_no_alert(failing: Pipelin
 
 @pytest.mark.parametrize("kind", ["our_network", "lost"])
 def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
-    failing: Pipeline, webhook: Webhook, kind: str
+    failing: DagsterPipeline, webhook: Webhook, kind: str
 ) -> None:
     @dg.op
     def report() -> None:
@@ -314,7 +327,7 @@ def test_a_refresh_by_hand_that_failed_by_our_fault_is_told(
     assert "2 of 2 feeds were not collected" in json.dumps(alert)
 
 
-def test_a_failed_run_is_told_with_its_reason(failing: Pipeline, webhook: Webhook) -> None:
+def test_a_failed_run_is_told_with_its_reason(failing: DagsterPipeline, webhook: Webhook) -> None:
     failing.objects.delete_many([])
     failing.database.query("DROP TABLE image_tasks")
     job = failing.definitions().resolve_job_def("check_health")
@@ -355,7 +368,7 @@ def test_a_webhook_behind_an_authority_of_ones_own_is_trusted_where_it_is_named(
         webhook.close()
 
 
-def test_alerts_are_off_until_their_url_is_set(pipeline: Pipeline) -> None:
+def test_alerts_are_off_until_their_url_is_set(pipeline: DagsterPipeline) -> None:
     for url, status in (
         (None, dg.DefaultSensorStatus.STOPPED),
         ("http://h/x", dg.DefaultSensorStatus.RUNNING),

@@ -12,7 +12,8 @@ from rss_pipeline.pipeline.health import verdicts
 from rss_pipeline.pipeline.health.findings import check_d1_size, judge_disk
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
-from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import NOON, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 CHECKS = {
@@ -30,7 +31,7 @@ CHECKS = {
 }
 
 
-def evaluate(pipeline: Pipeline) -> dict[str, dg.AssetCheckEvaluation]:
+def evaluate(pipeline: DagsterPipeline) -> dict[str, dg.AssetCheckEvaluation]:
     """Run the job; the evaluations by name."""
     job = pipeline.definitions().resolve_job_def("check_health")
     result = job.execute_in_process(instance=pipeline.instance)
@@ -48,7 +49,7 @@ def concerned(evaluation: dg.AssetCheckEvaluation) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def polled(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+def polled(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     """Three feeds that were visited and are well; `gone` is not there yet."""
     for number, id in enumerate("abc", start=2):
         pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss(id))), id)
@@ -56,7 +57,7 @@ def polled(pipeline: Pipeline, server: FeedServer) -> Pipeline:
     return pipeline
 
 
-def test_all_is_well_where_it_is(polled: Pipeline) -> None:
+def test_all_is_well_where_it_is(polled: DagsterPipeline) -> None:
     found = evaluate(polled)
     assert set(found) == CHECKS
     assert {state(evaluation) for evaluation in found.values()} == {"ok"}
@@ -66,7 +67,7 @@ def test_all_is_well_where_it_is(polled: Pipeline) -> None:
 
 
 def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
-    polled: Pipeline, server: FeedServer
+    polled: DagsterPipeline, server: FeedServer
 ) -> None:
     server.route("127.0.0.2", "/feed", Answer(status=410))
     server.route("127.0.0.3", "/feed", Answer(status=500))
@@ -97,7 +98,7 @@ def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
     ("minutes", "overdue"), [(10, ["other"]), (89, ["other"]), (91, ["asked-for-it", "neighbour", "other"])]
 )
 def test_feeds_of_a_host_that_asked_for_a_pause_are_due_from_its_end_on(
-    pipeline: Pipeline, server: FeedServer, minutes: int, overdue: list[str]
+    pipeline: DagsterPipeline, server: FeedServer, minutes: int, overdue: list[str]
 ) -> None:
     for host, id in ((2, "asked-for-it"), (2, "neighbour"), (3, "other")):
         url = server.route(f"127.0.0.{host}", f"/{id}", Answer(body=rss(id)))
@@ -115,7 +116,7 @@ def test_feeds_of_a_host_that_asked_for_a_pause_are_due_from_its_end_on(
     assert found.metadata["lag_seconds"].value < 32 * 60, "none of it was our delay"
 
 
-def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Pipeline) -> None:
+def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: DagsterPipeline) -> None:
     definitions = pipeline.definitions()
     schedule = definitions.resolve_schedule_def("check_health_hourly")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
@@ -123,7 +124,7 @@ def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Pipelin
     assert {key.name for key in graph.asset_check_keys} == CHECKS
 
 
-def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: Pipeline) -> None:
+def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: DagsterPipeline) -> None:
     polled.database.query("DROP TABLE image_tasks")
     job = polled.definitions().resolve_job_def("check_health")
     result = job.execute_in_process(instance=polled.instance, raise_on_error=False)

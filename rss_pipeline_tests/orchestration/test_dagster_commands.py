@@ -11,14 +11,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def clone(pipeline: Pipeline) -> Path:
+def clone(pipeline: DagsterPipeline) -> Path:
     """A folder with what the top of a clone holds, and an instance in it that has polled nothing yet."""
     folder = pipeline.settings.home
     for name in ("pyproject.toml", "workspace.yaml", "rss_pipeline"):
@@ -68,7 +69,7 @@ def test_definitions_can_be_validated_and_listed_and_one_sentence_says_what_is_m
 
 @pytest.mark.slow
 def test_a_feed_is_materialized_and_a_job_executed_on_the_project_s_own_instance(
-    clone: Path, pipeline: Pipeline, server: FeedServer
+    clone: Path, pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     known = {"DAGSTER_HOME": str(clone / "dagster"), "DAGSTER_MODULE_NAME": "rss_pipeline.definitions"}
     id = pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "feed")

@@ -32,7 +32,8 @@ from rss_pipeline.downstream import (
 from rss_pipeline.pipeline.visits import store
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.pipeline.replay.replays import replayed
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +68,7 @@ def over_all(
 class Following:
     """A pipeline of many feeds with assets downstream, and the daemon's ticks over them."""
 
-    def __init__(self, pipeline: Pipeline, server: FeedServer, feeds: int) -> None:
+    def __init__(self, pipeline: DagsterPipeline, server: FeedServer, feeds: int) -> None:
         self.pipeline, self.server = pipeline, server
         self.ids = [f"feed-{n:02}" for n in range(feeds)]
         self._cursor: Any = None
@@ -121,7 +122,7 @@ def named(*numbers: int) -> set[str]:
 
 
 def test_of_50_feeds_of_which_3_bring_news_and_5_a_heartbeat_exactly_3_run(
-    pipeline: Pipeline, server: FeedServer
+    pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     following = Following(pipeline, server, 50)
     assert following.tick() == set(), "what came before the first evaluation is backfilled, not fired"
@@ -148,7 +149,7 @@ def test_of_50_feeds_of_which_3_bring_news_and_5_a_heartbeat_exactly_3_run(
 
 @pytest.mark.slow
 def test_a_poll_killed_between_store_and_report_loses_no_key(
-    tmp_path: Path, pipeline: Pipeline, server: FeedServer
+    tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     """Eight days later, so that all the others have a heartbeat in the same poll."""
     following = Following(pipeline, server, 12)
@@ -179,7 +180,7 @@ def _die(home: Path, place: str, *, minutes: int) -> int:
 
 
 @pytest.fixture
-def following(pipeline: Pipeline, server: FeedServer) -> Following:
+def following(pipeline: DagsterPipeline, server: FeedServer) -> Following:
     following = Following(pipeline, server, 2)
     following.tick()
     return following
@@ -320,7 +321,9 @@ def test_a_run_over_several_partitions_names_the_one_it_asks_for(following: Foll
     assert said == [None, None]
 
 
-def test_the_reader_renders_and_opens_outside_of_dagster(pipeline: Pipeline, server: FeedServer) -> None:
+def test_the_reader_renders_and_opens_outside_of_dagster(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
     body = rss("a").replace(b"<p>Text of a</p>", b'<p>Text</p><img src="http://x.example/1.png">')
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=body)), "news", title="News")
     pipeline.poll()
@@ -356,7 +359,7 @@ def test_all_that_is_public_is_documented() -> None:
 
 
 @pytest.fixture
-def at_home(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Path:
+def at_home(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> Path:
     """This pipeline's home as the current folder, and as what the environment names."""
     home = pipeline.settings.home
     monkeypatch.chdir(home)
@@ -393,7 +396,7 @@ def example(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_example_writes_what_came_since_the_last_digest(
-    example: ModuleType, pipeline: Pipeline, server: FeedServer
+    example: ModuleType, pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     following = Following(pipeline, server, 2)
     job = example.defs.resolve_implicit_global_asset_job_def()

@@ -9,7 +9,8 @@ from dagster._core.remote_representation.external_data import asset_node_snaps_f
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
 from rss_pipeline.settings import D1Settings, R2Settings
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 OWNERS = ["team:rss_pipeline"]
@@ -24,7 +25,7 @@ DEPLOYMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def told(pipeline: Pipeline, asset: dg.AssetKey) -> list[dict[str, Any]]:
+def told(pipeline: DagsterPipeline, asset: dg.AssetKey) -> list[dict[str, Any]]:
     """Metadata of an asset's events, newest first."""
     records = pipeline.instance.fetch_materializations(asset, limit=100).records
     return [
@@ -35,7 +36,7 @@ def told(pipeline: Pipeline, asset: dg.AssetKey) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def three(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+def three(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     """Three feeds: one that is well, one without news at the second visit, one that fails."""
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b"))), "well")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("c"), etag='"1"')), "quiet")
@@ -45,7 +46,9 @@ def three(pipeline: Pipeline, server: FeedServer) -> Pipeline:
     return pipeline
 
 
-def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(three: Pipeline, server: FeedServer) -> None:
+def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(
+    three: DagsterPipeline, server: FeedServer
+) -> None:
     three.poll()
     [first] = told(three, POLLS)
     failures = first.pop("failures")
@@ -74,7 +77,9 @@ def test_a_poll_is_told_as_a_whole_with_links_to_what_failed(three: Pipeline, se
     assert second["lag_seconds"] > 3 * 3600, f"due since {due}"
 
 
-def test_a_pause_that_a_host_asked_for_is_no_lag_of_ours(pipeline: Pipeline, server: FeedServer) -> None:
+def test_a_pause_that_a_host_asked_for_is_no_lag_of_ours(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
     busy = Answer(status=429, headers={"Retry-After": "3600"})
     for id, answers in (("quiet", [Answer(body=rss("a"))]), ("busy", [Answer(body=rss("b")), busy])):
         pipeline.register(server.route("127.0.0.2", f"/{id}", *answers), id, interval="30m")
@@ -88,13 +93,13 @@ def test_a_pause_that_a_host_asked_for_is_no_lag_of_ours(pipeline: Pipeline, ser
     assert 180 <= last["lag_seconds"] < 240, "the quiet one was due for more than 90 minutes"
 
 
-def test_a_poll_that_found_nothing_due_is_not_told(three: Pipeline) -> None:
+def test_a_poll_that_found_nothing_due_is_not_told(three: DagsterPipeline) -> None:
     three.poll()
     three.poll()
     assert len(told(three, POLLS)) == 1
 
 
-def test_a_publisher_s_words_are_no_markup_of_ours(three: Pipeline, server: FeedServer) -> None:
+def test_a_publisher_s_words_are_no_markup_of_ours(three: DagsterPipeline, server: FeedServer) -> None:
     three.register(server.url("127.0.0.9", "/a|b)[x](javascript:1)"), "odd")
     server.route("127.0.0.9", "/", Answer(status=500))
     three.poll()
@@ -103,7 +108,7 @@ def test_a_publisher_s_words_are_no_markup_of_ours(three: Pipeline, server: Feed
     assert line.replace("\\|", "").count("|") == 6
 
 
-def test_a_change_of_the_registry_is_told_and_nothing_else(three: Pipeline) -> None:
+def test_a_change_of_the_registry_is_told_and_nothing_else(three: DagsterPipeline) -> None:
     three.sync()
     three.sync()
     del three.feeds[0]
@@ -113,7 +118,7 @@ def test_a_change_of_the_registry_is_told_and_nothing_else(three: Pipeline) -> N
     assert told(three, REGISTRY)[0] == {"feeds": 2, "added": 0, "updated": 0, "unregistered": 1}
 
 
-def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeline: Pipeline) -> None:
+def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeline: DagsterPipeline) -> None:
     graph = pipeline.definitions().resolve_asset_graph()
     key = dg.AssetKey("feed_items")
     assert graph.get(key).parent_keys == {REGISTRY}
@@ -121,7 +126,7 @@ def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeli
     assert {node.group_name for node in graph.asset_nodes} == {"feeds"}
 
 
-def where(pipeline: Pipeline) -> dict[str, tuple[Any, ...]]:
+def where(pipeline: DagsterPipeline) -> dict[str, tuple[Any, ...]]:
     """Of each asset its kinds, and by the names that Dagster knows: its table, in what, and its objects."""
     names = ("dagster/table_name", "dagster/storage_kind", "dagster/uri")
     return {
@@ -130,7 +135,7 @@ def where(pipeline: Pipeline) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def test_the_graph_says_where_everything_lies(pipeline: Pipeline) -> None:
+def test_the_graph_says_where_everything_lies(pipeline: DagsterPipeline) -> None:
     objects, registry = pipeline.settings.objects_path, pipeline.settings.feeds_file.as_uri()
     assert where(pipeline) == {
         "registry": ({"yaml", "sqlite"}, "feeds", "sqlite", registry),
@@ -149,7 +154,7 @@ def test_the_graph_says_where_everything_lies(pipeline: Pipeline) -> None:
     assert "sEcReT" not in "".join(str(node.metadata) for node in graph.asset_nodes)
 
 
-def test_the_tables_that_the_graph_names_are_there(pipeline: Pipeline) -> None:
+def test_the_tables_that_the_graph_names_are_there(pipeline: DagsterPipeline) -> None:
     tables = {row["name"] for row in pipeline.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     assert {table for _, table, *_ in where(pipeline).values() if table is not None} <= tables
 
@@ -169,7 +174,7 @@ def undescribed_fields(name: str, field: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
-def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: Pipeline, deployment: str) -> None:
+def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeline, deployment: str) -> None:
     pipeline.set(**DEPLOYMENTS[deployment])
     definitions = pipeline.definitions()
     repository = definitions.get_repository_def()
@@ -195,7 +200,7 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: Pipeline, dep
     assert [each for name, field in configs.items() for each in undescribed_fields(name, field)] == []
 
 
-def test_the_ops_of_a_graph_have_kinds_that_are_true_of_any_store(pipeline: Pipeline) -> None:
+def test_the_ops_of_a_graph_have_kinds_that_are_true_of_any_store(pipeline: DagsterPipeline) -> None:
     jobs = pipeline.definitions().get_repository_def().get_all_jobs()
     names = {"poll_feeds", "replay_backups", "clean_store", "purge_history"}
     nodes = [op for job in jobs if job.name in names for op in job.graph.iterate_op_defs()]
@@ -215,7 +220,7 @@ def test_the_ops_of_a_graph_have_kinds_that_are_true_of_any_store(pipeline: Pipe
     }
 
 
-def test_no_op_s_kind_hides_those_of_an_asset(pipeline: Pipeline) -> None:
+def test_no_op_s_kind_hides_those_of_an_asset(pipeline: DagsterPipeline) -> None:
     # Dagster's page of an asset shows this one alone where there is one.
     snaps = asset_node_snaps_from_repo(pipeline.definitions().get_repository_def())
     assert {snap.asset_key.to_user_string(): snap.compute_kind for snap in snaps} == dict.fromkeys(
@@ -223,7 +228,9 @@ def test_no_op_s_kind_hides_those_of_an_asset(pipeline: Pipeline) -> None:
     )
 
 
-def test_all_visits_every_feed_due_or_not_and_conditionally(three: Pipeline, server: FeedServer) -> None:
+def test_all_visits_every_feed_due_or_not_and_conditionally(
+    three: DagsterPipeline, server: FeedServer
+) -> None:
     three.poll()
     server.forget()
     job = three.definitions().resolve_job_def("poll_feeds")

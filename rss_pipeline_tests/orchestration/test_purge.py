@@ -18,15 +18,16 @@ from rss_pipeline.orchestration.instance.run_history import History
 from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.pipeline.retention.result import Allowance
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pictures import png
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 OLD = timedelta(days=31)
 
 
 @pytest.fixture
-def polled(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+def polled(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     """Three feeds that were visited just now, by Dagster's clock as well as by ours."""
     pipeline.clock.now = utc_now()
     for n in range(3):
@@ -36,7 +37,7 @@ def polled(pipeline: Pipeline, server: FeedServer) -> Pipeline:
     return pipeline
 
 
-def purge(pipeline: Pipeline, **config: Any) -> dict[str, Any]:
+def purge(pipeline: DagsterPipeline, **config: Any) -> dict[str, Any]:
     """Run the job; gives the numbers it reports."""
     result = (
         pipeline.definitions()
@@ -47,7 +48,7 @@ def purge(pipeline: Pipeline, **config: Any) -> dict[str, Any]:
     return {name: value.value for name, value in output.step_output_data.metadata.items()}
 
 
-def age(pipeline: Pipeline, by: timedelta = OLD) -> None:
+def age(pipeline: DagsterPipeline, by: timedelta = OLD) -> None:
     """As if all runs and backfills there are had ended that long ago."""
     before = datetime.now(UTC) - by
     at = before.strftime("%Y-%m-%d %H:%M:%S.%f")
@@ -60,15 +61,15 @@ def age(pipeline: Pipeline, by: timedelta = OLD) -> None:
         os.utime(path, (before.timestamp(), before.timestamp()))
 
 
-def run_ids(pipeline: Pipeline) -> set[str]:
+def run_ids(pipeline: DagsterPipeline) -> set[str]:
     return set(pipeline.instance.get_run_ids())
 
 
-def green(pipeline: Pipeline) -> list[str]:
+def green(pipeline: DagsterPipeline) -> list[str]:
     return sorted(pipeline.instance.get_materialized_partitions(FEED_ITEMS))
 
 
-def of_runs(pipeline: Pipeline, ids: set[str]) -> dict[str, int]:
+def of_runs(pipeline: DagsterPipeline, ids: set[str]) -> dict[str, int]:
     """Rows and files that any table or folder of the instance has of these runs."""
     home = Path(pipeline.instance.root_directory)
     found: dict[str, int] = {}
@@ -88,7 +89,7 @@ def of_runs(pipeline: Pipeline, ids: set[str]) -> dict[str, int]:
     return found
 
 
-def test_a_run_that_is_purged_leaves_no_row_and_no_file_behind(polled: Pipeline) -> None:
+def test_a_run_that_is_purged_leaves_no_row_and_no_file_behind(polled: DagsterPipeline) -> None:
     before = run_ids(polled)
     assert of_runs(polled, before).keys() >= {
         "runs.db: runs",
@@ -107,7 +108,7 @@ def test_a_run_that_is_purged_leaves_no_row_and_no_file_behind(polled: Pipeline)
     assert told["unfinished"] is False
 
 
-def test_every_feed_stays_green_and_hears_a_heartbeat_without_news(polled: Pipeline) -> None:
+def test_every_feed_stays_green_and_hears_a_heartbeat_without_news(polled: DagsterPipeline) -> None:
     versions = [polled.latest_record(id).asset_materialization.tags for id in green(polled)]
     age(polled)
     assert purge(polled)["heartbeats"] == 3
@@ -120,7 +121,7 @@ def test_every_feed_stays_green_and_hears_a_heartbeat_without_news(polled: Pipel
     assert len(polled.events("feed-0")) == 1, "the heartbeat counts: nothing new is told"
 
 
-def test_a_feed_that_was_told_of_since_needs_no_heartbeat(polled: Pipeline) -> None:
+def test_a_feed_that_was_told_of_since_needs_no_heartbeat(polled: DagsterPipeline) -> None:
     age(polled)
     polled.materialize("feed-1")
     told = purge(polled)
@@ -128,7 +129,7 @@ def test_a_feed_that_was_told_of_since_needs_no_heartbeat(polled: Pipeline) -> N
     assert len(polled.events("feed-1")) == 1
 
 
-def test_what_is_younger_or_in_flight_or_of_a_backfill_in_progress_stays(polled: Pipeline) -> None:
+def test_what_is_younger_or_in_flight_or_of_a_backfill_in_progress_stays(polled: DagsterPipeline) -> None:
     made = {
         status: polled.instance.create_run_for_job(purge_history, status=status, tags=tags).run_id
         for status, tags in [
@@ -155,7 +156,7 @@ def test_what_is_younger_or_in_flight_or_of_a_backfill_in_progress_stays(polled:
     assert [each.backfill_id for each in polled.instance.get_backfills()] == ["going"]
 
 
-def test_a_run_in_which_somebodys_own_asset_was_last_made_stays(polled: Pipeline) -> None:
+def test_a_run_in_which_somebodys_own_asset_was_last_made_stays(polled: DagsterPipeline) -> None:
     @dg.asset
     def digest() -> None: ...
 
@@ -173,7 +174,9 @@ def test_a_run_in_which_somebodys_own_asset_was_last_made_stays(polled: Pipeline
     assert polled.instance.get_latest_materialization_event(dg.AssetKey("digest")) is not None
 
 
-def test_a_red_key_stays_red_while_its_failed_run_is_there(polled: Pipeline, server: FeedServer) -> None:
+def test_a_red_key_stays_red_while_its_failed_run_is_there(
+    polled: DagsterPipeline, server: FeedServer
+) -> None:
     server.route("127.0.0.2", "/feed", Answer(status=404))
     age(polled)
     assert not polled.materialize("feed-0").success
@@ -182,12 +185,12 @@ def test_a_red_key_stays_red_while_its_failed_run_is_there(polled: Pipeline, ser
     assert red(polled) == {"feed-0"}
 
 
-def red(pipeline: Pipeline) -> set[str]:
+def red(pipeline: DagsterPipeline) -> set[str]:
     log = pipeline.instance.event_log_storage
     return set(log.get_latest_asset_partition_materialization_attempts_without_materializations(FEED_ITEMS))
 
 
-def test_a_dry_run_tells_the_same_and_touches_nothing(polled: Pipeline) -> None:
+def test_a_dry_run_tells_the_same_and_touches_nothing(polled: DagsterPipeline) -> None:
     age(polled)
     before = run_ids(polled)
     foretold = purge(polled, dry_run=True)
@@ -200,7 +203,7 @@ def test_a_dry_run_tells_the_same_and_touches_nothing(polled: Pipeline) -> None:
     }
 
 
-def test_a_younger_age_may_be_asked_for(polled: Pipeline) -> None:
+def test_a_younger_age_may_be_asked_for(polled: DagsterPipeline) -> None:
     age(polled, timedelta(days=2))
     assert purge(polled)["runs_removed"] == 0
     assert purge(polled, days=1.0)["runs_removed"] == 1
@@ -209,7 +212,9 @@ def test_a_younger_age_may_be_asked_for(polled: Pipeline) -> None:
     assert purge(polled)["runs_removed"] == 2
 
 
-def test_ended_half_way_the_next_purge_goes_on(polled: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_half_way_the_next_purge_goes_on(
+    polled: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rss_pipeline.orchestration.purge.RUNS_AT_ONCE", 1)
     for _ in range(2):
         polled.poll(all_feeds=True)
@@ -227,7 +232,7 @@ def test_ended_half_way_the_next_purge_goes_on(polled: Pipeline, monkeypatch: py
 
 @pytest.mark.parametrize("place", ["_unlink", "_runs"])
 def test_killed_at_any_moment_it_is_completed_the_next_time(
-    polled: Pipeline, monkeypatch: pytest.MonkeyPatch, place: str
+    polled: DagsterPipeline, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     class Killed(BaseException):
         pass
@@ -248,13 +253,13 @@ def test_killed_at_any_moment_it_is_completed_the_next_time(
     assert green(polled) == ["feed-0", "feed-1", "feed-2"]
 
 
-def test_what_else_is_old_goes_too(polled: Pipeline) -> None:
+def test_what_else_is_old_goes_too(polled: DagsterPipeline) -> None:
     files_of_runs_that_were_deleted_in_the_ui(polled)
     old_ticks_but_for_each_sensors_newest(polled)
     spool_folders_of_killed_runs_after_a_day(polled)
 
 
-def files_of_runs_that_were_deleted_in_the_ui(polled: Pipeline) -> None:
+def files_of_runs_that_were_deleted_in_the_ui(polled: DagsterPipeline) -> None:
     [id] = run_ids(polled)
     polled.instance.delete_run(id)
     assert of_runs(polled, {id})
@@ -266,7 +271,7 @@ def files_of_runs_that_were_deleted_in_the_ui(polled: Pipeline) -> None:
     assert kept.exists()
 
 
-def old_ticks_but_for_each_sensors_newest(polled: Pipeline) -> None:
+def old_ticks_but_for_each_sensors_newest(polled: DagsterPipeline) -> None:
     history = Path(polled.instance.root_directory, "schedules")
     polled.instance.schedule_storage.get_ticks("origin", "one")  # type: ignore[union-attr]
     with closing(sqlite3.connect(history / "schedules.db")) as database:
@@ -278,7 +283,7 @@ def old_ticks_but_for_each_sensors_newest(polled: Pipeline) -> None:
     assert [(s, at[:10]) for s, at in left] == [("one", "2026-01-03"), ("two", "2026-01-03")]
 
 
-def spool_folders_of_killed_runs_after_a_day(polled: Pipeline) -> None:
+def spool_folders_of_killed_runs_after_a_day(polled: DagsterPipeline) -> None:
     for name, days in [("young", 0.9), ("old", 1.1)]:
         folder = polled.settings.spool_path / name
         folder.mkdir(parents=True)
@@ -290,14 +295,16 @@ def spool_folders_of_killed_runs_after_a_day(polled: Pipeline) -> None:
     assert ("young" in left, "old" in left) == (True, False)
 
 
-def new_home(pipeline: Pipeline, folder: Path) -> dg.DagsterInstance:
+def new_home(pipeline: DagsterPipeline, folder: Path) -> dg.DagsterInstance:
     """Dagster's home as it is after somebody deleted it."""
     folder.mkdir()
     (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
     return dg.DagsterInstance.from_config(str(folder))
 
 
-def lose_home(how: Callable[[Pipeline], object], pipeline: Pipeline, tmp_path: Path) -> dict[str, list[Any]]:
+def lose_home(
+    how: Callable[[DagsterPipeline], object], pipeline: DagsterPipeline, tmp_path: Path
+) -> dict[str, list[Any]]:
     with new_home(pipeline, tmp_path / "another") as instance:
         pipeline.instance = instance
         how(pipeline)
@@ -305,7 +312,7 @@ def lose_home(how: Callable[[Pipeline], object], pipeline: Pipeline, tmp_path: P
 
 
 def test_a_lost_home_is_green_again_after_the_next_poll_though_no_feed_has_news(
-    polled: Pipeline, tmp_path: Path
+    polled: DagsterPipeline, tmp_path: Path
 ) -> None:
     polled.poll()
     told = lose_home(lambda pipeline: pipeline.poll(), polled, tmp_path)
@@ -314,13 +321,13 @@ def test_a_lost_home_is_green_again_after_the_next_poll_though_no_feed_has_news(
 
 
 def test_a_lost_home_is_green_again_after_a_purge_though_nothing_is_due(
-    polled: Pipeline, tmp_path: Path
+    polled: DagsterPipeline, tmp_path: Path
 ) -> None:
     told = lose_home(purge, polled, tmp_path)
     assert [len(events) for events in told.values()] == [1, 1, 1]
 
 
-def test_a_home_lost_between_two_machines_is_told_of_once(polled: Pipeline, tmp_path: Path) -> None:
+def test_a_home_lost_between_two_machines_is_told_of_once(polled: DagsterPipeline, tmp_path: Path) -> None:
     first = polled.instance
     lose_home(lambda pipeline: pipeline.sync(), polled, tmp_path)
     polled.instance = first
@@ -329,14 +336,14 @@ def test_a_home_lost_between_two_machines_is_told_of_once(polled: Pipeline, tmp_
 
 
 def test_images_of_a_lost_home_are_green_again_after_a_purge(
-    pipeline: Pipeline, server: FeedServer, tmp_path: Path
+    pipeline: DagsterPipeline, server: FeedServer, tmp_path: Path
 ) -> None:
     pipeline.clock.now = utc_now()
     server.route("127.0.0.3", "/i/a.png", Answer(body=png(8, 8), headers={"Content-Type": "image/png"}))
     body = rss("a", image=server.url("127.0.0.3", "/i"))
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=body)), "feed-0", interval="30m")
     pipeline.poll()
-    assert pipeline.download()["success"] == 1
+    assert pipeline.run_download_job()["success"] == 1
 
     def told() -> Any:
         event = pipeline.instance.get_latest_materialization_event(ITEM_IMAGES)

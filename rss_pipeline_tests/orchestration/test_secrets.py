@@ -10,17 +10,22 @@ import logging
 import sqlite3
 import ssl
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import dagster as dg
 import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline_tests.pipeline.visits.hostile_poll import impatient
-from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline.pipeline.visits.fetch_policy import feed_policy
+from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 TLS = Path(__file__).parents[1] / "support" / "tls"
@@ -106,9 +111,28 @@ def echoes(server: FeedServer) -> dict[str, tuple[str, Answer]]:
     }
 
 
+def with_policy(pipeline: DagsterPipeline, **policy: Any) -> Mapping[str, Any]:
+    """Resources with which a run asks under another policy."""
+
+    def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
+        assert context.run is not None
+        with Session(
+            settings=pipeline.settings,
+            database=context.resources.database,
+            objects=context.resources.objects,
+            run_id=context.run.run_id,
+            clock=pipeline.clock,
+            policy=replace(feed_policy(pipeline.settings), **policy),
+        ) as session:
+            yield session
+
+    resource = dg.ResourceDefinition(open_session, required_resource_keys={"database", "objects"})
+    return {"session": resource}
+
+
 def test_whatever_a_server_does_with_them_no_secret_is_written_or_said(
     tmp_path: Path,
-    pipeline: Pipeline,
+    pipeline: DagsterPipeline,
     server: FeedServer,
     secure: FeedServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -139,7 +163,7 @@ def test_whatever_a_server_does_with_them_no_secret_is_written_or_said(
     for number, (id, (end, answer)) in enumerate(echoes(server).items(), start=20):
         feed(id, server.route(f"127.0.0.{number}", "/feed", answer), end)
 
-    resources = impatient(pipeline, ca_file=TLS / "authority.pem")
+    resources = with_policy(pipeline, ca_file=TLS / "authority.pem")
     ended = dict(
         ends(
             pipeline.poll(resources=resources),

@@ -24,7 +24,8 @@ from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince, Wanted
 from rss_pipeline_tests.politeness.publishers import START, Kind
 from rss_pipeline_tests.politeness.scoring import Url
 from rss_pipeline_tests.politeness.stand import Row, Stand
-from rss_pipeline_tests.support.pipeline import Clock, Pipeline
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import Clock
 from rss_pipeline_tests.support.server import FeedServer
 
 DEADLINE = 8.0
@@ -64,7 +65,7 @@ class Fortnight:
         hours: int,
         patience: timedelta,
     ) -> None:
-        self.pipeline = Pipeline(home, instance, host_delay_seconds=HOST_DELAY)
+        self.pipeline = DagsterPipeline(home, instance, host_delay_seconds=HOST_DELAY)
         contact = {"RSS_USER_AGENT_CONTACT": "https://operator.example/contact"}
         self.pipeline.set(user_agent=Settings.from_environ(contact, cwd=home).user_agent)
         self.clock = self.pipeline.clock

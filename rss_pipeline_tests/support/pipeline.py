@@ -1,46 +1,58 @@
-"""A whole pipeline in a folder of its own: settings, registry, stores, instance, and a clock one can turn.
+"""A whole pipeline in a folder of its own, without Dagster: settings, registry, stores, and a clock to turn.
 
-With `d1` and `r2` among the settings its state is in Cloudflare, and the folder holds the rest.
-
-Real parts throughout: the job runs in this process as `rss-pipeline poll` runs it, against loopback servers.
+Real parts throughout, against loopback servers: a poll takes the same steps as a run of the poll job, in this
+process. With `d1` and `r2` among the settings the state is in Cloudflare, and the folder holds the rest.
+Events, partition keys and runs are Dagster's: support/dagster_pipeline.py.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import yaml
 
-from rss_pipeline.orchestration.build import build_definitions
-from rss_pipeline.orchestration.in_process import poll_in_process
-from rss_pipeline.orchestration.registry_partitions import register
-from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.pipeline.images.download import Downloads, download_images
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
-from rss_pipeline.pipeline.visits.rounds import Round
-from rss_pipeline.progress import Progress
+from rss_pipeline.pipeline.visits.fetch_policy import feed_policy
+from rss_pipeline.pipeline.visits.our_outage import raise_for_our_outage
+from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
+from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
+from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.visit import Visit, Visits
+from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import D1Settings, R2Settings, Settings
-from rss_pipeline.storage.backends.connect import connect, open_objects
-from rss_pipeline.storage.feeds import claims
-from rss_pipeline.storage.feeds.claimable import Named
+from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import claims, feeds
+from rss_pipeline.storage.feeds.claimable import Named, Wanted
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
 
+logger = logging.getLogger("rss_pipeline")
 
-@contextmanager
-def new_instance(home: Path) -> Iterator[dg.DagsterInstance]:
-    """A Dagster of its own, on disk, in the folder `dagster` of a home."""
-    folder = home / "dagster"
-    folder.mkdir(parents=True)
-    (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
-        yield instance
+
+class Steps:
+    """A Progress that keeps the step a run has come to, and passes all on."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.at = "claim"
+        self._progress = progress or NoProgress()
+
+    def begin(self, step: str, total: int) -> None:
+        self.at = step
+        self._progress.begin(step, total)
+
+    def advance(self, step: str, by: int = 1) -> None:
+        self._progress.advance(step, by)
 
 
 class Clock:
@@ -57,11 +69,10 @@ class Clock:
 
 
 class Pipeline:
-    """One installation. `feeds` is what feeds.yaml lists; `poll` writes it and runs the poll job."""
+    """One installation. `feeds` is the content of feeds.yaml; `poll` syncs it and visits what is due."""
 
-    def __init__(self, home: Path, instance: dg.DagsterInstance, **settings: Any) -> None:
+    def __init__(self, home: Path, **settings: Any) -> None:
         self.clock = Clock()
-        self.instance = instance
         self.settings = Settings(
             home=home,
             feeds_file=home / "feeds.yaml",
@@ -71,11 +82,12 @@ class Pipeline:
         self.database = connect(self.settings)
         migrate(self.database)
         self.objects = open_objects(self.settings)
-        self.keys_added = 0
         self.feeds: list[dict[str, Any]] = []
+        self._reports: list[tuple[str, dict[str, Any]]] = []
+        self._visits: Visits = []
 
     def register(self, url: str, id: str, **options: Any) -> str:
-        """Add a feed to the registry; gives its id."""
+        """Add a feed to the registry; returns its id."""
         self.feeds.append({"url": url, "id": id, "allow_private": True, **options})
         self.write_registry()
         return id
@@ -84,82 +96,122 @@ class Pipeline:
         self.settings.feeds_file.write_text(yaml.safe_dump({"feeds": self.feeds}), "utf-8")
 
     def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> RegistrySync:
-        synced = sync_registry(self.database, self.settings, now=self.clock(), yes=yes, environ=environ)
-        self.keys_added = register(self.database, self.instance, synced)
-        return synced
+        return sync_registry(self.database, self.settings, now=self.clock(), yes=yes, environ=environ)
 
-    def definitions(
-        self, *, progress: Progress | None = None, resources: Mapping[str, Any] | None = None
-    ) -> dg.Definitions:
-        return build_definitions(
-            self.settings, clock=self.clock, progress=progress, resource_overrides=resources
-        )
-
-    def poll(
+    @contextmanager
+    def session(
         self,
-        *feeds: str,
-        all_feeds: bool = False,
+        *,
+        run_id: str = "run",
         progress: Progress | None = None,
-        resources: Mapping[str, Any] | None = None,
-    ) -> list[Round]:
+        database: Database | None = None,
+        objects: ObjectStore | None = None,
+        **policy: Any,
+    ) -> Iterator[Session]:
+        """The session of a run, on the pipeline's own stores or on the given ones. `policy` changes fields of
+        its FetchPolicy."""
+        with Session(
+            settings=self.settings,
+            database=database or self.database,
+            objects=objects or self.objects,
+            run_id=run_id,
+            clock=self.clock,
+            progress=progress,
+            policy=replace(feed_policy(self.settings), **policy),
+        ) as session:
+            yield session
+
+    def poll(self, *ids: str, all_feeds: bool = False, **parts: Any) -> Sequence[Round]:
         """Poll until nothing is due. Each call comes a second after the one before.
 
-        Raises an AssertionError where a run fails; `try_poll` does not.
+        `parts` as in `run`. Raises the error of a run; `try_poll` does not.
         """
-        rounds = self.try_poll(*feeds, all_feeds=all_feeds, progress=progress, resources=resources)
-        errors = [round_.error for round_ in rounds if round_.error is not None]
-        assert not errors, errors[0]
-        return rounds
 
-    def try_poll(
+        def run_round(wanted: Wanted) -> Round:
+            return Round(run_id="run", visits=self.run(wanted, **parts))
+
+        return self._rounds(run_round, ids, all_feeds=all_feeds)
+
+    def try_poll(self, *ids: str, all_feeds: bool = False, **parts: Any) -> Sequence[Round]:
+        """`poll`, for runs that may fail: the round has the sentence, after the name of the step."""
+
+        def run_round(wanted: Wanted) -> Round:
+            steps = Steps(parts.get("progress"))
+            try:
+                visits = self.run(wanted, **{**parts, "progress": steps})
+            except Exception as error:  # noqa: BLE001 - as a run of the job: whatever it was, the run failed
+                return Round(run_id="run", visits=self._visits, error=f"{steps.at}: {error}")
+            return Round(run_id="run", visits=visits)
+
+        return self._rounds(run_round, ids, all_feeds=all_feeds)
+
+    def _rounds(
+        self, run_round: Callable[[Wanted], Round], ids: Sequence[str], *, all_feeds: bool
+    ) -> Sequence[Round]:
+        self.clock.turn(seconds=1)
+        rounds = poll_until_done(self.database, run_round, clock=self.clock, feeds=ids, all_feeds=all_feeds)
+        return list(rounds)
+
+    def refresh(self, *ids: str, **parts: Any) -> dict[str, Visit]:
+        """Visit each of these feeds now, as a refresh by hand does; returns the visits by feed."""
+        visits = self.run(Named(ids=ids, now=self.clock()), **parts)
+        return {visit.feed.id: visit for visit in visits}
+
+    def run(
         self,
-        *feeds: str,
-        all_feeds: bool = False,
+        wanted: Wanted,
+        *,
         progress: Progress | None = None,
-        resources: Mapping[str, Any] | None = None,
-    ) -> list[Round]:
-        """`poll`, for runs that may fail."""
-        self.clock.turn(seconds=1)
-        return list(
-            poll_in_process(
-                self.definitions(progress=progress, resources=resources),
-                self.instance,
-                self.database,
-                clock=self.clock,
-                feeds=feeds,
-                all_feeds=all_feeds,
-            )
-        )
+        database: Callable[[], Database] | None = None,
+        objects: ObjectStore | None = None,
+        **policy: Any,
+    ) -> Visits:
+        """One run with connections of its own: it syncs the registry, visits, and reports to `reports`.
 
-    def download(self, *, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Run the job `download_images`; gives the metadata of its materialization.
-
-        Raises an AssertionError where the run fails; `try_download` does not.
+        `database` opens the run's database, `objects` is its object store.
         """
-        result = self.try_download(resources=resources)
-        assert result.success, [event.event_specific_data for event in result.all_node_events][-1]
-        (event,) = result.asset_materializations_for_node("item_images")
-        return {name: value.value for name, value in event.metadata.items()}
+        self._visits = []
+        opened = open_database(self.settings) if database is None else closing(database())
+        objects = objects or open_objects(self.settings)
+        with (
+            opened as own,
+            self.session(progress=progress, database=own, objects=objects, **policy) as session,
+            session.step(),
+        ):
+            try:
+                synced = sync_registry(own, self.settings, now=self.clock())
+            except RegistryError as error:
+                logger.error("%s\nThe poll goes on with the feeds as they were.", error)
+                synced = None
+            visits = poll_round(
+                session,
+                wanted,
+                None if synced is None else synced.accesses,
+                suspects=synced is None or synced.has_suspects,
+                round_seconds=None if isinstance(wanted, Named) else ROUND_SECONDS,
+            )
+            self._visits = visits
+            self._report(own)
+            raise_for_our_outage(visits)
+            return visits
 
-    def try_download(self, *, resources: Mapping[str, Any] | None = None) -> dg.ExecuteInProcessResult:
-        """`download`, for runs that may fail. Each call comes a second after the one before."""
+    def _report(self, database: Database) -> None:
+        """Keep the changes that are not reported yet, and mark them: a list in place of Dagster's events."""
+        changes = feeds.unreported(database)
+        self._reports += [(change.feed_id, dict(change.facts)) for change in changes]
+        marks = [(change.feed_id, change.count) for change in changes]
+        feeds.mark_reported(database, marks, now=self.clock())
+
+    def download(self, *, objects: ObjectStore | None = None) -> Downloads:
+        """Download the images that are due. Each call comes a second after the one before."""
         self.clock.turn(seconds=1)
-        job = self.definitions(resources=resources).resolve_job_def("download_images")
-        return job.execute_in_process(instance=self.instance, raise_on_error=False)
-
-    def materialize(self, *ids: str, raise_on_error: bool = False) -> dg.ExecuteInProcessResult:
-        """The asset's door: a run over these keys, which must be neighbours in the order of keys."""
-        job = self.definitions().resolve_implicit_global_asset_job_def()
-        tags = {
-            "dagster/asset_partition_range_start": ids[0],
-            "dagster/asset_partition_range_end": ids[-1],
-        }
-        return job.execute_in_process(
-            instance=self.instance,
-            raise_on_error=raise_on_error,
-            tags=tags if len(ids) > 1 else None,
-            partition_key=ids[0] if len(ids) == 1 else None,
-        )
+        with self.session(objects=objects) as session, session.step():
+            return download_images(
+                run=session.run,
+                lease_keeper=session.leases,
+                politeness=session.image_politeness,
+                spool=session.spool,
+            )
 
     def rows(self, sql: str, *params: str) -> list[dict[str, Any]]:
         return self.database.query(sql, params).rows
@@ -180,22 +232,9 @@ class Pipeline:
     def backups(self, id: str) -> list[str]:
         return [info.key for info in self.objects.list(f"backups/{id}/")]
 
-    def events(self, id: str) -> list[dict[str, Any]]:
-        """Metadata of the feed's materializations, newest first."""
-        found = self.instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id]), limit=100
-        )
-        return [
-            {name: value.value for name, value in record.asset_materialization.metadata.items()}
-            for record in found.records
-            if record.asset_materialization is not None
-        ]
-
-    def latest_record(self, id: str) -> Any:
-        """The feed's newest materialization, as the event log has it."""
-        return self.instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id]), limit=1
-        ).records[0]
+    def reports(self, id: str) -> list[dict[str, Any]]:
+        """The facts of the feed's changes as the runs of this object reported them, newest first."""
+        return [facts for change, facts in reversed(self._reports) if change == id]
 
     def set(self, **settings: Any) -> None:
         """Change settings for the runs to come."""

@@ -21,7 +21,7 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline_tests.orchestration.test_purge import OLD, purge
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 YOUNG = timedelta(days=29)
 
@@ -86,7 +86,7 @@ def aged(path: Path, age: timedelta = OLD) -> Path:
 
 
 @pytest.fixture
-def sensor(pipeline: Pipeline) -> Instigator:
+def sensor(pipeline: DagsterPipeline) -> Instigator:
     pipeline.clock.now = utc_now()
     found = Instigator(pipeline.instance, "__repository__", "when_due", InstigatorType.SENSOR)
     found.turn_on()
@@ -94,7 +94,7 @@ def sensor(pipeline: Pipeline) -> Instigator:
 
 
 @pytest.fixture
-def schedule(pipeline: Pipeline) -> Instigator:
+def schedule(pipeline: DagsterPipeline) -> Instigator:
     found = Instigator(pipeline.instance, "somebodys", "daily", InstigatorType.SCHEDULE)
     found.turn_on()
     return found
@@ -105,7 +105,7 @@ def there(paths: list[Path]) -> list[bool]:
 
 
 def test_what_a_tick_logged_goes_with_it(
-    pipeline: Pipeline, sensor: Instigator, schedule: Instigator
+    pipeline: DagsterPipeline, sensor: Instigator, schedule: Instigator
 ) -> None:
     old = [sensor.tick(OLD), sensor.tick(OLD), schedule.tick(OLD)]
     kept = [sensor.tick(YOUNG), schedule.tick(OLD)]
@@ -120,7 +120,7 @@ def test_what_a_tick_logged_goes_with_it(
 
 
 def test_a_tick_whose_row_is_gone_already_leaves_its_file_to_the_purge(
-    pipeline: Pipeline, sensor: Instigator
+    pipeline: DagsterPipeline, sensor: Instigator
 ) -> None:
     """Dagster's own retention removes rows only, and a sensor that is tried in the UI has none."""
     old = [sensor.log("7", OLD), sensor.log("20260102_030405", OLD)]
@@ -129,7 +129,7 @@ def test_a_tick_whose_row_is_gone_already_leaves_its_file_to_the_purge(
     assert (any(there(old)), all(there(kept))) == (False, True)
 
 
-def test_somebody_elses_files_stay(pipeline: Pipeline, sensor: Instigator) -> None:
+def test_somebody_elses_files_stay(pipeline: DagsterPipeline, sensor: Instigator) -> None:
     storage = Path(pipeline.instance.root_directory, "storage")
     mine = [
         aged(storage / name)

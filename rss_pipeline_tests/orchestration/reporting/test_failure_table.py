@@ -3,7 +3,8 @@
 import dagster as dg
 
 from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
@@ -51,7 +52,7 @@ def test_what_is_long_is_cut_and_what_is_left_out_is_counted() -> None:
 
 
 def test_a_run_s_table_has_the_same_links_whichever_door_it_came_by(
-    pipeline: Pipeline, server: FeedServer
+    pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     url = server.route("127.0.0.2", "/gone", Answer(status=404))
     pipeline.register(url, "gone")

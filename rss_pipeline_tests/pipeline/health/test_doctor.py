@@ -7,11 +7,8 @@ server on loopback says in their place.
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,9 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.health import doctor, findings
 from rss_pipeline.pipeline.health.doctor import examine
@@ -36,7 +31,6 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.server import Answer, FeedServer
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 KEY = "backups/news/2026-03-02T08:00:00Z.xml"
@@ -498,23 +492,6 @@ def test_rules_that_may_not_be_read_are_a_warning() -> None:
     assert (check.state, "AccessDenied" in check.found) == ("warning", True)
 
 
-def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(home.parent)
-    environ = {"RSS_PIPELINE_HOME": str(home), "RSS_FEEDS_FILE": "feeds.yaml"}
-    fine = CliRunner().invoke(main, ["doctor"], env=environ)
-    assert fine.exit_code == 0, fine.output
-    assert " ok, 0 warnings, 0 failures" in fine.stdout
-    FolderStore(home / "objects").delete_many([KEY])
-    wrong = CliRunner().invoke(main, ["doctor"], env={**environ, "RSS_PORT": "x"})
-    assert wrong.exit_code == 1
-    assert "2 failures" in wrong.stdout
-    told = json.loads(CliRunner().invoke(main, ["doctor", "--json"], env=environ).stdout)
-    assert {each["name"] for each in told if each["state"] == "failure"} == {"restore"}
-    assert set(told[0]) == {"name", "state", "found", "mend"}
-
-
 @pytest.mark.parametrize(
     ("url", "state", "said"),
     [
@@ -530,43 +507,3 @@ def test_a_webhook_is_looked_at_and_nothing_sent(home: Path, url: str, state: St
     check = finding(checks, "alerts")
     assert (check.state, said in check.found) == (state, True), check
     assert "s3cr3t" not in str(checks)
-
-
-def test_a_test_alert_is_sent_where_it_is_asked_for(
-    home: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(home.parent)
-
-    def alerted(**environ: str) -> tuple[int, dict[str, str]]:
-        result = CliRunner().invoke(
-            main, ["doctor", "--alert", "--json"], env={"RSS_PIPELINE_HOME": str(home), **environ}
-        )
-        (told,) = [each for each in json.loads(result.stdout) if each["name"] == "test alert"]
-        return result.exit_code, told
-
-    url = server.route("127.0.0.2", "/hook/s3cr3t", Answer(), Answer(status=404, body=b"no /hook/s3cr3t"))
-    code, told = alerted(RSS_ALERT_WEBHOOK=url)
-    assert (code, told["state"], told["found"]) == (0, "ok", "127.0.0.2 took it")
-    assert [request.method for request in server.requests] == ["POST"]
-    code, told = alerted(RSS_ALERT_WEBHOOK=url)
-    assert (code, told["found"]) == (1, "the alert was refused with 404: no …")
-    code, told = alerted()
-    assert (code, told["found"]) == (1, "not sent: RSS_ALERT_WEBHOOK is not set to a URL")
-    assert "incoming webhook" in told["mend"]
-
-
-@pytest.mark.slow
-def test_it_needs_no_dagster_and_about_a_second(home: Path) -> None:
-    code = (
-        "import sys; from rss_pipeline.cli.main import main; main(['doctor'], standalone_mode=False);"
-        "sys.exit('dagster' in sys.modules)"
-    )
-    environ = {**os.environ, "RSS_PIPELINE_HOME": str(home)}
-    spent = []
-    for _ in range(2):
-        started = time.monotonic()
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=environ, cwd=home.parent, check=False, capture_output=True)
-        spent.append(time.monotonic() - started)
-        assert done.returncode == 0, done.stderr.decode()
-    assert min(spent) < 1.5

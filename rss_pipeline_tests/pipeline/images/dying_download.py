@@ -10,8 +10,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
-
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline_tests.support.pipeline import Pipeline
 
@@ -32,11 +30,10 @@ class Dying(FolderStore):
 
 
 def main(home: Path, after: int) -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        pipeline = Pipeline(home, instance, image_host_delay_seconds=0.0)
-        store = Dying(home / "objects")
-        store.left = after
-        pipeline.try_download(resources={"objects": dg.ResourceDefinition.hardcoded_resource(store)})
+    pipeline = Pipeline(home, image_host_delay_seconds=0.0)
+    store = Dying(home / "objects")
+    store.left = after
+    pipeline.download(objects=store)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The job `download_images`: every task ends in the right state, with the right object, items untouched."""
+"""Downloads of images: every task ends in the right state, with the right object, items untouched."""
 
 import hashlib
 import signal
@@ -11,15 +11,14 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
 
-from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.triggers.images import decide_fresh, decide_retries
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start
 from rss_pipeline.pipeline.visits import fetch_policy
 from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.images.claims import ImagesDue, images_due
+from rss_pipeline.storage.images.claims import ImagesDue
 from rss_pipeline_tests.support.pictures import AVIF, GIF, JPEG, SVG, WEBP, png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
@@ -78,7 +77,7 @@ def test_images_of_every_kind_are_archived_by_what_they_are_and_not_by_what_is_s
     ]
     collect(home, server, *urls)
     before = home.rows("SELECT * FROM items")
-    told = home.download()
+    done = home.download()
     types = {"jpg": "image/jpeg", "svg": "image/svg+xml"}
     for position, (kind, row) in enumerate(image_rows(home).items()):
         assert (row["status"], row["attempts"], row["last_error"]) == ("success", 0, None)
@@ -89,8 +88,7 @@ def test_images_of_every_kind_are_archived_by_what_they_are_and_not_by_what_is_s
         assert row["bytes"] == len(bodies[kind])
         assert found[1].content_type == types.get(kind, f"image/{kind}")
         assert found[1].metadata == {"task-id": row["id"]}
-    assert (told["archived"], told["pending"], told["success"], told["failed"]) == (6, 0, 6, 0)
-    assert told["bytes"] == told["archived_bytes"] == sum(map(len, bodies.values()))
+    assert (done.archived, done.bytes) == (6, sum(map(len, bodies.values())))
     assert home.rows("SELECT * FROM items") == before
     assert home.rows("SELECT * FROM leases") == []
 
@@ -171,7 +169,7 @@ def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
     ]
     fine = server.route("127.0.1.100", "/fine", Answer(body=png()))
     collect(home, server, *urls, fine, f"http://127.0.1.101:{server.port}/refused")
-    told = home.download()
+    done = home.download()
     assert loop in image_rows(home)["loop"]["last_error"]
     words = {
         "page": "web page",
@@ -188,7 +186,7 @@ def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
         assert (row["status"], row["attempts"], row["r2_key"]) == ("pending", 1, None), name
         assert said in row["last_error"], name
     assert image_rows(home)["fine"]["status"] == "success"
-    assert (told["failed_attempts"], told["given_up"], told["pending"], told["success"]) == (8, 0, 8, 1)
+    assert (done.failed_attempts, done.failed, done.archived) == (8, 0, 1)
 
     home.download()
     assert {row["attempts"] for row in image_rows(home).values()} == {0, 1}, "an hour has to pass first"
@@ -199,14 +197,12 @@ def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
     home.download()
     assert image_rows(home)["gone"]["attempts"] == 2
     home.clock.turn(hours=1)
-    told = home.download()
+    done = home.download()
     assert {row["status"] for name, row in image_rows(home).items() if name in words} == {"failed"}
-    assert (told["given_up"], told["pending"], told["failed"]) == (8, 0, 8)
-    rows = told["failures"].splitlines()[2:]
-    assert len(rows) == 8
-    assert all("[feed](/assets/feed_items?view=partitions&partition=feed)" in row for row in rows)
-    urls = [image_rows(home)[name]["original_url"] for name in words]
-    assert [url for url in urls if not any(f"]({url})" in row for row in rows)] == []
+    assert done.failed == 8
+    assert {(feed, url) for feed, url, *_ in done.failures} == {
+        ("feed", image_rows(home)[name]["original_url"]) for name in words
+    }
     home.clock.turn(days=30)
     before = len(server.requests)
     home.download()
@@ -274,11 +270,11 @@ def test_a_feed_that_opts_out_has_no_images_asked_for(home: Pipeline, server: Fe
     home.feeds[0]["images"] = False
     home.write_registry()
     home.sync()
-    assert home.download()["archived"] == 0
+    assert home.download().archived == 0
     home.feeds[0]["images"] = True
     home.write_registry()
     home.sync()
-    assert home.download()["archived"] == 1
+    assert home.download().archived == 1
 
 
 class Down(FolderStore):
@@ -302,13 +298,13 @@ def test_an_object_store_that_is_down_for_an_hour_costs_no_attempt(
     store = Down(home.settings.objects_path)
     store.after = after
     for _ in range(4):
-        result = home.try_download(resources={"objects": dg.ResourceDefinition.hardcoded_resource(store)})
-        assert not result.success
+        with pytest.raises(ObjectStoreUnavailable):
+            home.download(objects=store)
         home.clock.turn(minutes=15)
     assert len(archived(home)) == after
     assert {row["attempts"] for row in image_rows(home).values()} == {0}
     asked = len(server.requests)
-    assert home.download()["pending"] == 0
+    home.download()
     assert len(archived(home)) == 6
     assert len(server.requests) - asked <= 6 - after, "what lies there is adopted, not asked for again"
     assert {(row["status"], row["attempts"]) for row in image_rows(home).values()} == {("success", 0)}
@@ -319,17 +315,17 @@ def test_our_own_outage_costs_no_attempt_and_dead_hosts_do_once_a_feed_has_answe
 ) -> None:
     dead = [f"http://127.0.3.{n}:{server.port}/{n}" for n in range(1, 4)]
     collect(home, server, *dead)
-    failed = home.try_download()
-    assert not failed.success
+    with pytest.raises(NetworkUnavailable):
+        home.download()
     for row in image_rows(home).values():
         assert (row["status"], row["attempts"]) == ("pending", 0)
         assert row["last_error"].startswith("our own network was down: no attempt is counted. ")
     home.clock.turn(minutes=6)
-    assert not home.try_download().success, "no feed has answered since"
+    with pytest.raises(NetworkUnavailable):
+        home.download()  # No feed has answered since.
     home.poll(all_feeds=True)
     home.clock.turn(minutes=6)
-    told = home.download()
-    assert told["failed_attempts"] == 3
+    assert home.download().failed_attempts == 3
     assert {row["attempts"] for row in image_rows(home).values()} == {1}
 
 
@@ -368,9 +364,6 @@ def test_images_of_a_feed_that_is_forgotten_while_they_come_are_left_to_nobody(
     assert archived(home) == []
 
 
-DYING = Path(__file__).with_name("dying_download.py")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 1, 7, 19])
 def test_killed_at_any_moment_each_image_is_stored_once_and_attempts_are_true(
@@ -397,20 +390,6 @@ def test_killed_at_any_moment_each_image_is_stored_once_and_attempts_are_true(
     assert {rows[str(n)]["status"] for n in range(20)} == {"success"}
     assert sorted(row["r2_key"] for row in rows.values() if row["r2_key"]) == archived(home)
     assert {rows[f"bad{n}"]["attempts"] for n in range(3)} == {1}
-
-
-def test_the_counts_are_made_anew_once_a_day_and_carried_on_in_between(
-    home: Pipeline, server: FeedServer
-) -> None:
-    urls = [server.route("127.0.1.1", f"/{n}", Answer(body=png())) for n in range(2)]
-    collect(home, server, urls[0])
-    assert home.download()["success"] == 1
-    collect(home, server, urls[1], id="second")
-    assert home.download()["success"] == 2
-    home.database.query("DELETE FROM image_tasks WHERE position = 0 AND original_url = ?", [urls[0]])
-    assert home.download()["success"] == 2
-    home.clock.turn(days=1)
-    assert home.download()["success"] == 1
 
 
 def due(fresh: int = 0, retries: int = 0, *, waited: int = 0, live: tuple[str, ...] = ()) -> ImagesDue:
@@ -447,37 +426,3 @@ def test_when_a_download_starts(
     decide: Callable[..., object], waiting: ImagesDue, runs: list[JobRun], starts: bool
 ) -> None:
     assert isinstance(decide(waiting, runs, now=NOON), Start) is starts
-
-
-@pytest.fixture
-def repository(home: Pipeline) -> Any:
-    return home.definitions().get_repository_def()
-
-
-def test_sensor_and_schedule_start_the_job_when_images_are_due(
-    home: Pipeline, server: FeedServer, repository: Any
-) -> None:
-    def ask() -> tuple[bool, bool]:
-        sensor = repository.get_sensor_def("download_images_when_waiting")
-        schedule = repository.get_schedule_def("retry_images")
-        with (
-            dg.build_sensor_context(instance=home.instance) as heard,
-            dg.build_schedule_context(instance=home.instance) as timed,
-        ):
-            return (
-                bool(sensor.evaluate_tick(heard).run_requests),
-                bool(schedule.evaluate_tick(timed).run_requests),
-            )
-
-    assert ask() == (False, False)
-    collect(home, server, server.route("127.0.1.1", "/1", Answer(status=404), Answer(body=png())))
-    assert ask() == (False, False)
-    home.clock.turn(minutes=3)
-    assert ask() == (True, False)
-    home.download()
-    assert ask() == (False, False)
-    home.clock.turn(hours=2)
-    assert images_due(home.database, home.clock()).retries == 1
-    assert ask() == (False, True)
-    home.download()
-    assert ask() == (False, False)

@@ -17,7 +17,6 @@ from rss_pipeline.errors import DatabaseUnavailable, ExportRefused
 from rss_pipeline.pipeline.read import export as exporting
 from rss_pipeline.pipeline.read.export import FORMATS, Format, export
 from rss_pipeline.pipeline.read.reader import FeedReader
-from rss_pipeline_tests.cli.test_main import environment, run
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -163,32 +162,3 @@ def test_without_pyarrow_a_sentence_says_what_to_install(
         export(reader(collected), tmp_path / "items.parquet", format="parquet")
     assert exporting.INSTALL_PYARROW in str(refused.value)
     assert list(tmp_path.glob("*.parquet")) == []
-
-
-def test_the_command_writes_to_stdout_and_to_a_file(collected: Pipeline) -> None:
-    home = collected.settings.home
-    said = run(home, "export", "news", "--since", "2026-01-01")
-    assert (said.code, len(said.out.splitlines())) == (0, 3)
-    assert "3 items of 1 feeds; go on with --since " in said.err
-    cursor = said.err.split("--since ")[1].strip()
-    assert run(home, "export", "--since", cursor).out == ""
-    told = json.loads(run(home, "export", "-o", str(home / "x.parquet"), "--json").out)
-    assert (told["items"], pq.read_table(home / "x.parquet").num_rows) == (4, 4)
-
-
-def test_the_command_refuses_what_it_cannot_do(collected: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    from click.testing import CliRunner
-
-    from rss_pipeline.cli.main import main
-
-    for name, value in environment(collected.settings.home).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(collected.settings.home)
-
-    def told(*arguments: str) -> str:
-        said = CliRunner().invoke(main, ["export", *arguments])
-        assert said.exit_code == 2
-        return said.output
-
-    assert "parquet needs a file: -o FILE" in told("--format", "parquet")
-    assert "neither a day (2026-02-18), an instant, nor a cursor" in told("--since", "yesterday")

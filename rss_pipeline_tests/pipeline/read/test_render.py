@@ -1,10 +1,8 @@
 """A stored item with its archived images in place: what the command prints, and what an asset gets."""
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.request import urlopen
 
-import dagster as dg
 import pytest
 
 from rss_pipeline.pipeline.read.render import item_html, items_html
@@ -24,6 +22,11 @@ CONTENT = (
 
 @pytest.fixture
 def stored(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    store(pipeline, server)
+    return pipeline
+
+
+def store(pipeline: Pipeline, server: FeedServer) -> None:
     """One feed with the items a and b; of the images of a one is archived, one pending, one failed."""
     body = rss("a", "b").replace(b"<p>Text of a</p>", CONTENT.encode())
     pipeline.register(server.route(HOST, "/feed", Answer(body=body)), "news")
@@ -33,7 +36,6 @@ def stored(pipeline: Pipeline, server: FeedServer) -> Pipeline:
         "UPDATE image_tasks SET status = 'failed', r2_key = 'images/x' WHERE original_url LIKE '%/3.png'"
     )
     assert [task["status"] for task in tasks(pipeline)] == ["success", "pending", "failed"]
-    return pipeline
 
 
 def archive(pipeline: Pipeline, url: str, key: str) -> None:
@@ -129,26 +131,3 @@ def test_archived_names_the_keys_of_items_that_have_some(stored: Pipeline) -> No
         item(stored)["id"]: {"http://example.com/1.png?a=1&b=2": "images/news/0cc175b9/0 a語#?,%.png"}
     }
     assert image_tasks.archived(stored.database, []) == {}
-
-
-def test_a_downstream_asset_renders_with_the_stores_as_resources(stored: Pipeline) -> None:
-    """As the module's docstring shows it."""
-    pages: dict[str, Mapping[str, Any] | list[str | None]] = {}
-
-    @dg.asset(required_resource_keys={"database", "objects"})
-    def page(context: dg.AssetExecutionContext) -> None:
-        database, objects = context.resources.database, context.resources.objects
-        rows = database.query(
-            "SELECT items.*, feeds.url AS feed_url, feeds.link AS feed_link"
-            " FROM items JOIN feeds ON feeds.id = items.feed_id"
-            " WHERE feed_id = ? ORDER BY pub_date DESC, guid LIMIT 50",
-            ["news"],
-        ).rows
-        pages["news"] = items_html(database, objects, rows)
-
-    resources = {key: stored.definitions().resources[key] for key in ("database", "objects")}  # type: ignore[index]
-    assert dg.materialize([page], instance=stored.instance, resources=resources).success
-    assert pages["news"] == [
-        item_html(stored.database, stored.objects, item(stored)),
-        "<p>Text of b</p>",
-    ]

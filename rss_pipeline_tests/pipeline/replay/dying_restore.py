@@ -7,8 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import dagster as dg
-
 from rss_pipeline_tests.pipeline.replay.replays import restored
 from rss_pipeline_tests.pipeline.visits.dying_poll import Death
 from rss_pipeline_tests.support.pipeline import Pipeline
@@ -16,11 +14,10 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 
 def main() -> None:
     home, step, *advances = sys.argv[1:]
-    with dg.DagsterInstance.from_config(str(Path(home) / "dagster")) as instance:
-        pipeline = Pipeline(Path(home), instance)
-        pipeline.clock.turn(hours=int(os.environ.get("RESTORE_HOURS", "0")))
-        death = Death(step.replace("find_backups", "find backups"), int(advances[0]) if advances else None)
-        restored(pipeline, progress=death)
+    pipeline = Pipeline(Path(home))
+    pipeline.clock.turn(hours=int(os.environ.get("RESTORE_HOURS", "0")))
+    death = Death(step.replace("find_backups", "find backups"), int(advances[0]) if advances else None)
+    restored(pipeline, progress=death)
 
 
 if __name__ == "__main__":

@@ -3,22 +3,14 @@
 Real parts throughout, in this process as the commands run them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import dagster as dg
-
-from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
-from rss_pipeline.orchestration.registry_partitions import register, register_keys
 from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
 from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.progress import Progress
 from rss_pipeline.storage.backends.connect import connect
-from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.pipeline import Pipeline
 
@@ -29,59 +21,31 @@ BOOKKEEPING = {"images_extracted_at", "arrived"}
 TASK_BOOKKEEPING = {"created_at", "updated_at"}
 
 
-@contextmanager
-def session(
-    pipeline: Pipeline,
-    *,
-    progress: Progress | None = None,
-    database: Database | None = None,
-    objects: ObjectStore | None = None,
-) -> Iterator[Session]:
-    with Session(
-        settings=pipeline.settings,
-        database=database or pipeline.database,
-        objects=objects or pipeline.objects,
-        run_id="replay",
-        clock=pipeline.clock,
-        progress=progress,
-    ) as opened:
-        yield opened
-
-
-def replays_of(opened: Session, ids: Sequence[str], **options: bool) -> Iterator[FeedReplay]:
+def replays_of(session: Session, ids: Sequence[str], **options: bool) -> Iterator[FeedReplay]:
     """Replay these feeds with the parts of a session."""
-    return replay_feeds(ids, run=opened.run, pool=opened.parser_pool, spool=opened.spool, **options)
+    return replay_feeds(ids, run=session.run, pool=session.parser_pool, spool=session.spool, **options)
 
 
 def replayed(pipeline: Pipeline, *ids: str, dry_run: bool = False, repair: bool = False) -> list[FeedReplay]:
     """Replay these feeds, or all."""
     wanted = list(ids) or [row["id"] for row in pipeline.rows("SELECT id FROM feeds ORDER BY id")]
-    with session(pipeline) as opened:
-        return list(replays_of(opened, wanted, dry_run=dry_run, repair=repair))
+    with pipeline.session() as session:
+        return list(replays_of(session, wanted, dry_run=dry_run, repair=repair))
 
 
 def restored(pipeline: Pipeline, **parts: Any) -> Restored:
-    with session(pipeline, **parts) as opened:
+    """Restore; no Dagster instance learns of the feeds."""
+    with pipeline.session(**parts) as session:
         return restore(
-            opened.run,
-            pool=opened.parser_pool,
-            spool=opened.spool,
-            on_registry=partial(register, opened.run.database, pipeline.instance),
-            on_feeds=partial(register_keys, opened.run.database, pipeline.instance),
+            session.run,
+            pool=session.parser_pool,
+            spool=session.spool,
+            on_registry=_ignore,
+            on_feeds=_ignore,
         )
 
 
-def run_replay_job(
-    pipeline: Pipeline, id: str, *, resources: Mapping[str, Any] | None = None, **config: bool
-) -> dg.ExecuteInProcessResult:
-    """A run of the job `replay_backups` for one partition."""
-    job = pipeline.definitions(resources=resources).resolve_job_def(REPLAY_BACKUPS)
-    return job.execute_in_process(
-        instance=pipeline.instance,
-        partition_key=id,
-        raise_on_error=False,
-        run_config={"ops": {"open_backups": {"config": config}}},
-    )
+def _ignore(_found: object) -> None: ...
 
 
 def drop_database(pipeline: Pipeline) -> None:

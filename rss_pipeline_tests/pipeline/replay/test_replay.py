@@ -4,10 +4,8 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import dagster as dg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.errors import ObjectStoreUnavailable, RssPipelineError
-from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.replay import open_backups, steps
 from rss_pipeline.pipeline.replay.replay import backup_visits, one_feed
 from rss_pipeline.pipeline.visits import session
@@ -29,41 +26,18 @@ from rss_pipeline.pipeline.visits.parser_pool import (
 from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 from rss_pipeline.storage.items.replay import READ, known_rows
-from rss_pipeline.storage.objects import ObjectInfo
-from rss_pipeline_tests.cli.test_main import run
+from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 from rss_pipeline_tests.pipeline.replay.replays import (
     all_rows,
     collected,
     drop_database,
     replayed,
     replays_of,
-    run_replay_job,
 )
-from rss_pipeline_tests.pipeline.replay.replays import session as session_of
-from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare, rss
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 COLUMN = {name: number for number, name in enumerate(COLUMNS)}
-
-
-@pytest.fixture(params=["embedded", "cloudflare"])
-def place(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Pipeline]:
-    """A pipeline with its state in a folder, and one with it in D1 and R2."""
-    stores: dict[str, Any] = {}
-    if request.param == "cloudflare":
-        cloudflare: Cloudflare = request.getfixturevalue("cloudflare")
-        stores = on_cloudflare(cloudflare)
-        for name, value in cloudflare.environ.items():
-            monkeypatch.setenv(name, value)
-    pipeline = Pipeline(tmp_path, instance, **stores)
-    yield pipeline
-    pipeline.close()
 
 
 def serve(pipeline: Pipeline, server: FeedServer, id: str, *bodies: bytes, **options: Any) -> None:
@@ -120,6 +94,11 @@ class _Yesterday(ParserPool):
 
 @pytest.fixture
 def with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    poll_with_worse_parser(place, server, monkeypatch)
+    return place
+
+
+def poll_with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two feeds, polled in two versions while the parser was worse than it is now."""
     serve(
         place,
@@ -132,7 +111,6 @@ def with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pytest.M
     with monkeypatch.context() as yesterday:
         yesterday.setattr(session, "ParserPool", _Yesterday)
         poll_over_time(place, 2)
-    return place
 
 
 def test_a_mended_parser_brings_in_what_was_missed_as_of_when_it_was_published(
@@ -346,13 +324,10 @@ def test_a_backup_that_vanishes_meanwhile_is_told_and_stops_no_other(
     poll_over_time(pipeline, 3)
     pipeline.database.query("DELETE FROM items")
     middle = pipeline.backups("one")[1]
-    run = run_replay_job(
-        pipeline,
-        "one",
-        resources={"objects": dg.ResourceDefinition.hardcoded_resource(_Vanishing(pipeline.objects, middle))},
-    )
-    assert not run.success
-    assert "is gone" in str(run.all_events)
+    with pipeline.session(objects=cast("ObjectStore", _Vanishing(pipeline.objects, middle))) as opened:
+        [one] = replays_of(opened, ["one"])
+    [problem] = one.unread
+    assert (problem.backup_key, "is gone" in problem.message) == (middle, True)
     assert pipeline.guids("one") == ["a", "c"]
 
 
@@ -412,11 +387,11 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
 
         def begin(self, step: str, total: int) -> None: ...
 
-        def advance(self, step: str) -> None:
+        def advance(self, step: str, by: int = 1) -> None:
             nonlocal most
             most = max(most, len(list(pipeline.settings.spool_path.glob("*/*"))))
 
-    with session_of(pipeline, database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
+    with pipeline.session(database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
         done = list(replays_of(opened, ["one", "two"]))
     assert [each.items_new for each in done] == [16, 1]
     assert sum(sent) == 17
@@ -444,11 +419,12 @@ def test_a_feed_that_is_being_polled_is_replayed_beside(pipeline: Pipeline, serv
 def test_a_replay_that_fails_closes_nothing(pipeline: Pipeline, server: FeedServer) -> None:
     serve(pipeline, server, "one", b"<html>down</html>")
     poll_over_time(pipeline, 1)
-    with session_of(pipeline) as opened:
+    before = pipeline.feed("one")
+    with pipeline.session() as opened:
         visits = backup_visits(one_feed(opened.run.database, "one"), opened.run.objects)
         [parsed] = steps.parse(visits, run=opened.run, pool=opened.parser_pool, spool=opened.spool)
     assert isinstance(parsed.outcome, Failure)
-    assert (parsed.next, parsed.lost) == (None, False)
+    assert pipeline.feed("one") == before
 
 
 # Crashes
@@ -474,7 +450,7 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
             if step == "extract_images":
                 raise ObjectStoreUnavailable("died here")
 
-        def advance(self, step: str) -> None: ...
+        def advance(self, step: str, by: int = 1) -> None: ...
 
     def again() -> None:
         replayed(pipeline)
@@ -487,7 +463,7 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
             pipeline.database.query(f"DELETE FROM {table}")
         with (
             pytest.raises(ObjectStoreUnavailable),
-            session_of(pipeline, progress=Dies()) as opened,
+            pipeline.session(progress=Dies()) as opened,
         ):
             list(replays_of(opened, ["one"]))
         assert pipeline.tasks() == []
@@ -502,107 +478,7 @@ def test_items_whose_images_a_crash_left_are_looked_at_by_the_next_replay_or_pol
 # The job
 
 
-def _metadata(run: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    [event] = [
-        event
-        for event in run.all_events
-        if event.step_key == "report_replay" and event.event_type_value == "STEP_OUTPUT"
-    ]
-    return {name: value.value for name, value in event.step_output_data.metadata.items()}
-
-
-def test_the_job_replays_one_partition_and_observes_it(with_worse_parser: Pipeline) -> None:
-    place = with_worse_parser
-    rows = all_rows(place)
-    run = run_replay_job(place, "one", dry_run=True, repair=True)
-    assert run.success
-    told = _metadata(run)
-    assert (told["items_new"], told["items_differ"], told["backups"]) == (2, 3, 2)
-    table = [record.data for record in told["items"].records]
-    assert {
-        "what": "differs",
-        "title": "Title of dateless",
-        "fields": "pub_date, pub_date_source",
-    }.items() <= next(row for row in table if row["title"] == "Title of dateless").items()
-    assert all_rows(place) == rows
-
-    assert run_replay_job(place, "one", repair=True).success
-    assert "missed" in place.guids("one")
-    [record, _] = place.instance.fetch_observations(
-        dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=["one"]), limit=5
-    ).records
-    observation = record.event_log_entry.asset_observation
-    assert observation is not None
-    assert observation.metadata["items_repaired"] == dg.MetadataValue.int(3)
-    assert place.guids("two") == ["fine", "ghost", "x"]
-
-
-def test_the_job_can_be_run_without_any_config(pipeline: Pipeline, server: FeedServer) -> None:
-    serve(pipeline, server, "one", rss("a"))
-    serve(pipeline, server, "new", rss("b"))
-    pipeline.poll("one")
-    pipeline.sync()
-    job = pipeline.definitions().resolve_job_def("replay_backups")
-    for key in ("one", "new"):
-        assert job.execute_in_process(instance=pipeline.instance, partition_key=key).success
-    assert job.tags["dagster/priority"] == "-2"
-    assert job.partitions_def is not None
-
-
-def test_a_run_of_the_job_fails_where_a_backup_cannot_be_read_after_all_others_were(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    serve(pipeline, server, "one", rss("a"), b"<html>down</html>")
-    poll_over_time(pipeline, 2)
-    assert run_replay_job(pipeline, "one").success, "a page in place of a feed brought nothing then either"
-    pipeline.objects.put("backups/one/9.xml", b"?", content_type="text/xml")
-    pipeline.database.query("DELETE FROM items")
-    run = run_replay_job(pipeline, "one")
-    assert not run.success
-    [failure] = [event for event in run.all_events if event.event_type_value == "STEP_FAILURE"]
-    data: Any = failure.event_specific_data
-    assert "1 of 3 backups could not be read" in data.user_failure_data.description
-    assert pipeline.guids("one") == ["a"]
-
-
 # The command
-
-
-def test_the_command_replays_and_tells(tmp_path: Path, pipeline: Pipeline, server: FeedServer) -> None:
-    serve(pipeline, server, "one", rss("a", "b", title="News [/b]"))
-    serve(pipeline, server, "two", rss("c"))
-    pipeline.poll()
-    before = collected(pipeline)
-    pipeline.database.query("DELETE FROM items WHERE guid IN ('b', 'c')")
-    pipeline.database.query("UPDATE items SET title = 'Wrong' WHERE guid = 'a'")
-
-    said = run(tmp_path, "replay", "--all", "--dry-run")
-    assert said.code == 0, said.err
-    assert "2 items would be new" in said.out
-    assert "Title of b" in said.out
-    assert "differs" in said.out
-    said = run(tmp_path, "replay", "two", "--json")
-    told = json.loads(said.out)
-    assert (said.code, told["items_new"], [feed["feed"] for feed in told["feeds"]]) == (0, 1, ["two"])
-    said = run(tmp_path, "replay", "one", "one", "--repair", "--json")
-    assert json.loads(said.out)["items_repaired"] == 1
-    assert collected(pipeline)["items"] == before["items"]
-
-    pipeline.objects.put("backups/one/0.xml", b"?", content_type="text/xml")
-    said = run(tmp_path, "replay", "--all")
-    assert said.code == 1
-    assert "backups/one/0.xml" in said.out
-
-
-@pytest.mark.parametrize("arguments", [(), ("--all", "one"), ("nothing like it",)], ids=" ".join)
-def test_the_command_wants_feeds_or_all(
-    arguments: tuple[str, ...], tmp_path: Path, pipeline: Pipeline, server: FeedServer
-) -> None:
-    serve(pipeline, server, "one", rss("a"))
-    pipeline.poll()
-    said = run(tmp_path, "replay", *arguments)
-    assert said.code in {1, 2}
-    assert said.err
 
 
 # A law: replay after any history gives what the history gave, and a second replay nothing.
@@ -624,20 +500,17 @@ def test_a_replay_gives_back_whatever_was_lost(
     tmp_path_factory: pytest.TempPathFactory,
     server: FeedServer,
 ) -> None:
-    home = tmp_path_factory.mktemp("law")
-    (home / "dagster").mkdir()
-    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
-        pipeline = Pipeline(home, instance)
-        serve(pipeline, server, "one", *(rss(*guids, image="http://i.example") for guids in documents))
-        poll_over_time(pipeline, len(documents))
-        before = collected(pipeline)
-        for row in pipeline.rows("SELECT id, guid FROM items"):
-            if row["guid"] not in kept:
-                pipeline.database.query("DELETE FROM image_tasks WHERE item_id = ?", [row["id"]])
-                pipeline.database.query("DELETE FROM items WHERE id = ?", [row["id"]])
-        replayed(pipeline)
-        assert collected(pipeline) == before
-        rows = all_rows(pipeline)
-        replayed(pipeline)
-        assert all_rows(pipeline) == rows
-        pipeline.close()
+    pipeline = Pipeline(tmp_path_factory.mktemp("law"))
+    serve(pipeline, server, "one", *(rss(*guids, image="http://i.example") for guids in documents))
+    poll_over_time(pipeline, len(documents))
+    before = collected(pipeline)
+    for row in pipeline.rows("SELECT id, guid FROM items"):
+        if row["guid"] not in kept:
+            pipeline.database.query("DELETE FROM image_tasks WHERE item_id = ?", [row["id"]])
+            pipeline.database.query("DELETE FROM items WHERE id = ?", [row["id"]])
+    replayed(pipeline)
+    assert collected(pipeline) == before
+    rows = all_rows(pipeline)
+    replayed(pipeline)
+    assert all_rows(pipeline) == rows
+    pipeline.close()

@@ -12,9 +12,23 @@ from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
 
 IMAGE = bytes(range(100))
+OLD, NEW = ("old-1", "old-2", "old-3"), ("new-1", "new-2")
+
+
+def stock(pipeline: Pipeline, server: FeedServer) -> None:
+    """Two feeds; the old items of both are 181 days old, the new ones just came; all images are there."""
+    for place, id in enumerate(("one", "two"), start=2):
+        body = rss(*OLD, *NEW, image="http://images.example").replace(b'.png">', b'.png"><img src="/2.png">')
+        pipeline.register(server.route(f"127.0.0.{place}", "/feed", Answer(body=body)), id)
+    pipeline.poll()
+    for id in ("one", "two"):
+        archive_images(pipeline.database, pipeline.objects, id)
+        age(pipeline, id, 181, *OLD)
+    assert len(list(pipeline.objects.list("images/"))) == 20
 
 
 def image_key(feed_id: str, guid: str, position: int) -> str:

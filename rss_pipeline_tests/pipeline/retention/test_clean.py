@@ -3,27 +3,21 @@
 Every case runs on SQLite and a folder, and on D1 and R2 in workerd.
 """
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
-from click.testing import CliRunner
 
-from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable
-from rss_pipeline.orchestration.clean_job import CLEAN_STORE
 from rss_pipeline.pipeline.retention.result import Allowance
-from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline.settings import R2Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database, Result, Statement, Value
@@ -31,56 +25,35 @@ from rss_pipeline.storage.items import retention
 from rss_pipeline_tests.pipeline.images.test_download import document, png
 from rss_pipeline_tests.pipeline.retention.archive import (
     IMAGE,
+    NEW,
+    OLD,
     age,
     archive_images,
     cleaned,
     is_sound,
     nothing_is_left_to_do,
+    stock,
 )
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
-OLD, NEW = ("old-1", "old-2", "old-3"), ("new-1", "new-2")
-
-
 EMBEDDED_IN_CI = pytest.mark.parametrize(
-    "pipeline", ["embedded", pytest.param("cloudflare", marks=pytest.mark.soak)], indirect=True
+    "place", ["embedded", pytest.param("cloudflare", marks=pytest.mark.soak)], indirect=True
 )
 """For tests that take one passage for each place of a fault: on Cloudflare too by `make soak`."""
 
 
-@pytest.fixture(params=["embedded", "cloudflare"])
-def pipeline(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    instance: dg.DagsterInstance,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Pipeline]:
-    """An installation of each kind. Not the one of conftest.py, which is embedded."""
-    settings: dict[str, Any] = {}
-    if request.param == "cloudflare":
-        cloudflare: Cloudflare = request.getfixturevalue("cloudflare")
-        settings = on_cloudflare(cloudflare)
-        for name, text in cloudflare.environ.items():
-            monkeypatch.setenv(name, text)
-    pipeline = Pipeline(tmp_path, instance, **settings)
-    yield pipeline
-    pipeline.close()
+@pytest.fixture
+def pipeline(place: Pipeline) -> Pipeline:
+    """An installation of each kind. Not that of conftest.py, which is embedded."""
+    return place
 
 
 @pytest.fixture
 def stocked(pipeline: Pipeline, server: FeedServer) -> Pipeline:
-    """Two feeds; the old items of both are 181 days old, the new ones just came; all images are there."""
-    for place, id in enumerate(("one", "two"), start=2):
-        body = rss(*OLD, *NEW, image="http://images.example").replace(b'.png">', b'.png"><img src="/2.png">')
-        pipeline.register(server.route(f"127.0.0.{place}", "/feed", Answer(body=body)), id)
-    pipeline.poll()
-    for id in ("one", "two"):
-        archive_images(pipeline.database, pipeline.objects, id)
-        age(pipeline, id, 181, *OLD)
-    assert len(list(pipeline.objects.list("images/"))) == 20
+    stock(pipeline, server)
     return pipeline
 
 
@@ -128,7 +101,7 @@ def test_what_is_past_its_time_goes_and_does_not_come_back(stocked: Pipeline, se
     }
     assert came.by_feed["two"].items == 3
     is_clean(stocked, server)
-    assert stocked.events("one")[0]["items_new"] == 5, "nothing new was reported since"
+    assert stocked.reports("one")[0]["items_new"] == 5, "nothing new since"
 
 
 def test_a_dry_run_tells_what_the_real_one_then_does_and_writes_nothing(stocked: Pipeline) -> None:
@@ -240,7 +213,7 @@ def test_what_the_download_job_archived_goes_with_its_items(pipeline: Pipeline, 
     images = [server.route("127.0.1.1", f"/{n}", Answer(body=png(n))) for n in range(3)]
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=document(*images))), "feed")
     pipeline.poll()
-    assert pipeline.download()["success"] == 3
+    assert pipeline.download().archived == 3
     archived = sum(info.size for info in pipeline.objects.list("images/"))
     age(pipeline, "feed", 181)
     total = cleaned(pipeline).total
@@ -250,7 +223,7 @@ def test_what_the_download_job_archived_goes_with_its_items(pipeline: Pipeline, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pipeline", ["embedded"], indirect=True)
+@pytest.mark.parametrize("place", ["embedded"], indirect=True)
 @pytest.mark.parametrize("after", [0, 1, 4])
 def test_a_killed_download_leaves_nothing_behind_once_its_items_are_retired(
     pipeline: Pipeline, server: FeedServer, after: int
@@ -444,7 +417,12 @@ def _die(pipeline: Pipeline, place: str, now: datetime) -> int:
     command = [sys.executable, "-W", "ignore", "-m", module, place]
     return subprocess.run(
         command,
-        env={**environ, "RSS_PIPELINE_HOME": str(pipeline.settings.home), "CLEAN_NOW": now.isoformat()},
+        env={
+            **environ,
+            **stores(pipeline),
+            "RSS_PIPELINE_HOME": str(pipeline.settings.home),
+            "CLEAN_NOW": now.isoformat(),
+        },
         check=False,
         capture_output=True,
         cwd=Path(__file__).parents[3],
@@ -453,11 +431,11 @@ def _die(pipeline: Pipeline, place: str, now: datetime) -> int:
 
 @pytest.mark.slow
 @EMBEDDED_IN_CI
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("death", PLACES)
 def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
-    stocked: Pipeline, server: FeedServer, place: str
+    stocked: Pipeline, server: FeedServer, death: str
 ) -> None:
-    assert _die(stocked, place, stocked.clock()) == -signal.SIGKILL
+    assert _die(stocked, death, stocked.clock()) == -signal.SIGKILL
     for id in ("one", "two"):
         assert set(NEW) <= set(stocked.guids(id))
     cleaned(stocked)
@@ -485,14 +463,10 @@ def test_a_clean_killed_before_a_backup_was_put_again_is_made_good_by_the_next_o
 )
 def test_a_cloudflare_that_fails_at_any_request(
     tmp_path: Path,
-    instance: dg.DagsterInstance,
     cloudflare: Cloudflare,
     fault: Refuse | Reset,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, text in cloudflare.environ.items():
-        monkeypatch.setenv(name, text)
-    pipeline = Pipeline(tmp_path, instance, **on_cloudflare(cloudflare))
+    pipeline = Pipeline(tmp_path, **on_cloudflare(cloudflare))
     for id in ("one", "two"):
         pipeline.register(f"http://{id}.example/", id)
     pipeline.sync()
@@ -526,6 +500,21 @@ def test_a_cloudflare_that_fails_at_any_request(
 def _r2(pipeline: Pipeline) -> R2Settings:
     assert pipeline.settings.r2 is not None
     return pipeline.settings.r2
+
+
+def stores(pipeline: Pipeline) -> dict[str, str]:
+    """The variables that name the pipeline's stores in Cloudflare to a process of its own."""
+    d1, r2 = pipeline.settings.d1, pipeline.settings.r2
+    if d1 is None or r2 is None:
+        return {}
+    return {
+        "D1_PROXY_URL": d1.url,
+        "D1_PROXY_TOKEN": d1.token,
+        "R2_ENDPOINT_URL": r2.endpoint_url,
+        "R2_BUCKET": r2.bucket,
+        "R2_ACCESS_KEY_ID": r2.access_key_id,
+        "R2_SECRET_ACCESS_KEY": r2.secret_access_key,
+    }
 
 
 def put_backups(pipeline: Pipeline, feed_id: str, *names: str) -> None:
@@ -597,75 +586,3 @@ def test_a_tombstone_goes_when_the_feed_has_long_ceased_to_list_its_item(
     stocked.poll(all_feeds=True)
     assert tombstones() == ["old-1"]
     assert stocked.guids("one") == sorted(NEW)
-
-
-def test_the_job_reports_what_it_removed(stocked: Pipeline) -> None:
-    job = stocked.definitions().resolve_job_def(CLEAN_STORE)
-    dry = job.execute_in_process(
-        instance=stocked.instance, run_config={"ops": {"clean": {"config": {"dry_run": True}}}}
-    )
-    assert len(stocked.guids("one")) == 5
-    real = job.execute_in_process(instance=stocked.instance)
-    assert stocked.guids("one") == sorted(NEW)
-    said, did = _metadata(dry), _metadata(real)
-    assert (did["items_removed"], did["image_bytes_removed"], did["unfinished"]) == (6, 1200, False)
-    assert [row.data["feed"] for row in did["by_feed"]] == ["one", "two"]
-    assert {**said, "dry_run": False} == did
-
-
-def _metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    (output,) = (event for event in result.all_events if event.event_type_value == "STEP_OUTPUT")
-    return {
-        name: value.records if isinstance(value, dg.TableMetadataValue) else value.value
-        for name, value in output.event_specific_data.metadata.items()  # type: ignore[union-attr]
-    }
-
-
-def test_a_run_that_left_something_is_tagged_and_one_without_a_store_fails(stocked: Pipeline) -> None:
-    refusing = Refusing(stocked.objects, lambda key: key.endswith("/0.png"))
-    resources = {"objects": dg.ResourceDefinition.hardcoded_resource(refusing)}
-    job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
-    job.execute_in_process(instance=stocked.instance)
-    (run,) = stocked.instance.get_runs(dg.RunsFilter(job_name=CLEAN_STORE))
-    assert run.tags[UNFINISHED_TAG] == "true"
-    down = FaultyObjects(stocked.objects, Calls(1, applied=False), ObjectStoreUnavailable)
-    resources = {"objects": dg.ResourceDefinition.hardcoded_resource(down)}
-    job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
-    assert not job.execute_in_process(instance=stocked.instance, raise_on_error=False).success
-
-
-def test_the_command_says_what_it_would_do_does_it_and_what_it_did(
-    stocked: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(stocked.settings.home)
-    stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
-    environ = {"RSS_PIPELINE_HOME": str(stocked.settings.home)}
-
-    def said(*options: str) -> Any:
-        result = CliRunner().invoke(main, ["clean", *options], env=environ)
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout) if "--json" in options else result.stdout
-
-    told = "6 items would be removed, 12 images (0.0 MB) would be removed."
-    assert said("--dry-run").startswith(told)
-    dry, real = said("--dry-run", "--json"), said("--json")
-    assert {**dry, "dry_run": False} == real
-    assert real["by_feed"]["one"]["images"] == 6
-    assert said() == "Nothing is past its time.\n"
-
-
-def _now() -> str:
-    return instant(datetime.now(UTC))
-
-
-def test_the_command_exits_with_1_where_something_could_not_be_removed(
-    stocked: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(stocked.settings.home)
-    refusing = Refusing(stocked.objects, lambda key: "/0." in key)
-    monkeypatch.setattr("rss_pipeline.cli.main.open_objects", lambda _: refusing)
-    stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
-    done = CliRunner().invoke(main, ["clean"], env={"RSS_PIPELINE_HOME": str(stocked.settings.home)})
-    assert done.exit_code == 1
-    assert "6 objects could not be removed" in done.stderr
-    assert "AccessDenied: no" in done.stderr

@@ -1,25 +1,16 @@
-"""When a clean starts: the pure decisions case by case, and the schedules that call them."""
+"""When a clean starts: the decisions, case by case."""
 
-from datetime import UTC, datetime, time, timedelta
-from zoneinfo import ZoneInfo
+from datetime import timedelta
 
-import dagster as dg
 import pytest
-from dagster._utils.schedules import schedule_execution_time_iterator
 
-from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.clean_job import CLEAN_STORE, clean_store
-from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
-from rss_pipeline.orchestration.recent_runs import recent_daily_runs
 from rss_pipeline.pipeline.triggers.daily import (
-    LONGEST_RUN,
-    UNFINISHED_TAG,
     DailyRun,
     decide_again,
     decide_daily,
 )
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
-from rss_pipeline_tests.support.pipeline import NOON, Pipeline
+from rss_pipeline_tests.support.pipeline import NOON
 
 
 def run(state: str, minutes: float = 60, *, unfinished: bool = False) -> DailyRun:
@@ -51,67 +42,3 @@ CASES: dict[str, tuple[list[DailyRun], type, type]] = {
 @pytest.mark.parametrize(("runs", "by_day", "by_hour"), CASES.values(), ids=CASES)
 def test_a_clean_starts_by_day_and_by_hour(runs: list[DailyRun], by_day: type, by_hour: type) -> None:
     assert (type(decide_daily(runs, now=NOON)), type(decide_again(runs, now=NOON))) == (by_day, by_hour)
-
-
-def schedule(pipeline: Pipeline, name: str) -> dg.ScheduleDefinition:
-    found = pipeline.definitions().resolve_schedule_def(name)
-    assert isinstance(found, dg.ScheduleDefinition)
-    return found
-
-
-def ticks(schedule: dg.ScheduleDefinition, since: datetime, count: int) -> list[datetime]:
-    """When Dagster's daemon would evaluate it."""
-    found = schedule_execution_time_iterator(
-        since.timestamp(), schedule.cron_schedule, schedule.execution_timezone
-    )
-    return [next(found) for _ in range(count)]
-
-
-def test_the_daily_one_ticks_at_the_set_hour_in_the_set_zone_summer_and_winter(pipeline: Pipeline) -> None:
-    pipeline.set(clean_at=time(3, 15), timezone="Europe/Berlin")
-    clean_daily = schedule(pipeline, "clean_daily")
-    berlin = ZoneInfo("Europe/Berlin")
-    utc = [at.astimezone(UTC) for at in ticks(clean_daily, datetime(2026, 3, 27, 12, tzinfo=UTC), 4)]
-    assert [(at.day, at.hour, at.minute) for at in utc] == [
-        (28, 2, 15), (29, 1, 15), (30, 1, 15), (31, 1, 15)
-    ]  # fmt: skip
-    assert {at.astimezone(berlin).time() for at in utc} == {time(3, 15)}
-    hourly = ticks(schedule(pipeline, "clean_again"), datetime(2026, 3, 28, 2, 15, tzinfo=UTC), 2)
-    assert [at.astimezone(UTC).time() for at in hourly] == [time(2, 45), time(3, 45)]
-
-
-def test_both_are_on_by_default_and_at_four_in_the_morning(pipeline: Pipeline) -> None:
-    daily, again = (schedule(pipeline, name) for name in ("clean_daily", "clean_again"))
-    assert (daily.cron_schedule, daily.execution_timezone) == ("0 4 * * *", "UTC")
-    assert again.cron_schedule == "30 * * * *"
-    assert {each.default_status for each in (daily, again)} == {dg.DefaultScheduleStatus.RUNNING}
-
-
-def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(pipeline: Pipeline) -> None:
-    pipeline.clock.now = utc_now()
-    again = schedule(pipeline, "clean_again")
-
-    def requested() -> list[dg.RunRequest] | None:
-        with dg.build_schedule_context(
-            instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
-        ) as context:
-            return again.evaluate_tick(context).run_requests or None
-
-    def made(status: dg.DagsterRunStatus, *, dry: bool = False, **tags: str) -> None:
-        config = {"ops": {"clean": {"config": {"dry_run": dry}}}}
-        made = pipeline.instance.create_run_for_job(clean_store, status=status, tags=tags, run_config=config)
-        assert made.job_name == CLEAN_STORE
-
-    assert requested() is None
-    made(dg.DagsterRunStatus.SUCCESS)
-    assert requested() is None
-    made(dg.DagsterRunStatus.FAILURE, dry=True)
-    assert requested() is None, "a dry run does not count as a clean"
-    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED_TAG: "true"})
-    [request] = requested() or []
-    assert request.tags.items() >= UPKEEP_TAGS.items()
-    made(dg.DagsterRunStatus.STARTED)
-    assert requested() is None
-    assert recent_daily_runs(pipeline.instance, CLEAN_STORE)[0].state == "running"
-    pipeline.clock.now = utc_now() + LONGEST_RUN
-    assert requested(), "a run that was killed with its machine holds up no other"

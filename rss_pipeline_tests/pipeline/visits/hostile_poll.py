@@ -6,37 +6,13 @@ measured. Prints JSON. Started by test_hostile.py.
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
-
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visit
 from rss_pipeline_tests.support.pipeline import Pipeline
-
-
-def impatient(pipeline: Pipeline, **policy: Any) -> Mapping[str, Any]:
-    """Resources with which a run asks under another policy."""
-
-    def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
-        assert context.run is not None
-        with Session(
-            settings=pipeline.settings,
-            database=context.resources.database,
-            objects=context.resources.objects,
-            run_id=context.run.run_id,
-            clock=pipeline.clock,
-        ) as session:
-            session.policy = replace(session.policy, **policy)
-            yield session
-
-    resource = dg.ResourceDefinition(open_session, required_resource_keys={"database", "objects"})
-    return {"session": resource}
 
 
 def _memory(name: str) -> int:
@@ -59,22 +35,16 @@ def _told(visit: Visit) -> dict[str, Any]:
 
 def main() -> None:
     home, deadline, parse_seconds = sys.argv[1:]
-    with dg.DagsterInstance.from_config(str(Path(home) / "dagster")) as instance:
-        pipeline = Pipeline(
-            Path(home),
-            instance,
-            fetch_concurrency=15,
-            parse_workers=2,
-            parse_timeout_seconds=float(parse_seconds),
-        )
-        resources = impatient(pipeline, deadline=float(deadline))
-        pipeline.poll("warm", resources=resources)
-        Path("/proc/self/clear_refs").write_text("5", "ascii")
-        idle = _memory("VmRSS")
-        rounds = pipeline.poll(resources=resources)
-        taken = _memory("VmHWM") - idle
-        ends = {visit.feed.id: _told(visit) for round_ in rounds for visit in round_.visits}
-        sys.stdout.write(json.dumps({"idle": idle, "taken": taken, "ends": ends}))
+    pipeline = Pipeline(
+        Path(home), fetch_concurrency=15, parse_workers=2, parse_timeout_seconds=float(parse_seconds)
+    )
+    pipeline.poll("warm", deadline=float(deadline))
+    Path("/proc/self/clear_refs").write_text("5", "ascii")
+    idle = _memory("VmRSS")
+    rounds = pipeline.poll(deadline=float(deadline))
+    taken = _memory("VmHWM") - idle
+    ends = {visit.feed.id: _told(visit) for round_ in rounds for visit in round_.visits}
+    sys.stdout.write(json.dumps({"idle": idle, "taken": taken, "ends": ends}))
 
 
 if __name__ == "__main__":

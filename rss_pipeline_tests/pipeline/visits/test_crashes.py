@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -35,20 +34,21 @@ PLACES = [
     ("store", "2"),
     ("extract_images",),
     ("extract_images", "2"),
-    ("report",),
 ]
 
 
-def _serve(server: FeedServer, pipeline: Pipeline) -> None:
+COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
+
+
+def serve(server: FeedServer, pipeline: Pipeline) -> None:
     for number, (id, body) in enumerate(FEEDS.items(), start=2):
         url = server.route(f"127.0.0.{number}", "/feed", Answer(body=body, etag=f'"{id}"'))
         pipeline.register(url, id)
 
 
-def _die(home: Path, *place: str) -> int:
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
+def die(home: Path, *place: str) -> int:
     return subprocess.run(
-        [*command, str(home), *place], check=False, capture_output=True, cwd=Path(__file__).parents[3]
+        [*COMMAND, str(home), *place], check=False, capture_output=True, cwd=Path(__file__).parents[3]
     ).returncode
 
 
@@ -57,7 +57,7 @@ def _state(pipeline: Pipeline) -> dict[str, object]:
         id: (
             [(row["id"], row["guid"], row["content_html"]) for row in pipeline.items(id)],
             len(pipeline.backups(id)),
-            [(event["items_new"], event["items_seen"]) for event in pipeline.events(id)],
+            [(report["items_new"], report["items_seen"]) for report in pipeline.reports(id)],
         )
         for id in FEEDS
     } | {"images": pipeline.tasks()}
@@ -68,8 +68,8 @@ def _state(pipeline: Pipeline) -> dict[str, object]:
 def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
     place: tuple[str, ...], tmp_path: Path, pipeline: Pipeline, server: FeedServer
 ) -> None:
-    _serve(server, pipeline)
-    assert _die(tmp_path, *place) == -signal.SIGKILL
+    serve(server, pipeline)
+    assert die(tmp_path, *place) == -signal.SIGKILL
     for id in FEEDS:
         feed = next(iter(pipeline.rows("SELECT * FROM feeds WHERE id = ?", id)), None)
         if feed is not None and feed["last_etag"] is not None:
@@ -80,13 +80,12 @@ def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
     pipeline.poll(all_feeds=True)
 
     elsewhere = tmp_path / "undisturbed"
-    (elsewhere / "dagster").mkdir(parents=True)
-    with dg.DagsterInstance.from_config(str(elsewhere / "dagster")) as other_instance:
-        undisturbed = Pipeline(elsewhere, other_instance)
-        _serve(server, undisturbed)
-        undisturbed.poll(all_feeds=True)
-        assert _state(pipeline) == _state(undisturbed)
-        undisturbed.close()
+    elsewhere.mkdir()
+    undisturbed = Pipeline(elsewhere)
+    serve(server, undisturbed)
+    undisturbed.poll(all_feeds=True)
+    assert _state(pipeline) == _state(undisturbed)
+    undisturbed.close()
     assert pipeline.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
     assert pipeline.rows("SELECT token FROM leases WHERE expires_at > '2001'") == []
 
@@ -99,10 +98,9 @@ def test_two_polls_started_at_once_visit_no_feed_twice_and_no_host_at_once(
         host = f"127.0.1.{number // 4 + 1}"
         answer = Answer(body=rss(f"g{number}"), etag=f'"{number}"', delay=0.02)
         pipeline.register(server.route(host, f"/feed{number}", answer), f"feed-{number}")
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
     polls = [
         subprocess.Popen(
-            [*command, str(tmp_path), "never"], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE
+            [*COMMAND, str(tmp_path), "never"], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE
         )
         for _ in range(2)
     ]
@@ -115,33 +113,6 @@ def test_two_polls_started_at_once_visit_no_feed_twice_and_no_host_at_once(
     assert len(pipeline.rows("SELECT id FROM items")) == 40
 
 
-def _poll_in_child(home: Path, killer: str) -> int:
-    code = f"""
-import os, signal, sys
-from pathlib import Path
-import dagster as dg
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool
-from rss_pipeline_tests.support.pipeline import Pipeline
-
-class Deadly(ParserPool):
-    "Parsing the hostile document kills the whole process, as an exhausted machine would."
-    def map(self, function, tasks, *, timeout=None):
-        for task, result in super().map(function, tasks, timeout=timeout):
-            document = getattr(task, "document", None)
-            if document is not None and {killer!r}.encode() in document.path.read_bytes():
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield task, result
-
-import rss_pipeline.pipeline.visits.session as session
-session.ParserPool = Deadly
-with dg.DagsterInstance.from_config({str(home / "dagster")!r}) as instance:
-    Pipeline(Path({str(home)!r}), instance).poll(all_feeds=True)
-"""
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], check=False, cwd=Path(__file__).parents[3]
-    ).returncode
-
-
 @pytest.mark.slow
 def test_a_document_that_kills_the_process_is_alone_the_second_time_and_a_failure_the_third(
     tmp_path: Path, pipeline: Pipeline, server: FeedServer
@@ -151,14 +122,14 @@ def test_a_document_that_kills_the_process_is_alone_the_second_time_and_a_failur
         url = server.route(f"127.0.0.{number + 2}", "/feed", Answer(body=body, etag='"1"'))
         pipeline.register(url, f"feed-{number}")
 
-    assert _poll_in_child(tmp_path, "DEADLY") == -signal.SIGKILL
+    assert die(tmp_path, "deadly document") == -signal.SIGKILL
     assert pipeline.rows("SELECT id FROM items") == []
     pipeline.lapse_leases()
 
-    assert _poll_in_child(tmp_path, "DEADLY") == -signal.SIGKILL, "alone, it kills only its own visit"
+    assert die(tmp_path, "deadly document") == -signal.SIGKILL, "alone, it kills only its own visit"
     pipeline.lapse_leases()
 
-    assert _poll_in_child(tmp_path, "DEADLY") == 0
+    assert die(tmp_path, "deadly document") == 0
     for number in (0, 1, 3, 4):
         assert pipeline.guids(f"feed-{number}") == [f"g{number}"]
         assert len(pipeline.backups(f"feed-{number}")) == 1

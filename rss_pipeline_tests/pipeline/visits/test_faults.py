@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import dagster as dg
 import psutil
 import pytest
 
@@ -68,15 +67,9 @@ class Trapped:
 
 def trap(
     pipeline: Pipeline, at: Callable[[Statement], bool], spring: Callable[[Database], None]
-) -> dict[str, Any]:
-    """The run's database with a trap in it, and little patience for locks."""
-
-    def open_database(context: dg.InitResourceContext) -> Iterator[Database]:
-        database = SqliteDatabase(pipeline.settings.database_path, busy_timeout=0.05)
-        yield Trapped(database, at, spring)
-        database.close()
-
-    return {"database": dg.ResourceDefinition(open_database)}
+) -> Callable[[], Database]:
+    """Opens the run's database with a trap in it, and little patience for locks."""
+    return lambda: Trapped(SqliteDatabase(pipeline.settings.database_path, busy_timeout=0.05), at, spring)
 
 
 def statement(part: str, *, of: str = "") -> Callable[[Statement], bool]:
@@ -94,7 +87,6 @@ BEFORE_CLOSE = list(PLACES)
 PLACES |= {
     "images": statement("SET images_extracted_at"),
     "lease end": statement("DELETE FROM leases WHERE token"),
-    "mark": statement("SET reported_count"),
 }
 
 
@@ -134,12 +126,16 @@ SENTENCES = {
 
 @pytest.fixture
 def feeds(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    serve(pipeline, server)
+    return pipeline
+
+
+def serve(pipeline: Pipeline, server: FeedServer) -> None:
     """Three feeds that are due, each on a host of its own."""
     for number, (id, guids) in enumerate(FEEDS.items(), start=2):
         answer = Answer(body=rss(*guids, image=f"http://images.example/{id}"), etag=f'"{id}"')
         pipeline.register(server.route(f"127.0.0.{number}", "/feed", answer), id)
     pipeline.sync()
-    return pipeline
 
 
 def assert_nothing_lost_yet(pipeline: Pipeline) -> None:
@@ -161,7 +157,7 @@ def assert_complete(pipeline: Pipeline) -> None:
     for id, guids in FEEDS.items():
         assert pipeline.guids(id) == guids
         assert len(pipeline.backups(id)) == 1
-        assert [event["items_new"] for event in pipeline.events(id)] == [len(guids)]
+        assert [report["items_new"] for report in pipeline.reports(id)] == [len(guids)]
         feed = pipeline.feed(id)
         assert (feed["last_etag"], feed["consecutive_failures"]) == (f'"{id}"', 0)
         assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
@@ -172,7 +168,7 @@ def assert_complete(pipeline: Pipeline) -> None:
 
 CASES = [
     *(("locked", place) for place in PLACES),
-    *(("read_only", place) for place in ("claim", "store", "close", "images", "mark")),
+    *(("read_only", place) for place in ("claim", "store", "close", "images")),
     ("full", "store"),
     ("full", "close"),
 ]
@@ -183,8 +179,8 @@ def test_a_database_that_fails_at_any_place_fails_the_run_and_no_feed(
     fault: str, place: str, feeds: Pipeline, server: FeedServer
 ) -> None:
     with Fault(feeds.settings.database_path) as faults:
-        resources = trap(feeds, PLACES[place], getattr(faults, fault))
-        (round_,) = feeds.try_poll(all_feeds=True, resources=resources)
+        database = trap(feeds, PLACES[place], getattr(faults, fault))
+        (round_,) = feeds.try_poll(all_feeds=True, database=database)
     assert round_.error is not None
     assert SENTENCES[fault] in round_.error
     if place == "claim":
@@ -209,7 +205,7 @@ def test_feeds_are_due_at_once_where_the_fault_left_their_claim_to_be_given_back
     def once(database: Database) -> None:
         raise DatabaseUnavailable("the connection broke")
 
-    (round_,) = feeds.try_poll(resources=trap(feeds, PLACES[place], once))
+    (round_,) = feeds.try_poll(database=trap(feeds, PLACES[place], once))
     assert round_.error is not None
     assert "the connection broke" in round_.error
     assert feeds.rows("SELECT token FROM leases") == []
@@ -220,37 +216,6 @@ def test_feeds_are_due_at_once_where_the_fault_left_their_claim_to_be_given_back
     feeds.clock.turn(hours=3)
     feeds.poll()
     assert_complete(feeds)  # Images of what was closed before the fault wait for that feed's next visit.
-
-
-def test_a_poll_killed_between_the_last_event_and_its_mark_reports_no_item_twice(
-    feeds: Pipeline, server: FeedServer
-) -> None:
-    """The feeds have changed again meanwhile: the second event tells of the new items only."""
-    with Fault(feeds.settings.database_path) as faults:
-        feeds.try_poll(resources=trap(feeds, PLACES["mark"], faults.read_only))
-    assert feeds.feed("one")["reported_count"] == 0
-    assert len(feeds.events("one")) == 1
-    server.route("127.0.0.2", "/feed", Answer(body=rss("a0", "a1", "a2", "a3"), etag='"more"'))
-    feeds.poll(all_feeds=True)
-    assert [event["items_new"] for event in feeds.events("one")] == [1, 3]
-    assert len(feeds.events("two")) == 1
-
-
-def test_a_backfill_that_fails_while_it_waits_has_reported_what_went_well(feeds: Pipeline) -> None:
-    """Else feeds that were collected would stay red, and an unchanged one for good."""
-    feeds.hold("big")
-    waits_for_it = statement("expires_at, feeds, hosts)", of='["big"]')
-    with Fault(feeds.settings.database_path) as faults:
-        job = feeds.definitions(
-            resources=trap(feeds, waits_for_it, faults.read_only)
-        ).resolve_implicit_global_asset_job_def()
-        result = job.execute_in_process(
-            instance=feeds.instance,
-            raise_on_error=False,
-            tags={"dagster/asset_partition_range_start": "one", "dagster/asset_partition_range_end": "big"},
-        )
-    assert not result.success
-    assert [len(feeds.events(id)) for id in FEEDS] == [1, 1, 0]
 
 
 class FailingStore:
@@ -280,7 +245,7 @@ def test_an_object_store_that_fails_in_the_middle_of_a_poll_leaves_one_backup_ea
     number: int, late: bool, feeds: Pipeline
 ) -> None:
     store = FailingStore(feeds.objects, number, late=late)
-    (round_,) = feeds.try_poll(resources={"objects": dg.ResourceDefinition.hardcoded_resource(store)})
+    (round_,) = feeds.try_poll(objects=cast("ObjectStore", store))
     assert round_.error is not None
     assert ("the answer of the store got lost" if late else "No space left on device") in round_.error
     assert feeds.rows("SELECT id FROM items") == [], "nothing is parsed before all is backed up"
@@ -322,8 +287,8 @@ def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
 ) -> None:
     """When the run began it was there: only a probe can tell."""
     going = not_a_folder(feeds.settings.objects_path / ".incoming")
-    resources = trap(feeds, statement("AS suspect"), lambda _: going.__enter__())
-    (round_,) = feeds.try_poll(resources=resources)
+    database = trap(feeds, statement("AS suspect"), lambda _: going.__enter__())
+    (round_,) = feeds.try_poll(database=database)
     going.__exit__(None, None, None)
     assert round_.error is not None
     assert round_.error.startswith("claim: object folder:")
@@ -369,7 +334,7 @@ def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spo
     feeds: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Fault(feeds.settings.database_path) as faults:
-        feeds.try_poll(resources=trap(feeds, PLACES["store"], faults.read_only))
+        feeds.try_poll(database=trap(feeds, PLACES["store"], faults.read_only))
     assert "a lease could not be ended and will lapse" in caplog.text
     assert list(feeds.settings.spool_path.iterdir()) == []
     assert not any(server.children() for server in _fork_servers(psutil.Process()))
@@ -543,13 +508,8 @@ class RefusingDatabase(Trapped):
         return self._database.batch(statements)
 
 
-def refusing(pipeline: Pipeline, at: Callable[[Statement], bool]) -> dict[str, Any]:
-    def open_database(context: dg.InitResourceContext) -> Iterator[Database]:
-        database = SqliteDatabase(pipeline.settings.database_path)
-        yield RefusingDatabase(database, at, lambda _: None)
-        database.close()
-
-    return {"database": dg.ResourceDefinition(open_database)}
+def refusing(pipeline: Pipeline, at: Callable[[Statement], bool]) -> Callable[[], Database]:
+    return lambda: RefusingDatabase(SqliteDatabase(pipeline.settings.database_path), at, lambda _: None)
 
 
 REFUSED = {
@@ -562,8 +522,8 @@ REFUSED = {
 def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_not_tried_again(
     at: Callable[[Statement], bool], feeds: Pipeline, server: FeedServer
 ) -> None:
-    resources = refusing(feeds, at)
-    rounds = feeds.poll(resources=resources)
+    database = refusing(feeds, at)
+    rounds = feeds.poll(database=database)
     assert sorted(ends(rounds, lambda visit: type(visit.outcome).__name__)) == ["Failure", "Stored", "Stored"]
     for count in (1, 2, 3):
         feed = feeds.feed("one")
@@ -571,7 +531,7 @@ def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_
         assert "CHECK constraint failed" in feed["last_error"]
         assert (feed["last_etag"], feed["content_hash"], feed["lease_token"]) == (None, None, None)
         assert len(feeds.backups("one")) == 1
-        feeds.poll(all_feeds=True, resources=resources)
+        feeds.poll(all_feeds=True, database=database)
     assert feeds.guids("two") == FEEDS["two"]
     assert all("if-none-match" not in request.headers for request in server.asked("127.0.0.2"))
 
@@ -584,7 +544,7 @@ def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_
 def test_a_304_whose_values_the_database_refuses_fails_alone(feeds: Pipeline) -> None:
     feeds.poll()
     at = statement("UPDATE feeds SET\n  last_etag", of='"id":"one","token"')
-    rounds = feeds.poll(all_feeds=True, resources=refusing(feeds, at))
+    rounds = feeds.poll(all_feeds=True, database=refusing(feeds, at))
     assert len(ends(rounds, lambda visit: visit)) == 3
     assert feeds.feed("one")["last_error_kind"] == "storage_rejected"
     assert [feeds.feed(id)["consecutive_failures"] for id in ("two", "big")] == [0, 0]

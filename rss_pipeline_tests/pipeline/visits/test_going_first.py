@@ -1,28 +1,33 @@
-"""A refresh by hand goes before what a poll claimed merely as due, also where that poll is at its host."""
+"""A refresh by hand goes before merely due feeds that a poll has claimed, also at the same host."""
 
-import contextlib
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from rss_pipeline.collector.fetch import feeds
 from rss_pipeline.collector.models.outcome import GivenBack
-from rss_pipeline.orchestration.in_process import poll_in_process
-from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
-from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 HOST = "127.0.0.2"
 FEEDS = 30
 
 
-@pytest.mark.parametrize("door", ["asset", "command"])
 def test_a_refresh_by_hand_goes_before_the_feeds_a_poll_has_not_begun(
-    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch, door: str
+    pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refresh(id: str) -> None:
+        pipeline.refresh(id)
+
+    goes_first(refresh, pipeline, server, monkeypatch)
+
+
+def goes_first(
+    by_hand: Callable[[str], None], pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The poll would take some seconds for its host; asked for is the feed at the end of its queue."""
     monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.2)
@@ -41,12 +46,9 @@ def test_a_refresh_by_hand_goes_before_the_feeds_a_poll_has_not_begun(
     visits: list[Visit] = []
     polling = threading.Thread(target=lambda: visits.extend(_poll(pipeline)))
     polling.start()
-    assert under_way.wait(30)
+    assert under_way.wait(PATIENCE)
     last = f"feed-{FEEDS - 1}"
-    if door == "asset":
-        assert pipeline.materialize(last).success
-    else:
-        _by_hand(pipeline, last)
+    by_hand(last)
     polling.join()
     assert pipeline.guids(last) == [f"g{FEEDS - 1}"]
     asked = [request.target for request in server.asked(HOST)]
@@ -64,27 +66,5 @@ def test_a_refresh_by_hand_goes_before_the_feeds_a_poll_has_not_begun(
 
 
 def _poll(pipeline: Pipeline) -> list[Visit]:
-    """What a run of the daemon's does. Not by Dagster, which runs no two jobs in one process at once."""
-    with (
-        contextlib.closing(connect(pipeline.settings)) as database,
-        Session(
-            settings=pipeline.settings,
-            database=database,
-            objects=pipeline.objects,
-            run_id="daemon",
-            clock=pipeline.clock,
-        ) as session,
-    ):
-        return poll_round(session, Due(now=pipeline.clock()), {}, round_seconds=None)
-
-
-def _by_hand(pipeline: Pipeline, id: str) -> None:
-    polls = poll_in_process(
-        pipeline.definitions(),
-        pipeline.instance,
-        pipeline.database,
-        clock=pipeline.clock,
-        feeds=[id],
-        patience=30,
-    )
-    assert [len(round_.visits) for round_ in polls] == [0, 1]
+    """A run of the daemon's. Not by Dagster, which runs no two jobs in one process at once."""
+    return pipeline.run(Due(now=pipeline.clock()))

@@ -3,26 +3,19 @@
 How long pauses are stands in collector/test_holds.py; the images' own in test_downloading.py.
 """
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
-import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline_tests.pipeline.visits.test_cloudflare import away, environ, machine
+from rss_pipeline_tests.pipeline.visits.test_cloudflare import machine
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-
-__all__ = ["away", "environ"]
 
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
@@ -136,7 +129,7 @@ def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
     class Dies:
         def begin(self, step: str, total: int) -> None: ...
 
-        def advance(self, step: str) -> None:
+        def advance(self, step: str, by: int = 1) -> None:
             if holds(pipeline):
                 raise RuntimeError("power cut")
 
@@ -144,7 +137,7 @@ def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
     assert round_.error is not None
     assert pipeline.feed(id)["last_visited_at"] is None
     pipeline.lapse_leases()
-    second = Pipeline(tmp_path, pipeline.instance)
+    second = Pipeline(tmp_path)
     second.feeds, second.clock.now = pipeline.feeds, pipeline.clock.now
     for each in (pipeline, second):
         each.poll(all_feeds=True)
@@ -164,14 +157,14 @@ def test_of_two_runs_at_once_the_later_one_keeps_to_what_the_first_was_told(
     pipeline.register(server.route(B, "/busy", busy()), "busy")
     pipeline.register(server.route(A, "/led", to(server.route(B, "/there", Answer(body=rss("a"))))), "led")
     pipeline.sync()
-    second = Pipeline(tmp_path, pipeline.instance)
+    second = Pipeline(tmp_path)
     second.feeds, second.clock = pipeline.feeds, pipeline.clock
     told: list[type] = []
 
     class Meanwhile:
         def begin(self, step: str, total: int) -> None: ...
 
-        def advance(self, step: str) -> None:
+        def advance(self, step: str, by: int = 1) -> None:
             if step == "fetch":
                 told.extend(kinds(second.poll("led")))
 
@@ -202,78 +195,6 @@ def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(
     pipeline.write_registry()
     pipeline.poll()
     assert pipeline.guids("one") == ["a"]
-
-
-def test_materializing_a_feed_whose_host_is_on_hold_says_on_its_key_until_when(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    pipeline.register(server.route(B, "/1", busy()), "first")
-    pipeline.register(server.route(B, "/2", Answer(body=rss("a"))), "second")
-    pipeline.register(server.route(A, "/3", to(server.url(B, "/2"))), "third")
-    pipeline.poll("first")
-    until = pipeline.clock() + timedelta(minutes=10)
-    result = pipeline.materialize("first", "second", "third")
-    assert not result.success
-    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
-    said = f"{B} asked for a pause until {instant(until)} (429 Too Many Requests with Retry-After 10 min"
-    assert said in str(failure.event_specific_data.error)
-    table = failure.step_failure_data.user_failure_data.metadata["failed"].md_str
-    rows = [line.split(" | ") for line in table.splitlines()[2:]]
-    assert sorted((row[0], row[2]) for row in rows) == [
-        (f"| [{id}](/assets/feed_items?view=partitions&partition={id})", "host_on_hold")
-        for id in ("first", "second", "third")
-    ]
-    for id in ("first", "second", "third"):
-        observed = pipeline.instance.fetch_observations(
-            dg.AssetRecordsFilter(asset_key=dg.AssetKey("feed_items"), asset_partitions=[id]), limit=5
-        ).records
-        (observation,) = [record.asset_observation for record in observed]
-        assert observation is not None
-        assert observation.metadata["held_until"].value == until.timestamp()
-        assert said in (observation.description or "")
-        assert pipeline.events(id) == []
-    assert len(server.asked(B)) == 1
-    pipeline.clock.turn(minutes=11)
-    assert pipeline.materialize("second", "third").success
-
-
-@pytest.fixture
-def invoke(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.chdir(pipeline.settings.home)
-    monkeypatch.setenv("RSS_PIPELINE_HOME", str(pipeline.settings.home))
-    monkeypatch.setenv("RSS_HOST_DELAY_SECONDS", "0")
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *words: CliRunner().invoke(main, list(words), catch_exceptions=False)
-
-
-def test_polling_by_hand_says_of_each_feed_on_hold_until_when(
-    invoke: Any, pipeline: Pipeline, server: FeedServer
-) -> None:
-    pipeline.register(server.route(B, "/1", busy(1800)), "first")
-    pipeline.register(server.route(A, "/2", to(server.url(B, "/1"))), "led")
-    pipeline.register(server.route(C, "/3", Answer(body=rss("a"))), "other")
-    told = invoke("poll", "first", "--json")
-    assert json.loads(told.stdout)["failures"][0]["kind"] == "rate_limited"
-    ((until, _),) = holds(pipeline).values()
-    # What was visited within the second in which a poll begins counts as visited by it.
-    pipeline.database.query("UPDATE feeds SET last_visited_at = '2026-01-01T00:00:00Z' WHERE id = 'first'")
-    all_ = invoke("poll", "--all")
-    assert all_.exit_code == 1
-    assert "1 feeds visited: 1 with a new document" in all_.stdout
-    for id in ("first", "led"):
-        # The two are told in the same second or the next.
-        assert f"{id} was not visited: {B} asked for a pause until {until[:14]}" in all_.stderr
-    named = invoke("poll", "led", "--json")
-    assert named.exit_code == 1
-    (left,) = json.loads(named.stdout)["not_visited"]
-    assert (left["feed"], left["kind"], left["until"]) == ("led", "host_on_hold", until)
-    due = invoke("poll")
-    assert (due.exit_code, due.stdout.strip()) == (0, "Nothing was due.")
-    assert (len(server.asked(B)), len(server.asked(A))) == (1, 1)
-    pipeline.database.query("UPDATE feeds SET next_fetch_at = '2026-01-01T00:00:00Z' WHERE id = 'first'")
-    (line,) = [line for line in invoke("status").stdout.splitlines() if line.startswith("first")]
-    assert until in line
-    assert "its host asked for a pause" in line
 
 
 def test_an_ordinary_poll_writes_no_row_for_holds(pipeline: Pipeline, server: FeedServer) -> None:

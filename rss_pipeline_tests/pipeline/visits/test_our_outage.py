@@ -1,13 +1,15 @@
 """Our own network's outages in whole runs: no feed is blamed, all come back in five minutes, the run says it.
 
-How an outage is told stands in collector/test_outage.py, the images' in test_downloading.py; those of a poll
-in which nobody answers in test_faults.py.
+How an outage is recognized is in collector/schedule/test_our_outage.py, that of images in
+pipeline/images/test_download.py, a poll in which no host answers in test_faults.py.
 """
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.orchestration.reporting.asset_keys import POLLS
+from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline_tests.support.pipeline import Clock, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -45,10 +47,8 @@ def test_an_outage_during_a_refresh_by_hand_blames_no_feed_and_the_run_says_it_i
     pipeline: Pipeline,
 ) -> None:
     ids = feeds_that_answered(pipeline, 1, 2, 3, 4)
-    result = pipeline.materialize(*ids)
-    assert not result.success
-    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
-    assert "all 4 feeds failed in the network" in str(failure.event_specific_data.error)
+    with pytest.raises(NetworkUnavailable, match="all 4 feeds failed in the network"):
+        pipeline.refresh(*ids)
     assert blamed(pipeline, *ids) == {0}
     later = instant(pipeline.clock() + timedelta(minutes=5))
     assert {pipeline.feed(id)["next_fetch_at"] for id in ids} == {later}
@@ -59,7 +59,7 @@ def test_a_refresh_by_hand_with_one_host_up_blames_the_others(pipeline: Pipeline
     ids = feeds_that_answered(pipeline, 1, 2, 3, 4)
     up = pipeline.register(server.route("127.0.0.9", "/feed", Answer(status=500)), "here")
     pipeline.sync()
-    assert not pipeline.materialize(*ids, up).success
+    pipeline.refresh(*ids, up)
     assert blamed(pipeline, *ids) == {1}
 
 
@@ -94,36 +94,11 @@ def test_a_network_that_goes_in_the_middle_of_a_round_costs_no_feed_and_loses_no
     assert "it is ours" in round_.error
     assert len(round_.visits) == 7
     assert [pipeline.guids(id) for id in up] == [["u11"], ["u12"], ["u13"]]
-    assert [len(pipeline.events(id)) for id in up] == [1, 1, 1]
-    poll = pipeline.instance.get_latest_materialization_event(POLLS)
-    assert poll is not None
-    assert poll.run_id == round_.run_id, "the poll's event is told all the same"
     for id in gone:
         feed = pipeline.feed(id)
         assert (feed["consecutive_failures"], feed["last_error_kind"], feed["lease_token"]) == (0, None, None)
         assert feed["schedule_reason"] == "our network was down: 5 min"
     assert pipeline.rows("SELECT token FROM leases") == []
-
-
-def test_a_backfill_in_which_the_network_goes_says_so_of_each_feed_and_keeps_the_rest(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    gone = feeds_that_answered(pipeline, 1, 2, 3)
-    up = [
-        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"u{n}"))), f"up-{n}")
-        for n in (11, 12, 13)
-    ]
-    pipeline.sync()
-    asked_first(pipeline, *up)
-    pipeline.clock = Running(pipeline.clock.now)
-    pipeline.set(fetch_concurrency=1)
-    result = pipeline.materialize(*gone, *up)
-    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
-    said = str(failure.event_specific_data.error)
-    assert "3 of 6 feeds were not collected" in said
-    assert "our own network went down; it is due again in 5 minutes" in said
-    assert [len(pipeline.events(id)) for id in (*up, *gone)] == [1, 1, 1, 1, 1, 1]
-    assert blamed(pipeline, *gone) == {0}
 
 
 def test_hosts_that_stay_dead_while_others_answer_are_spared_once(

@@ -5,15 +5,13 @@ import ssl
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.health.feed_notes import feed_notes
-from rss_pipeline.storage.feeds.feeds import feeds_by_id
 from rss_pipeline.storage.reports.overview import feed_health, overview
-from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 TLS = Path(__file__).parents[2] / "support" / "tls"
@@ -71,10 +69,6 @@ def test_a_fortnight_of_moves_and_ends(
     assert (row["url"], row["host"], row["fetch_url"], row["validators_url"]) == (old, NEW, new, new)
     assert f"{old} redirects for good to {new}: asked there directly after 7 days of that." in caplog.text
     assert caplog.text.count(f"{old} has moved for good and is asked at {new} from now on") == 1
-    newest, first = pipeline.events("moved")
-    assert (newest["asked_at"], newest["items_new"]) == (new, 0)
-    assert first["redirects_for_good_to"] == new
-    assert "asked_at" not in first
 
     assert pipeline.feed("away")["fetch_url"] is None
     assert pipeline.feed("private")["fetch_url"] is None
@@ -154,62 +148,3 @@ def test_the_address_guard_holds_for_an_adopted_address(pipeline: Pipeline, serv
     pipeline.poll()
     assert server.most_open == {}
     assert pipeline.feed("moved")["last_error_kind"] == "blocked_address"
-
-
-def undated(*guids: str) -> Answer:
-    return Answer(body=rss(*guids).replace(b"pubDate", b"x"))
-
-
-BROKEN = Answer(status=404)
-DOCUMENTS: dict[str, list[Answer]] = {
-    "fast": [undated("a", "b", "c"), undated("b", "c", "d"), undated("e", "f", "g"), undated("g", "h", "i")],
-    "unstable": [
-        Answer(body=rss(*"abcdef").replace(b"</guid>", f"?{poll}</guid>".encode())) for poll in range(4)
-    ],
-    "latest": [undated("a"), undated("b"), undated("c"), undated("d")],
-    "emptied": [undated("a", "b"), undated(), undated("c", "d"), undated("d", "e")],
-    "failed": [undated("a", "b"), BROKEN, undated("c", "d"), undated("d", "e")],
-}
-
-
-def test_a_feed_faster_than_its_visits_is_visited_sooner_and_that_is_said(
-    pipeline: Pipeline, server: FeedServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Beside it feeds in which all is new for other reasons, and one that was left alone for a week."""
-    for number, (id, answers) in enumerate(DOCUMENTS.items()):
-        pipeline.register(server.route(f"127.0.1.{number + 1}", "/feed", *answers), id)
-
-    def visit(hours: float) -> dict[str, Any]:
-        pipeline.clock.turn(hours=hours)
-        return dict(ends(pipeline.poll(all_feeds=True), lambda visit: (visit.feed.id, visit.outcome)))
-
-    def wait() -> timedelta | None:
-        feed = feeds_by_id(pipeline.database, ["fast"])["fast"]
-        assert feed.schedule.next_fetch_at is not None
-        assert feed.schedule.last_visited_at is not None
-        return feed.schedule.next_fetch_at - feed.schedule.last_visited_at
-
-    usual = [(visit(1), wait())[1] for _ in range(2)][-1]
-    outcomes = visit(1)
-
-    assert {id: outcome.is_gap for id, outcome in outcomes.items()} == {id: id == "fast" for id in DOCUMENTS}
-    assert outcomes["unstable"].items_new == 6
-    assert "unstable guids" in pipeline.feed("unstable")["warning"]
-    assert usual is not None
-    assert wait() == pytest.approx(usual / 2, abs=timedelta(seconds=1))
-    reason = pipeline.feed("fast")["schedule_reason"]
-    assert "halved once, for items were probably missed: 30 min" in reason
-    event = pipeline.events("fast")[0]
-    assert (event["gaps"], event["next_visit_reason"]) == (1, reason)
-    assert event["gap"].startswith("no item in common with the document before")
-    assert caplog.text.count("no item in common with the document before") == 1
-    [note] = notes(pipeline)["fast"]
-    assert note.startswith("items were probably missed once, the last time before 2026-03-02T15:00:03Z")
-
-    server.route("127.0.1.3", "/feed", undated("x", "y", "z"))
-    assert not any(outcome.is_gap for outcome in visit(24 * 7).values())
-    assert "gap" not in pipeline.events("fast")[0]
-    assert wait() == usual, "after a week without one"
-    assert {row["id"]: row["gaps"] for row in feed_health(pipeline.database)} == {
-        id: int(id == "fast") for id in DOCUMENTS
-    }

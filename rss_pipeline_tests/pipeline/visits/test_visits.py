@@ -1,17 +1,18 @@
-"""The main job: what a poll stores, reports and schedules, and what the asset's door does of the same.
+"""What a poll stores and schedules, and what a refresh by hand does of the same.
 
-Crashes, faults of the stores, the sensors and the registry have files of their own.
+Crashes, faults of the stores and the registry have files of their own, events the room orchestration.
 """
 
 import logging
 import signal
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
@@ -19,16 +20,13 @@ from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
-JUNK = b"<rss><channel><title>cut in the mid"
 
 
 def outcome(visit: Any) -> type:
     return type(visit.outcome)
 
 
-def test_a_first_poll_backs_up_stores_finds_images_and_reports(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
+def test_a_first_poll_backs_up_stores_and_finds_images(pipeline: Pipeline, server: FeedServer) -> None:
     body = rss("a", "b", title="The feed", image="http://images.example")
     id = pipeline.register(server.route(HOST, "/feed", Answer(body=body, etag='W/"1-gzip"')), "feed")
     pipeline.poll()
@@ -53,17 +51,13 @@ def test_a_first_poll_backs_up_stores_finds_images_and_reports(
     assert (feed["title"], feed["link"]) == ("The feed", "http://example.com/")
     assert feed["last_etag"] == 'W/"1-gzip"'
 
-    (event,) = pipeline.events(id)
-    assert (event["items_seen"], event["items_new"], event["http_status"]) == (2, 2, 200)
-    assert event["body_bytes"] == len(body)
-    assert event["charset"].startswith("utf-8")
-    assert event["backup_key"] == key
-    assert (event["feed"], event["site"]) == (server.url(HOST, "/feed"), "http://example.com/")
-    assert event["next_visit_reason"] == feed["schedule_reason"]
-    assert isinstance(event["fetch_ms"], int)
+    news = pipeline.reports(id)[0]
+    assert (news["items_seen"], news["items_new"], news["http_status"]) == (2, 2, 200)
+    assert (news["body_bytes"], news["backup_key"]) == (len(body), key)
+    assert news["charset"].startswith("utf-8")
 
 
-def test_an_unchanged_feed_is_asked_conditionally_and_neither_parsed_backed_up_nor_reported(
+def test_an_unchanged_feed_is_asked_conditionally_and_neither_parsed_nor_backed_up(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     modified = "Mon, 02 Mar 2026 08:00:00 GMT"
@@ -79,7 +73,7 @@ def test_an_unchanged_feed_is_asked_conditionally_and_neither_parsed_backed_up_n
     assert second.headers["if-none-match"] == '"1"'
     assert second.headers["if-modified-since"] == modified
     assert len(pipeline.backups(id)) == 1
-    assert len(pipeline.events(id)) == 1
+    assert len(pipeline.reports(id)) == 1
 
 
 def test_the_same_bytes_without_validators_are_not_parsed_again(
@@ -103,27 +97,7 @@ def test_new_items_of_a_changed_document_are_added_and_old_ones_stay_as_they_wer
     pipeline.poll(all_feeds=True)
     assert pipeline.guids(id) == ["a", "b"]
     assert pipeline.items(id)[0] == before[0]
-    assert [event["items_new"] for event in pipeline.events(id)] == [1, 1]
-
-
-def test_a_data_version_changes_with_new_items_only(pipeline: Pipeline, server: FeedServer) -> None:
-    id = pipeline.register(
-        server.route(
-            HOST, "/feed", Answer(body=rss("a"), etag='"1"'), Answer(body=rss("a", "b"), etag='"2"')
-        ),
-        "feed",
-    )
-    versions = []
-    for days in (0, 1, 8):
-        pipeline.clock.turn(days=days)
-        if days == 8:
-            server.route(HOST, "/feed", Answer(body=rss("a", "b"), etag='"2"'))
-        pipeline.poll(all_feeds=True)
-        record = pipeline.latest_record(id)
-        versions.append(record.asset_materialization.tags["dagster/data_version"])
-    assert versions[0] != versions[1]
-    assert versions[1] == versions[2], "the third event is a heartbeat after a week"
-    assert len(pipeline.events(id)) == 3
+    assert [report["items_new"] for report in pipeline.reports(id)] == [1, 1]
 
 
 def test_a_feed_that_fails_harms_no_neighbour_and_does_not_fail_the_run(
@@ -142,7 +116,6 @@ def test_a_feed_that_fails_harms_no_neighbour_and_does_not_fail_the_run(
     assert pipeline.feed(junk)["last_error_kind"] == "not_a_feed"
     assert pipeline.feed(html)["last_error_kind"] == "html"
     assert all(pipeline.feed(id)["last_error"] for id in (gone, junk, html))
-    assert pipeline.events(gone) == []
 
 
 def test_a_document_that_fails_stays_a_failure_with_one_backup_until_it_is_corrected(
@@ -186,25 +159,29 @@ def test_a_stored_feed_whose_document_breaks_keeps_its_validators_through_a_304(
     assert pipeline.guids(id) == ["a", "b"]
 
 
-def test_failure_n_waits_twice_as_long_as_the_one_before_up_to_a_day_and_success_resets(
-    pipeline: Pipeline, server: FeedServer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_doubles_the_wait_and_a_success_resets_it(pipeline: Pipeline, server: FeedServer) -> None:
     id = pipeline.register(server.route(HOST, "/feed", Answer(status=500)), "feed")
-    waits = []
-    for number in range(1, 12):
-        with caplog.at_level(logging.WARNING, "rss_pipeline"):
-            caplog.clear()
-            pipeline.poll()
-            warned = "failed 10 times in a row" in caplog.text
-        assert warned == (number == 10)
-        due = pipeline.feed(id)["next_fetch_at"]
-        waits.append((_at(due) - pipeline.clock().replace(microsecond=0)) / timedelta(hours=1))
-        pipeline.clock.now = _at(due)
-    assert waits == [0.5, 1, 2, 4, 8, 16, 24, 24, 24, 24, 24]
+    for hours in (0.5, 1):
+        pipeline.poll()
+        due = datetime.fromisoformat(pipeline.feed(id)["next_fetch_at"])
+        assert due - pipeline.clock().replace(microsecond=0) == timedelta(hours=hours)
+        pipeline.clock.now = due
     server.route(HOST, "/feed", Answer(body=rss("a")))
     pipeline.poll()
     assert pipeline.feed(id)["consecutive_failures"] == 0
-    assert len(pipeline.events(id)) == 1
+
+
+def test_the_tenth_failure_in_a_row_is_a_warning(
+    pipeline: Pipeline, server: FeedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline.register(server.route(HOST, "/feed", Answer(status=500)), "feed")
+    pipeline.sync()
+    pipeline.database.query("UPDATE feeds SET consecutive_failures = 8")
+    for warned in (False, True, False):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "rss_pipeline"):
+            pipeline.poll(all_feeds=True)
+        assert ("failed 10 times in a row" in caplog.text) == warned
 
 
 def test_retry_after_lengthens_the_wait(pipeline: Pipeline, server: FeedServer) -> None:
@@ -235,7 +212,7 @@ def test_a_doubled_guid_is_stored_once_and_reported(pipeline: Pipeline, server: 
     id = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b", "a"))), "feed")
     pipeline.poll()
     assert pipeline.guids(id) == ["a", "b"]
-    assert pipeline.events(id)[0]["duplicate_guids"] == 1
+    assert pipeline.reports(id)[0]["duplicate_guids"] == 1
 
 
 def test_guids_that_change_with_every_document_are_warned_of(pipeline: Pipeline, server: FeedServer) -> None:
@@ -298,39 +275,7 @@ class _KillWorkersOnce:
                     continue
                 child.send_signal(signal.SIGKILL)
 
-    def advance(self, step: str) -> None: ...
-
-
-def test_materializing_feeds_by_hand_visits_each_and_turns_exactly_the_failed_ones_red(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    good = pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a"), etag='"1"')), "good")
-    bad = pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=500)), "bad")
-    also = pipeline.register(server.route("127.0.0.4", "/feed", Answer(body=rss("b"), etag='"1"')), "also")
-    pipeline.sync()
-    result = pipeline.materialize(good, bad, also)
-    assert not result.success
-    assert [len(pipeline.events(id)) for id in (good, bad, also)] == [1, 0, 1]
-    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
-    assert failure.step_key == "feed_items.report"
-    assert "1 of 3 feeds were not collected: bad" in str(failure.event_specific_data.error)
-
-    again = pipeline.materialize(good)
-    assert again.success
-    assert [event["http_status"] for event in pipeline.events(good)] == [304, 200]
-    assert server.requests[-1].headers["if-none-match"] == '"1"', "by hand is conditional too"
-
-
-def test_more_than_sixty_feeds_of_one_host_are_all_visited_by_hand(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    ids = [
-        pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n:02}")
-        for n in range(70)
-    ]
-    pipeline.sync()
-    assert pipeline.materialize(*ids).success
-    assert len(pipeline.rows("SELECT id FROM items")) == 70
+    def advance(self, step: str, by: int = 1) -> None: ...
 
 
 def test_a_host_that_asked_for_a_pause_gets_it_also_from_a_refresh_by_hand(
@@ -341,17 +286,16 @@ def test_a_host_that_asked_for_a_pause_gets_it_also_from_a_refresh_by_hand(
     second = pipeline.register(server.route(HOST, "/2", Answer(body=rss("a"))), "second")
     pipeline.poll(first)
     asked = len(server.requests)
-    result = pipeline.materialize(second)
-    assert not result.success
-    (failure,) = [event for event in result.all_node_events if event.is_step_failure]
-    until = instant(pipeline.clock() + timedelta(minutes=10))
-    assert f"asked for a pause until {until}" in str(failure.event_specific_data.error)
+    visit = pipeline.refresh(second)[second]
+    until = pipeline.clock() + timedelta(minutes=10)
+    assert isinstance(visit.outcome, OnHold)
+    assert visit.outcome.hold.until == until
     assert len(server.requests) == asked
     pipeline.clock.turn(minutes=11)
-    assert pipeline.materialize(second).success
+    assert isinstance(pipeline.refresh(second)[second].outcome, Stored)
 
 
-def test_a_feed_that_another_run_holds_is_waited_for_and_reported_with_that_result(
+def test_a_feed_that_another_run_holds_is_waited_for_by_a_refresh_by_hand(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     """The other run dies meanwhile: its lease lapses, and the feed is visited here."""
@@ -359,19 +303,8 @@ def test_a_feed_that_another_run_holds_is_waited_for_and_reported_with_that_resu
     pipeline.sync()
     pipeline.hold(id)
     pipeline.after(0.5, pipeline.lapse_leases)
-    result = pipeline.materialize(id)
-    assert result.success
+    assert isinstance(pipeline.refresh(id)[id].outcome, Stored)
     assert pipeline.guids(id) == ["a"]
-
-
-def test_nothing_but_sixty_of_one_host_is_claimed_at_once_by_a_poll(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    for n in range(130):
-        pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n:03}")
-    rounds = pipeline.poll()
-    assert [len(round_.visits) for round_ in rounds] == [60, 60, 10]
-    assert set(ends(rounds, outcome)) == {Stored}
 
 
 def test_a_poll_of_named_feeds_leaves_the_others_alone(pipeline: Pipeline, server: FeedServer) -> None:
@@ -380,9 +313,3 @@ def test_a_poll_of_named_feeds_leaves_the_others_alone(pipeline: Pipeline, serve
     rounds = pipeline.poll("two")
     assert ends(rounds, outcome) == [Failure]
     assert pipeline.feed("one")["last_visited_at"] is None
-
-
-def _at(text: str) -> Any:
-    from datetime import datetime
-
-    return datetime.fromisoformat(text)

@@ -1,0 +1,58 @@
+"""`rss-pipeline clean`: what it says it would do, does, and its exit code."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline_tests.pipeline.retention.archive import stock
+from rss_pipeline_tests.pipeline.retention.test_clean import Refusing
+from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.server import FeedServer
+
+
+@pytest.fixture
+def stocked(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    stock(pipeline, server)
+    return pipeline
+
+
+def test_the_command_says_what_it_would_do_does_it_and_what_it_did(
+    stocked: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stocked.settings.home)
+    stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
+    environ = {"RSS_PIPELINE_HOME": str(stocked.settings.home)}
+
+    def said(*options: str) -> Any:
+        result = CliRunner().invoke(main, ["clean", *options], env=environ)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout) if "--json" in options else result.stdout
+
+    told = "6 items would be removed, 12 images (0.0 MB) would be removed."
+    assert said("--dry-run").startswith(told)
+    dry, real = said("--dry-run", "--json"), said("--json")
+    assert {**dry, "dry_run": False} == real
+    assert real["by_feed"]["one"]["images"] == 6
+    assert said() == "Nothing is past its time.\n"
+
+
+def _now() -> str:
+    return instant(datetime.now(UTC))
+
+
+def test_the_command_exits_with_1_where_something_could_not_be_removed(
+    stocked: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stocked.settings.home)
+    refusing = Refusing(stocked.objects, lambda key: "/0." in key)
+    monkeypatch.setattr("rss_pipeline.cli.main.open_objects", lambda _: refusing)
+    stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
+    done = CliRunner().invoke(main, ["clean"], env={"RSS_PIPELINE_HOME": str(stocked.settings.home)})
+    assert done.exit_code == 1
+    assert "6 objects could not be removed" in done.stderr
+    assert "AccessDenied: no" in done.stderr

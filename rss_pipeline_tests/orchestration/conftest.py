@@ -1,0 +1,34 @@
+"""In this room a pipeline has a Dagster instance, embedded and in Cloudflare."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.pipeline import on_cloudflare
+
+
+@pytest.fixture
+def pipeline(dagster_pipeline: DagsterPipeline) -> DagsterPipeline:
+    return dagster_pipeline
+
+
+@pytest.fixture
+def environ(cloudflare: Cloudflare, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """The six variables that name the Cloudflare, set: runs read the secrets from the environment."""
+    for name, value in cloudflare.environ.items():
+        monkeypatch.setenv(name, value)
+    return cloudflare.environ
+
+
+@pytest.fixture
+def away(
+    tmp_path: Path, instance: dg.DagsterInstance, cloudflare: Cloudflare, environ: Mapping[str, str]
+) -> Iterator[DagsterPipeline]:
+    """A pipeline with its state in D1 and R2."""
+    pipeline = DagsterPipeline(tmp_path, instance, **on_cloudflare(cloudflare))
+    yield pipeline
+    pipeline.close()

@@ -1,0 +1,23 @@
+"""A run of the poll job in a process that kills itself somewhere: `python -m ... HOME STEP [ADVANCES]`.
+
+The places are those of pipeline/visits/dying_poll.py, and `report`. Started by test_crashes.py.
+"""
+
+import sys
+from pathlib import Path
+
+import dagster as dg
+
+from rss_pipeline_tests.pipeline.visits.dying_poll import Death
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+
+
+def main() -> None:
+    home, step, *advances = sys.argv[1:]
+    with dg.DagsterInstance.from_config(str(Path(home) / "dagster")) as instance:
+        pipeline = DagsterPipeline(Path(home), instance)
+        pipeline.poll(all_feeds=True, progress=Death(step, int(advances[0]) if advances else None))
+
+
+if __name__ == "__main__":
+    main()

