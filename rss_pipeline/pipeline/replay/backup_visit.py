@@ -20,7 +20,7 @@ class Finding:
     title: str | None
     what: Literal["new", "gone", "differs"]
     fields: tuple[str, ...] = ()
-    """The columns that read otherwise now."""
+    """The columns that the parser reads differently now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,10 @@ class Replayed:
 
     parsed: Parsed
     new_ids: tuple[str, ...]
-    """Items whose images are to be looked for: inserted and not known to show none, or rewritten."""
+    """Items to search for images: inserted and not known to show none, or rewritten."""
     items_new: int
     items_gone: int = 0
-    """Stored of this backup, and not listed by it as it reads now. Never deleted."""
+    """Stored of this backup, and not found in it by the parser now. Never deleted."""
     items_differ: int = 0
     items_repaired: int = 0
     findings: tuple[Finding, ...] = ()
@@ -51,7 +51,7 @@ class NoLongerRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A backup that cannot be replayed: it vanished, or does not say what it is."""
+    """A backup that cannot be replayed: it vanished, or its metadata is not a backup's."""
 
     message: str
 
@@ -69,7 +69,7 @@ class BackupVisit:
     dry_run: bool = False
     """Write nothing; report what would be written, and what differs."""
     repair: bool = False
-    """Also rewrite items that were stored of this backup and read otherwise now."""
+    """Also rewrite items that were stored of this backup and that the parser reads differently now."""
     handled: set[str] = field(default_factory=set, repr=False, compare=False)
     """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
     outcome: BackupOutcome = field(default_factory=Pending)

@@ -32,7 +32,7 @@ from rss_pipeline.storage.feeds.feeds import feeds_by_id
 from rss_pipeline.storage.objects import ObjectStore
 
 NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
-"""Documents that brought nothing when they came either: told, and no trouble of a replay's."""
+"""Kinds of documents that had no items when they came either: reported, and not an error of the replay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class ReplayProblem:
 
 @dataclass(slots=True, kw_only=True)
 class FeedReplay:
-    """What a replay of one feed came to; grows while its backups are read, in time order."""
+    """The result of a replay of one feed; grows while its backups are read, in time order."""
 
     feed: Feed
     backups: int = 0
@@ -67,7 +67,7 @@ class FeedReplay:
     newest: Parsed | None = None
     """The newest document whose items are stored."""
     failed_since: Failure | None = None
-    """Of the newest document, where that one cannot be read."""
+    """The failure of the newest document, where it cannot be read."""
 
     def add(self, visit: BackupVisit) -> None:
         """Take in the feed's next backup."""
@@ -89,7 +89,7 @@ class FeedReplay:
                 self.failed_since = failure
                 self.earliest = self.earliest or failure.fetched_at
             case NoLongerRead(failure=failure) as unread:
-                # Of a kind of its own: that it holds no feed is not expected of it.
+                # A kind of its own: a document that had items is expected to have them.
                 message = f"{unread.items_gone} items were stored of it once. {failure.message}"
                 self.troubles.append(
                     ReplayProblem(backup_key=visit.key, kind="no_longer_read", message=message)
@@ -105,7 +105,7 @@ class FeedReplay:
 
     @property
     def unread(self) -> list[ReplayProblem]:
-        """Those a person should know of: they ought to have given items."""
+        """The problems to fix: these backups should have given items."""
         return [trouble for trouble in self.troubles if not trouble.is_expected]
 
     @property
@@ -190,7 +190,7 @@ def replay_feeds(
 def _visits_of(
     ids: Sequence[str], under_way: dict[str, FeedReplay], run: RunContext, *, dry_run: bool, repair: bool
 ) -> Iterator[BackupVisit]:
-    """Listed when their turn comes; a feed without backups is under way too."""
+    """The visits of these feeds, listed one feed after the other; a feed without backups is under way too."""
     for some in batched(ids, 100):
         feeds = feeds_by_id(run.database, some)
         for id in some:

@@ -1,7 +1,7 @@
-"""A lost database, from feeds.yaml and the objects: feeds, items, image tasks, and where each feed stood.
+"""The restore of a lost database from feeds.yaml and the objects: feeds with their state, items, image tasks.
 
-Each step may be repeated, so a restore that was killed is simply started again. Reading the backups is
-replaying.py's, the statements are storage.restores'.
+Each step may be repeated, so a restore that was killed is started again. Backups are read by replay.py, the
+statements are storage.backups.restore's.
 """
 
 import re
@@ -30,7 +30,7 @@ _HEADS_AT_ONCE = 500
 
 @dataclass(slots=True, kw_only=True)
 class Restored:
-    """What a restore came to; grows while it goes on."""
+    """The result of a restore; grows while it runs."""
 
     registered: int = 0
     registry_error: str | None = None
@@ -38,20 +38,20 @@ class Restored:
     unregistered: list[str] = field(default_factory=list)
     """Ids of feeds that only their backups knew."""
     renamed: list[str] = field(default_factory=list)
-    """A sentence for each of those whose URL is another feed's by now."""
+    """A sentence for each of these with a URL that now belongs to another feed."""
     stood: int = 0
-    """Feeds whose validators are those of their newest document again."""
+    """Feeds that have the validators of their newest document again."""
     backups: int = 0
     backups_replayed: int = 0
     backups_without_feed: int = 0
     items_new: int = 0
     images_adopted: int = 0
     images_known: int = 0
-    """Objects that were their task's already."""
+    """Objects that their task had already."""
     images_orphaned: int = 0
-    """Objects whose task is not there; they stay."""
+    """Objects without a task; they stay."""
     lost_feeds: list[tuple[str, str]] = field(default_factory=list)
-    """Feed id and reason of what could not be made a feed again."""
+    """Feed id, and the reason why it could not be made a feed again."""
     troubles: list[ReplayProblem] = field(default_factory=list)
     """Backups that could not be read."""
 
@@ -76,10 +76,10 @@ def restore(
     on_feeds: Callable[[list[str]], object],
     environ: Mapping[str, str] | None = None,
 ) -> Restored:
-    """Rebuild what the database held, as far as registry and objects reach.
+    """Rebuild the database as far as registry and objects reach.
 
-    A database that is not empty is no error: what is there stays, what is missing comes in, and where a feed
-    stood is written only where nobody stored a document of it since.
+    A database that is not empty is no error: its rows stay, missing ones come in, and the state of a feed is
+    written only where no document of it was stored since.
     `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups.
     """
     restored = Restored()
@@ -115,7 +115,7 @@ def _feeds_with_backups(run: RunContext, restored: Restored) -> list[str]:
     run.progress.begin("find backups", 0)
     for id, objects in groupby(run.objects.list("backups/"), key=lambda info: _folder(info.key)):
         keys = [info.key for info in objects] if id is None else []
-        restored.lost_feeds += [(key, "no feed's backup: it lies in no feed's folder") for key in keys]
+        restored.lost_feeds += [(key, "not in the folder of a feed") for key in keys]
         if id is None:
             continue
         if id not in known and not _add(run, id, restored):
@@ -125,7 +125,7 @@ def _feeds_with_backups(run: RunContext, restored: Restored) -> list[str]:
 
 
 def _folder(key: str) -> str | None:
-    """The feed whose backup or image has this key; None where it is nobody's."""
+    """The feed of the backup or image with this key; None where it belongs to no feed."""
     _, id, *rest = key.split("/")
     return id if rest and _FEED_ID.fullmatch(id) else None
 
@@ -194,7 +194,7 @@ def _standing(replay: FeedReplay) -> Standing | None:
 
 
 def _adopt_images(run: RunContext, restored: Restored) -> None:
-    """Give each image object to the task it was downloaded for, so that nobody is asked for it again."""
+    """Give each image object to the task it was downloaded for, so that it is not requested again."""
     run.progress.begin("images", 0)
     with ThreadPoolExecutor(_THREADS) as threads:
         for id, objects in groupby(run.objects.list("images/"), key=lambda info: _folder(info.key)):

@@ -1,6 +1,6 @@
-"""Closing the visits that end without a stored document: not modified, or failed.
+"""The close of visits that end without a stored document: not modified, or failed.
 
-When to come back is collector.schedule's, the statements are storage.closings'.
+The next visit's time is collector.schedule's, the statements are storage.feeds.closings'.
 """
 
 import logging
@@ -31,7 +31,7 @@ Closing = TypeVar("Closing", Unchanged, Failed)
 
 
 class Close(Protocol):
-    """`close` with its parts, as a step is handed it."""
+    """`close` with its parts: the function that a step receives."""
 
     def __call__(self, visits: Visits, *, release: Sequence[str] = ()) -> Visits: ...
 
@@ -105,7 +105,7 @@ def _refused(message: str) -> Failure:
 def _write(
     write: Callable[[Sequence[Closing]], set[str]], closings: Sequence[Closing]
 ) -> tuple[set[str], dict[str, str]]:
-    """Write all at once; where the database refuses, by halves, until the refused one stands alone."""
+    """Write all at once; where the database refuses, by halves, until the refused one is alone."""
     if not closings:
         return set(), {}
     try:
@@ -120,18 +120,18 @@ def _write(
 
 
 def log_move(feed: Feed, found: FeedAddress) -> None:
-    """Say what a visit changed about where the feed is asked."""
+    """Log the change of the address at which the feed is requested."""
     if found.fetch_url is not None and found.fetch_url != feed.address.fetch_url:
         logger.warning(
-            "%s has moved for good and is asked at %s from now on. Its id stays; write the new address into"
-            " the registry with `id: %s`, and it goes on as the same feed.",
+            "%s has moved permanently and is requested at %s from now on. Its id stays; write the new address"
+            " into the registry with `id: %s`, and it continues as the same feed.",
             feed.url,
             found.fetch_url,
             feed.id,
         )
     elif found.fetch_url is None and feed.address.fetch_url is not None:
         logger.warning(
-            "%s is asked at that address again, and no longer at %s.", feed.url, feed.address.fetch_url
+            "%s is requested at that address again, and no longer at %s.", feed.url, feed.address.fetch_url
         )
     elif found.move_url is not None and found.move_url != feed.address.move_url:
         hindrance = permanent_redirects.hindrance(
@@ -141,25 +141,25 @@ def log_move(feed: Feed, found: FeedAddress) -> None:
             target=found.move_url,
         )
         logger.info(
-            "%s redirects for good to %s: %s.",
+            "%s redirects permanently to %s: %s.",
             feed.url,
             found.move_url,
-            f"asked there directly after {permanent_redirects.SEEN_FOR.days} days of that"
+            f"requested there directly after {permanent_redirects.SEEN_FOR.days} days of that"
             if hindrance is None
-            else f"not asked there directly, for {hindrance}",
+            else f"not requested there directly, for {hindrance}",
         )
 
 
 def _log(visit: Failed) -> None:
     count = visit.feed.failures.in_a_row + 1
     if visit.outcome.kind == "gone" and visit.feed.failures.last_kind != "gone":
-        logger.warning("%s: %s It is asked once a day.", visit.feed.url, visit.outcome.message)
+        logger.warning("%s: %s It is requested once a day.", visit.feed.url, visit.outcome.message)
     else:
         logger.info("%s failed (%s): %s", visit.feed.url, visit.outcome.kind, visit.outcome.message)
     if count == PROMINENT_FAILURES:
         logger.warning(
-            "%s has failed %d times in a row, the last time with %s: %s It is still asked, once a day;"
-            " mend or remove it in the registry.",
+            "%s has failed %d times in a row, the last time with %s: %s It is still requested, once a day;"
+            " fix or remove it in the registry.",
             visit.feed.url,
             count,
             visit.outcome.kind,

@@ -1,4 +1,4 @@
-"""Applying one step to many visits in threads: the stores answer several requests at once."""
+"""One step applied to many visits in threads: the stores answer several requests at once."""
 
 import threading
 from collections.abc import Callable, Sequence

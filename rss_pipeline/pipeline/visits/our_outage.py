@@ -1,6 +1,6 @@
-"""Our own network's outage among a run's visits: what failed through it is postponed, and the run fails.
+"""An outage of our own network during a run: feeds that failed by it are postponed, and the run fails.
 
-Whether there was one is collector.outage's to say.
+Whether there was one is decided in collector.schedule.our_outage.
 """
 
 from dataclasses import replace
@@ -67,12 +67,12 @@ def raise_for_our_outage(visits: Visits) -> None:
     """End a run during which our own network went down.
 
     Raises:
-        NetworkUnavailable: some feeds were asked in vain; no failure of theirs was counted.
+        NetworkUnavailable: some feeds failed by it; none of these failures was counted.
     """
     messages = [visit.outcome.message for visit in visits if isinstance(visit.outcome, CutOff)]
     if messages:
         many = f"all {len(messages)}" if len(messages) == len(visits) else f"{len(messages)} of {len(visits)}"
         raise NetworkUnavailable(
-            f"{many} feeds failed in the network, hosts among them that answered before; it is ours."
-            f" They are due again in 5 minutes. The first one said: {messages[0]}"
+            f"{many} feeds failed in the network, hosts among them that answered before: our own network was"
+            f" down. They are due again in 5 minutes. The first one said: {messages[0]}"
         )

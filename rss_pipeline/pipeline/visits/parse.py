@@ -1,4 +1,4 @@
-"""The op parse: each backed-up document is read in a worker process, under a time limit.
+"""The op parse: each document with a backup is read in a worker process, under a time limit.
 
 The workers are in parser_pool.py.
 """
@@ -61,7 +61,7 @@ def parse_documents(
 def _log_reading(feed: Feed, parsed: Parsed) -> None:
     for raw, title in parsed.bad_dates:
         logger.warning(
-            "unreadable date %r of item %r in %s: the fetch time stands in for it", raw, title, feed.url
+            "unreadable date %r of item %r in %s: the fetch time is used instead", raw, title, feed.url
         )
     if parsed.duplicate_guids:
         logger.warning(

@@ -1,6 +1,6 @@
 """Politeness towards hosts: the pace of requests, the holds that hosts set, and making way for other runs.
 
-How long a hold is and whose turn it is are collector.fetch's, the statements storage.feeds'.
+The length of a hold and the order of requests are collector.fetch's, the statements storage.feeds'.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """The steps of a poll with the parts of a session: the one place that hands them out.
 
-The ops call these, and so does whoever takes a feed through all steps alone (poll.py, suspects). The steps
-themselves are fetch.py, backup.py, parse.py, store.py and extract_images.py.
+The ops call these, and so do poll.py and claim.py. The steps themselves are modules of their own, named as
+the ops.
 """
 
 from collections.abc import Sequence

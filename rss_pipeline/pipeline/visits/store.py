@@ -1,6 +1,6 @@
-"""One parsed document into the database: items in batches, the closing statement in the last.
+"""The op store: a parsed document into the database, its items in batches, the closing statement in the last.
 
-The statements are storage's; what is new and what is odd about it is decided here.
+The statements are storage's; new items and unstable guids are found here.
 """
 
 import logging
@@ -48,7 +48,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     imageless: set[str] = set()
 
     def groups() -> Iterator[list[Statement]]:
-        """Made as they are sent: of a document of 20 MB no more than a megabyte is in memory at a time."""
+        """Made as they are sent: a document of 20 MB has at most a megabyte in memory at a time."""
         for chunk in read_chunks(parsed.path):
             ids.extend(chunk.ids)
             imageless.update(chunk.imageless)
@@ -122,10 +122,10 @@ def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
 
 
 def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int) -> Statement | None:
-    """Once a day, let this document say which tombstones of its feed are no longer needed.
+    """Once a day, a statement that drops the tombstones of the feed that this document shows to be obsolete.
 
-    It goes where a batch has room for it: a request more is not worth it, another day will do. None where
-    the list of the guids fits into no batch.
+    It goes into a batch with room for it, for it is not worth another request: the next day will do. None
+    where the list of the guids fits into no batch.
     """
     feed = visit.feed
     if feed.http.last_body_at is None or feed.http.last_body_at.date() == now.date():
@@ -177,7 +177,7 @@ def _facts(parsed: Parsed) -> Row:
 
 
 def _warn_of_unstable_guids(database: Database, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
-    """Nearly everything is new to a feed that was stored before, yet under titles that are known."""
+    """Warn where nearly all items are new to a feed that was stored before, yet under known titles."""
     if visit.feed.schedule.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
         return
     if len(fresh) < _UNSTABLE_SHARE * parsed.items_seen:

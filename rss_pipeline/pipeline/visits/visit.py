@@ -41,7 +41,7 @@ class Stored:
 
     parsed: Parsed
     new_ids: tuple[str, ...]
-    """Items whose images are to be looked for: inserted now, and not known to show none."""
+    """Items to search for images: inserted now, and not known to show none."""
     items_new: int
     """Counted by the backup key, so also those a crashed run stored of the same document."""
     is_gap: bool = False
@@ -50,7 +50,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """Asked for by hand, but it may not be visited; the sentence says why and what to do."""
+    """Requested by hand, but it may not be visited; the sentence says why and what to do."""
 
     message: str
 
@@ -65,7 +65,7 @@ class CutOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldElsewhere:
-    """Asked for by hand, but another run is at this feed or at its host: waited for at the end."""
+    """Requested by hand, but another run holds this feed or its host: waited for at the end."""
 
 
 Outcome = (
@@ -85,7 +85,7 @@ Outcome = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A claimed feed and how far it came. `next` is set once the visit is closed."""
+    """A claimed feed and its outcome so far. `next` is set once the visit is closed."""
 
     feed: Feed
     token: str

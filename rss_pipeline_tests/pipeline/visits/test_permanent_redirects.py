@@ -67,8 +67,10 @@ def test_a_fortnight_of_moves_and_ends(
 
     row = pipeline.feed("moved")
     assert (row["url"], row["host"], row["fetch_url"], row["validators_url"]) == (old, NEW, new, new)
-    assert f"{old} redirects for good to {new}: asked there directly after 7 days of that." in caplog.text
-    assert caplog.text.count(f"{old} has moved for good and is asked at {new} from now on") == 1
+    assert (
+        f"{old} redirects permanently to {new}: requested there directly after 7 days of that." in caplog.text
+    )
+    assert caplog.text.count(f"{old} has moved permanently and is requested at {new} from now on") == 1
 
     assert pipeline.feed("away")["fetch_url"] is None
     assert pipeline.feed("private")["fetch_url"] is None
@@ -89,7 +91,7 @@ def test_a_fortnight_of_moves_and_ends(
     assert (rows["gone"]["last_error_kind"], rows["challenge"]["last_error_kind"]) == ("gone", "challenge")
     assert "410 Gone waits 24 h" in rows["gone"]["schedule_reason"]
     assert rows["gone"]["next_fetch_at"] == instant(pipeline.clock() + timedelta(days=1))
-    assert caplog.text.count("remove it from feeds.yaml. It is asked once a day.") == 1
+    assert caplog.text.count("remove it from feeds.yaml. It is requested once a day.") == 1
 
     pipeline.feeds[0]["url"] = new
     pipeline.write_registry()
@@ -115,7 +117,7 @@ def test_an_adopted_address_at_which_the_feed_is_no_more_is_given_up_for_the_reg
 
     assert poll(pipeline, server, days=1.5) == [(NEW, "/rss", '"new"')]
     assert poll(pipeline, server, days=1.5) == [(NEW, "/rss", '"new"')]
-    assert f"{old} is asked at that address again, and no longer at {new}." in caplog.text
+    assert f"{old} is requested at that address again, and no longer at {new}." in caplog.text
     assert poll(pipeline, server, days=1) == [(OLD, "/feed", None), (THIRD, "/b", None)]
 
     row = pipeline.feed("moved")
