@@ -13,7 +13,6 @@ from pydantic import Field
 
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource
-from rss_pipeline.orchestration.purge import Purged, purge
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
@@ -39,6 +38,9 @@ class PurgeConfig(dg.Config):
 @dg.op(name="purge", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: SessionResource) -> Iterator[Any]:
     """Remove old runs with all they left; tell again of each feed that only they told of."""
+    # Imported in its own runs only: what it needs of Dagster takes every other process a quarter of a second.
+    from rss_pipeline.orchestration.purge import Purged, purge
+
     with session.step():
         days = session.run.settings.history_days if config.days is None else config.days
         for each in purge(
