@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.ending import Ending, IfGap
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Feed, FeedSpec, NextVisit
+from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import Item
+from rss_pipeline.collector.models.item import FeedHeader, Item
 from rss_pipeline.collector.models.outcome import Document, NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import claims, closings, feeds, leases
@@ -96,6 +97,17 @@ def later(at: datetime = NOW + HOUR) -> NextVisit:
     return NextVisit(at=at, reason="in an hour")
 
 
+def ending(
+    feed: Feed,
+    next: NextVisit | None = None,
+    *,
+    address: FeedAddress | None = None,
+    if_gap: IfGap | None = None,
+) -> Ending:
+    """An ending that leaves the feed where it is, due in an hour, unless other values are given."""
+    return Ending(next=next or later(), address=address or feed.address, if_gap=if_gap)
+
+
 def unchanged(
     database: Database,
     feed: Feed,
@@ -108,7 +120,9 @@ def unchanged(
 ) -> bool:
     """Close a visit with a 304 (or same bytes); whether it was still ours."""
     outcome = NotModified(response=response(at=now, status=304, **fields), body_bytes=body_bytes)
-    visit = closings.Unchanged(feed=feed, token=token, outcome=outcome, next=next or later(now + HOUR))
+    visit = closings.UnchangedVisit(
+        feed=feed, token=token, outcome=outcome, ending=ending(feed, next or later(now + HOUR))
+    )
     return feed.id in closings.close_unchanged(database, [visit], now=now)
 
 
@@ -123,7 +137,9 @@ def failed(
 ) -> bool:
     """Close a visit with a failure; whether it was still ours."""
     outcome = Failure(**{"kind": "timeout", "message": "no answer within 30 s", **fields})
-    visit = closings.Failed(feed=feed, token=token, outcome=outcome, next=next or later(now + HOUR))
+    visit = closings.FailedVisit(
+        feed=feed, token=token, outcome=outcome, ending=ending(feed, next or later(now + HOUR))
+    )
     return feed.id in closings.close_failed(database, [visit], now=now)
 
 
@@ -158,16 +174,20 @@ def closing(
     backup_key: str | None = None,
     content_hash: str = "hash",
     answer: Response | None = None,
-    **fields: Any,
+    facts: Row | None = None,
+    address: FeedAddress | None = None,
+    if_gap: IfGap | None = None,
+    **header: Any,
 ) -> Statement:
+    """The closing statement of a document with these items; `header` are fields of its FeedHeader."""
     known = {
+        "format": "rss20",
         "title": "A feed",
         "link": "https://a.example/",
         "language": "en",
         "charset": "utf-8",
+        "charset_rule": "utf-8",
         "hints": PublisherHints(updates=(at,)),
-        "facts": {"items_seen": len(some), "http_status": 200},
-        "next": later(at + HOUR),
     }
     stored = closings.StoredDocument(
         feed=feed,
@@ -176,7 +196,9 @@ def closing(
         content_hash=content_hash,
         backup_key=backup_key or f"backups/{feed.id}/{instant(at)}.xml",
         item_ids=[id for chunk in items.item_rows(feed.id, some, fetched_at=at) for id in chunk.ids],
-        **{**known, **fields},
+        header=FeedHeader(**{**known, **header}),
+        facts={"items_seen": len(some), "http_status": 200} if facts is None else facts,
+        ending=ending(feed, later(at + HOUR), address=address, if_gap=if_gap),
     )
     return closings.closing_statement(stored, now=now or at)
 

@@ -49,8 +49,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedFeed:
-    """A document read: the feed's own fields and its items in document order."""
+class FeedHeader:
+    """A document without its items: the feed's own fields, and how the document was read."""
 
     format: str
     """rss20, rss10, rss091, atom10, atom03, json11, cdf ... (feedparser's names; json* are ours)."""
@@ -63,11 +63,18 @@ class ParsedFeed:
         "bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"
     ]
     repairs: tuple[str, ...] = ()
-    """What had to be mended before the document could be read, in words."""
+    """Repairs without which the document could not be read, in words."""
+    hints: PublisherHints = field(default_factory=PublisherHints)
+    """Without `max_age` until the answer's head is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFeed:
+    """A document read: the feed's header and its items in document order."""
+
+    header: FeedHeader
     items: tuple[Item, ...] = ()
     duplicate_guids: tuple[str, ...] = ()
     """Guids that came again in this document; the first item with each was kept."""
     dropped_items: int = 0
     """Items beyond the cap of items a document."""
-    hints: PublisherHints = field(default_factory=PublisherHints)
-    """Without max_age, which only the answer's head says."""

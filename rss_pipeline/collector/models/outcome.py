@@ -1,8 +1,10 @@
-"""What fetching a feed can end in: not modified, a document, and what was never requested."""
+"""Outcomes of a visit: never requested, not modified, a document fetched, a document parsed."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from rss_pipeline.collector.models.item import FeedHeader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +65,25 @@ class Document:
     """Hex SHA-256 of body, NUL and the Content-Type's charset parameter (lower case, or nothing)."""
     backup_key: str | None = None
     """Set once the document is in the object store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """A document parsed. Its rows are in the file `path` (RowChunks, each pickled alone), ready to insert."""
+
+    document: Document
+    path: Path
+    header: FeedHeader
+    items_seen: int
+    duplicate_guids: int
+    dropped_items: int
+    bad_dates: tuple[tuple[str, str], ...]
+    """Raw date and title of items whose date could not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOff:
+    """Requested in vain, or not at all, for our own network went down. Due in five minutes, no failure."""
+
+    message: str = ""
+    """The sentence that the attempt failed with."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from xml.etree.ElementTree import ParseError
 
 from rss_pipeline.collector.models.feed import ItemKey
-from rss_pipeline.collector.models.item import GuidSource, Item, ParsedFeed
+from rss_pipeline.collector.models.item import FeedHeader, GuidSource, Item, ParsedFeed
 from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.decode import decode
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
@@ -55,7 +55,7 @@ def parse_feed(
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
-    return ParsedFeed(
+    header = FeedHeader(
         format=raw.format,
         title=raw.title and raw.title[:MAX_FEED_TITLE_CHARACTERS],
         link=raw.link,
@@ -63,11 +63,9 @@ def parse_feed(
         charset=decoded.charset,
         charset_rule=decoded.rule,
         repairs=repairs,
-        items=items,
-        duplicate_guids=duplicates,
-        dropped_items=raw.dropped_items,
         hints=replace(raw.hints, updates=_updates(items, now)),
     )
+    return ParsedFeed(header=header, items=items, duplicate_guids=duplicates, dropped_items=raw.dropped_items)
 
 
 def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:

@@ -16,12 +16,12 @@ import dagster as dg
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import CutOff, GivenBack, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.visit import CutOff, HeldElsewhere, Refused, Stored, Visit
+from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.feeds.feeds import Change
 
@@ -184,7 +184,7 @@ def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
                 "http_status": document.response.status,
                 "fetch_ms": document.response.fetch_ms,
                 "body_bytes": document.body_bytes,
-                "charset": f"{stored.parsed.charset} ({stored.parsed.charset_rule})",
+                "charset": f"{stored.parsed.header.charset} ({stored.parsed.header.charset_rule})",
                 "backup_key": document.backup_key,
             }
         case _:

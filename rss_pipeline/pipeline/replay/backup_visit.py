@@ -8,8 +8,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.outcome import Document, Pending
-from rss_pipeline.pipeline.visits.visit import Parsed
+from rss_pipeline.collector.models.outcome import Document, Parsed, Pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.pipeline.replay import steps
 from rss_pipeline.pipeline.replay.backup_visit import (
@@ -25,7 +26,6 @@ from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.spool import Spool
-from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feeds_by_id

@@ -19,7 +19,7 @@ from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.spool import Spool
 from rss_pipeline.storage.backups import restore as restores
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
-from rss_pipeline.storage.backups.restore import Standing
+from rss_pipeline.storage.backups.restore import FeedState
 from rss_pipeline.storage.images.objects import TASK_METADATA
 from rss_pipeline.storage.objects import ObjectInfo
 
@@ -88,7 +88,7 @@ def restore(
     on_feeds(ids)
     for replay in replay_feeds(ids, run=run, pool=pool, spool=spool):
         restored.add(replay)
-        _stand(run, replay, restored)
+        _restore_state(run, replay, restored)
     _adopt_images(run, restored)
     return restored
 
@@ -163,33 +163,21 @@ def _newest_readable(run: RunContext, id: str) -> tuple[Backup | None, str]:
     return None, reason
 
 
-def _stand(run: RunContext, replay: FeedReplay, restored: Restored) -> None:
-    standing = _standing(replay)
+def _restore_state(run: RunContext, replay: FeedReplay, restored: Restored) -> None:
+    state = _state(replay)
     try:
-        if standing is not None and restores.stand(run.database, standing, now=run.clock()):
+        if state is not None and restores.restore_state(run.database, state, now=run.clock()):
             restored.stood += 1
     except StorageRejected as error:
         restored.lost_feeds.append((replay.feed.id, f"its items are there, its validators are not: {error}"))
 
 
-def _standing(replay: FeedReplay) -> Standing | None:
-    """Where its backups left the feed; None where none of them can be read."""
-    newest = replay.newest
+def _state(replay: FeedReplay) -> FeedState | None:
+    """The feed's state by its backups; None if none of them can be read."""
     if replay.earliest is None:
         return None
-    if newest is None:
-        return Standing(feed=replay.feed, earliest=replay.earliest, failure=replay.failed_since)
-    return Standing(
-        feed=replay.feed,
-        earliest=replay.earliest,
-        response=newest.document.response,
-        content_hash=newest.document.content_hash,
-        title=newest.title,
-        link=newest.link,
-        language=newest.language,
-        charset=newest.charset,
-        hints=newest.hints,
-        failure=replay.failed_since,
+    return FeedState(
+        feed=replay.feed, earliest=replay.earliest, newest=replay.newest, failure=replay.failed_since
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Replayed
 from rss_pipeline.pipeline.replay.open_backups import open_backups, slices
@@ -21,7 +21,6 @@ from rss_pipeline.pipeline.visits.parse import parse_documents
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool, ParseTask
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.spool import Spool
-from rss_pipeline.pipeline.visits.visit import Parsed
 
 
 def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spool) -> BackupVisits:
@@ -88,7 +87,7 @@ def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -
         # The images found so far are not to be found again.
         search.write()
     for visit in leftovers.values():
-        link = visit.outcome.parsed.link if isinstance(visit.outcome, Replayed) else visit.feed.link
+        link = visit.outcome.parsed.header.link if isinstance(visit.outcome, Replayed) else visit.feed.link
         search.search_stored(visit.feed, link)
         search.finish(visit.feed)
     search.write()

@@ -15,19 +15,16 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
-from rss_pipeline.collector.schedule.next_visit import (
-    next_after_failure,
-    next_after_success,
-)
+from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.closings import Failed, Unchanged, close_failed, close_unchanged
+from rss_pipeline.storage.feeds.closings import FailedVisit, UnchangedVisit, close_failed, close_unchanged
 from rss_pipeline.storage.feeds.leases import free_hosts
 
 logger = logging.getLogger(__name__)
 
-Closing = TypeVar("Closing", Unchanged, Failed)
+Closing = TypeVar("Closing", UnchangedVisit, FailedVisit)
 
 
 class Close(Protocol):
@@ -62,40 +59,36 @@ def close(
     also_closed, refused = _write(lambda some: close_failed(database, some, now=now), failed)
     if refused:
         raise StorageRejected(f"a failure could not be recorded: {refused}")
-    endings: dict[str, Unchanged | Failed] = {closing.feed.id: closing for closing in unchanged}
-    endings |= {closing.feed.id: closing for closing in failed}
+    ended: dict[str, UnchangedVisit | FailedVisit] = {each.feed.id: each for each in unchanged}
+    ended |= {each.feed.id: each for each in failed}
     ours = closed | also_closed
-    for ending in endings.values():
-        if ending.feed.id in ours and ending.address is not None:
-            log_move(ending.feed, ending.address)
+    for each in ended.values():
+        if each.feed.id in ours:
+            log_move(each.feed, each.ending.address)
     return [
         replace(
             visit,
-            outcome=endings[visit.feed.id].outcome,
-            next=endings[visit.feed.id].next,
+            outcome=ended[visit.feed.id].outcome,
+            next=ended[visit.feed.id].ending.next,
             lost=visit.feed.id not in ours,
         )
-        if visit.feed.id in endings and visit.next is None and not visit.lost
+        if visit.feed.id in ended and visit.next is None and not visit.lost
         else visit
         for visit in visits
     ]
 
 
-def _unchanged(visit: Visit, now: datetime) -> Unchanged:
+def _unchanged(visit: Visit, now: datetime) -> UnchangedVisit:
     assert isinstance(visit.outcome, NotModified)
-    response = visit.outcome.response
-    hints = replace(visit.feed.schedule.hints, max_age=response.max_age)
-    later = next_after_success(visit.feed, hints, now=now, retry_after=response.retry_after)
-    found = permanent_redirects.after_success(visit.feed, response, now=now)
-    return Unchanged(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, address=found)
+    ending = after_visit(visit.feed, visit.outcome, now=now)
+    return UnchangedVisit(feed=visit.feed, token=visit.token, outcome=visit.outcome, ending=ending)
 
 
-def _failed(visit: Visit, holds: Holds, now: datetime) -> Failed:
+def _failed(visit: Visit, holds: Holds, now: datetime) -> FailedVisit:
     assert isinstance(visit.outcome, Failure)
     hold = holds.active(visit.outcome.host or visit.feed.address.host)
-    later = next_after_failure(visit.feed, visit.outcome, now=now, hold=hold)
-    found = permanent_redirects.after_failure(visit.feed, visit.outcome, now=now)
-    return Failed(feed=visit.feed, token=visit.token, outcome=visit.outcome, next=later, address=found)
+    ending = after_visit(visit.feed, visit.outcome, now=now, hold=hold)
+    return FailedVisit(feed=visit.feed, token=visit.token, outcome=visit.outcome, ending=ending)
 
 
 def _refused(message: str) -> Failure:
@@ -150,7 +143,7 @@ def log_move(feed: Feed, found: FeedAddress) -> None:
         )
 
 
-def _log(visit: Failed) -> None:
+def _log(visit: FailedVisit) -> None:
     count = visit.feed.failures.in_a_row + 1
     if visit.outcome.kind == "gone" and visit.feed.failures.last_kind != "gone":
         logger.warning("%s: %s It is requested once a day.", visit.feed.url, visit.outcome.message)

@@ -37,7 +37,7 @@ def extract_images(
         # The images found so far are not to be found again.
         search.write()
     for visit in leftovers.values():
-        link = visit.outcome.parsed.link if isinstance(visit.outcome, Stored) else visit.feed.link
+        link = visit.outcome.parsed.header.link if isinstance(visit.outcome, Stored) else visit.feed.link
         search.search_stored(visit.feed, link)
         _finish(search, visit)
     search.write()

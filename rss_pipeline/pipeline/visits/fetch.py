@@ -11,7 +11,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Document, GivenBack, Pending
-from rss_pipeline.collector.schedule.next_visit import next_after_hold
+from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
 from rss_pipeline.pipeline.visits.politeness import Politeness
@@ -101,7 +101,7 @@ def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Vis
     for visit in visits:
         if isinstance(visit.outcome, OnHold) and visit.next is None:
             hold = visit.outcome.hold
-            later = next_after_hold(visit.feed, hold, now=now)
+            later = after_visit(visit.feed, visit.outcome, now=now).next
             led = None
             if hold.host != visit.feed.address.host:
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)

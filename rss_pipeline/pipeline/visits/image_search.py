@@ -10,6 +10,7 @@ from typing import TypeVar
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item
+from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.pipeline.visits.parser_pool import (
     ImageSearch,
     ParserPool,
@@ -17,7 +18,6 @@ from rss_pipeline.pipeline.visits.parser_pool import (
     find_item_images,
     read_chunks,
 )
-from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.images import tasks as image_tasks
 from rss_pipeline.storage.images.tasks import ItemImages
@@ -35,7 +35,7 @@ Job = TypeVar("Job")
 
 def spooled_items(feed: Feed, parsed: Parsed, ids: Iterable[str]) -> ImageSearch:
     """The search in these items of a document whose rows are in the spool."""
-    return ImageSearch(feed=feed, feed_link=parsed.link, path=parsed.path, ids=frozenset(ids))
+    return ImageSearch(feed=feed, feed_link=parsed.header.link, path=parsed.path, ids=frozenset(ids))
 
 
 class ItemImageSearch:

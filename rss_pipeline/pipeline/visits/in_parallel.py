@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Protocol, TypeVar
 
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.pipeline.visits.visit import Parsed
+from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.progress import Progress
 
 STORE_THREADS = 16

@@ -8,11 +8,11 @@ from dataclasses import replace
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
-from rss_pipeline.collector.schedule.next_visit import next_after_our_outage
+from rss_pipeline.collector.models.outcome import CutOff, Document, GivenBack, NotModified
+from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline.errors import NetworkUnavailable
-from rss_pipeline.pipeline.visits.visit import CutOff, Visits
+from rss_pipeline.pipeline.visits.visit import Visits
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds, leases
 
@@ -40,24 +40,26 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
     ours = outage(asked, blamed=blamed)
     if ours is None:
         return visits
-    later = next_after_our_outage(clock())
+    now = clock()
     given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, GivenBack)}
     # Feeds that were given back were not begun: where no host answers, a request at once would be in vain.
     late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
     leases.release(
         database,
         [
-            leases.Release(feed_id=visit.feed.id, token=visit.token, next=later)
+            leases.Release(
+                feed_id=visit.feed.id, token=visit.token, next=after_visit(visit.feed, CutOff(), now=now).next
+            )
             for visit in visits
             if visit.feed.id in late
         ],
     )
-    cut_off = [
-        replace(visit, outcome=CutOff(message=visit.outcome.message), next=later)
-        if visit.feed.id in ours.feed_ids and isinstance(visit.outcome, Failure)
-        else visit
-        for visit in visits
-    ]
+    cut_off = []
+    for visit in visits:
+        if visit.feed.id in ours.feed_ids and isinstance(visit.outcome, Failure):
+            outcome = CutOff(message=visit.outcome.message)
+            visit = replace(visit, outcome=outcome, next=after_visit(visit.feed, outcome, now=now).next)
+        cut_off.append(visit)
     if not ours.in_the_middle:
         raise_for_our_outage(cut_off)
     return cut_off

@@ -12,11 +12,11 @@ from rss_pipeline.collector.http.redaction import scrubbed
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
-from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.document_failures import unreadable
 from rss_pipeline.pipeline.visits.parser_pool import ParserPool, ParseTask, WorkerFailure, parse_document
-from rss_pipeline.pipeline.visits.visit import Parsed, Visit, Visits
+from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -69,5 +69,5 @@ def _log_reading(feed: Feed, parsed: Parsed) -> None:
         )
     if parsed.dropped_items:
         logger.warning("%s: %d items beyond the cap were left out", feed.url, parsed.dropped_items)
-    if parsed.charset_rule == "fallback":
-        logger.warning("%s: no charset fits; read as %s with replacements", feed.url, parsed.charset)
+    if parsed.header.charset_rule == "fallback":
+        logger.warning("%s: no charset fits; read as %s with replacements", feed.url, parsed.header.charset)

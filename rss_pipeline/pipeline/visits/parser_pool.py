@@ -25,10 +25,9 @@ from pebble import ProcessExpired, ProcessPool
 from rss_pipeline.collector.images.find import item_images, may_show_images
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item, item_id
-from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.errors import NotAFeed, StorageRejected
-from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
 
@@ -230,18 +229,11 @@ def parse_document(task: ParseTask) -> Parsed:
     return Parsed(
         document=document,
         path=path,
+        header=replace(parsed.header, hints=replace(parsed.header.hints, max_age=document.response.max_age)),
         items_seen=len(parsed.items),
         duplicate_guids=len(parsed.duplicate_guids),
         dropped_items=parsed.dropped_items,
-        format=parsed.format,
-        title=parsed.title,
-        link=parsed.link,
-        language=parsed.language,
-        charset=parsed.charset,
-        charset_rule=parsed.charset_rule,
-        repairs=parsed.repairs,
         bad_dates=tuple(_bad_dates(parsed.items)),
-        hints=replace(parsed.hints, max_age=document.response.max_age),
     )
 
 

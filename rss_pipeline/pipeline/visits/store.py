@@ -8,18 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from rss_pipeline.collector.models.feed import Feed, NextVisit
-from rss_pipeline.collector.schedule import gaps, permanent_redirects
-from rss_pipeline.collector.schedule.next_visit import next_after_success
+from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.close import Close, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parser_pool import read_chunks
 from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.visit import Parsed, Stored, Visit, Visits
+from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
-from rss_pipeline.storage.feeds.closing_parts import SENTENCE, IfGap
+from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement
 from rss_pipeline.storage.items import items, retention
 from rss_pipeline.storage.sql import compact
@@ -41,9 +40,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     assert document.backup_key is not None
     backup_key = document.backup_key
     now = run.clock()
-    later = _next(feed, parsed, now)
-    if_gap = _if_gap(feed, parsed, now)
-    found = permanent_redirects.after_success(feed, response, now=now)
+    ending = after_visit(feed, parsed, now=now)
     ids: list[str] = []
     imageless: set[str] = set()
 
@@ -67,15 +64,9 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
                 content_hash=document.content_hash,
                 backup_key=backup_key,
                 item_ids=ids,
-                title=parsed.title,
-                link=parsed.link,
-                language=parsed.language,
-                charset=parsed.charset,
-                hints=parsed.hints,
+                header=parsed.header,
                 facts=_facts(parsed),
-                next=later,
-                if_gap=if_gap,
-                address=found,
+                ending=ending,
             ),
             now=now,
         )
@@ -91,13 +82,12 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     closed = results[-1].rows
     fresh = items.new_ids(results[:-1])
     if closed:
-        log_move(feed, found)
+        log_move(feed, ending.address)
     if closed and fresh:
         _warn_of_unstable_guids(run.database, visit, parsed, fresh)
     is_gap = bool(closed and closed[0]["gap"])
     if is_gap:
         logger.warning("%s: %s.", feed.url, SENTENCE)
-        later = later if if_gap is None else if_gap.next
     unseen = tuple(id for id in fresh if id not in imageless)
     stored = Stored(
         parsed=parsed,
@@ -105,20 +95,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         items_new=int(closed[0]["items_new"] or 0) if closed else 0,
         is_gap=is_gap,
     )
-    return replace(visit, outcome=stored, next=later, lost=not closed)
-
-
-def _next(feed: Feed, parsed: Parsed, now: datetime) -> NextVisit:
-    return next_after_success(feed, parsed.hints, now=now, retry_after=parsed.document.response.retry_after)
-
-
-def _if_gap(feed: Feed, parsed: Parsed, now: datetime) -> IfGap | None:
-    """Whether all items are new, only the insert tells: so the closing statement is given both endings."""
-    if not gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
-        return None
-    history = gaps.after_gap(feed, now=now)
-    hurried = replace(feed, schedule=replace(feed.schedule, gaps=history))
-    return IfGap(next=_next(hurried, parsed, now), gaps=history)
+    after = ending.if_gap.next if is_gap and ending.if_gap is not None else ending.next
+    return replace(visit, outcome=stored, next=after, lost=not closed)
 
 
 def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int) -> Statement | None:
@@ -169,10 +147,10 @@ def _facts(parsed: Parsed) -> Row:
         "body_bytes": document.body_bytes,
         "fetch_ms": document.response.fetch_ms,
         "http_status": document.response.status,
-        "charset": f"{parsed.charset} ({parsed.charset_rule})",
-        "format": parsed.format,
+        "charset": f"{parsed.header.charset} ({parsed.header.charset_rule})",
+        "format": parsed.header.format,
         "backup_key": document.backup_key,
-        **({"repairs": "; ".join(parsed.repairs)} if parsed.repairs else {}),
+        **({"repairs": "; ".join(parsed.header.repairs)} if parsed.header.repairs else {}),
     }
 
 

@@ -5,34 +5,11 @@ the batch. The steps of a visit are fetch.py, backup.py, parse.py, store.py and 
 """
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified, Pending
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
-    """A document read. Its rows lie at `path` (RowChunks, each pickled alone), insert-ready."""
-
-    document: Document
-    path: Path
-    items_seen: int
-    duplicate_guids: int
-    dropped_items: int
-    format: str
-    title: str | None
-    link: str | None
-    language: str | None
-    charset: str
-    charset_rule: str
-    repairs: tuple[str, ...]
-    bad_dates: tuple[tuple[str, str], ...]
-    """Raw date and title of items whose date could not be read."""
-    hints: PublisherHints
+from rss_pipeline.collector.models.outcome import CutOff, Document, GivenBack, NotModified, Parsed, Pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +30,6 @@ class Refused:
     """Requested by hand, but it may not be visited; the sentence says why and what to do."""
 
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutOff:
-    """Asked in vain, for our own network went down during the round: due in five minutes, no failure."""
-
-    message: str
-    """What the attempt failed with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,19 +5,17 @@ Every statement may be repeated: what is known already stays as it is. Items are
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.outcome import Response
+from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds.closings import validators
-from rss_pipeline.storage.feeds.feed_row import HINT_COLUMNS, hints_row
+from rss_pipeline.storage.feeds.closing_parts import SET_DOCUMENT, document_row, from_json
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import chunked, compact, storable
 
@@ -57,89 +55,67 @@ def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: d
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Where a feed stood when its newest backups were taken."""
+class FeedState:
+    """The state of a feed when its newest backups were taken."""
 
     feed: Feed
     earliest: datetime
-    """When the oldest backup was taken."""
-    response: Response | None = None
-    """Of the newest document whose items are stored; None where there is none, and so the next six."""
-    content_hash: str | None = None
-    title: str | None = None
-    link: str | None = None
-    language: str | None = None
-    charset: str | None = None
-    hints: PublisherHints = field(default_factory=PublisherHints)
+    """The time of its oldest backup."""
+    newest: Parsed | None = None
+    """The newest document whose items are stored."""
     failure: Failure | None = None
-    """Of a newer document, which could not be read."""
+    """The failure of a newer document, which could not be read."""
 
 
 _V = "json_extract(v.value, '$.{}')"
-_STOOD = ", ".join(
-    f"{column} = {_V.format(column)}"
-    for column in (
-        "last_etag",
-        "last_modified",
-        "validators_url",
-        "content_hash",
-        "last_body_at",
-        "last_success_at",
-        "last_fetched_at",
-        "last_visited_at",
-        "link",
-        "language",
-        "charset",
-        *HINT_COLUMNS,
-        "failed_hash",
-        "last_error_kind",
-        "last_error",
-        "consecutive_failures",
-        "schedule_reason",
-    )
+_RESTORED = (
+    "last_success_at",
+    "last_fetched_at",
+    "last_visited_at",
+    "failed_hash",
+    "last_error_kind",
+    "last_error",
+    "consecutive_failures",
+    "schedule_reason",
+    "next_fetch_at",
 )
-_STAND = f"""UPDATE feeds SET {_STOOD}, host_answered = 1,
-  title = coalesce(registered_title, {_V.format("title")}, title),
-  created_at = min(created_at, {_V.format("created_at")}), next_fetch_at = {_V.format("next_fetch_at")}
+_RESTORE = f"""UPDATE feeds SET {SET_DOCUMENT}, {from_json(*_RESTORED)}, host_answered = 1,
+  created_at = min(created_at, {_V.format("created_at")})
   FROM (SELECT ? AS value) AS v
   WHERE feeds.id = {_V.format("id")} AND feeds.content_hash IS NULL
     AND (feeds.last_visited_at IS NULL OR {_V.format("content_hash")} IS NOT NULL)
   RETURNING id"""
 
 
-def stand(database: Database, standing: Standing, *, now: datetime) -> bool:
-    """Put a feed where it stood, due at `now`; False where a visit since then knows better.
+def restore_state(database: Database, state: FeedState, *, now: datetime) -> bool:
+    """Write a feed's state, due at `now`; False if a visit since then has written a newer one.
 
     Only after all its items are stored: its validators would hide what is not.
     """
-    feed, answer, failure = standing.feed, standing.response, standing.failure
-    known = None if answer is None else validators(feed, answer, overwrite=True)
-    stored_at = None if answer is None else instant(answer.fetched_at)
+    newest, failure = state.newest, state.failure
+    stored_at = None if newest is None else instant(newest.document.response.fetched_at)
     failed_at = None if failure is None or failure.fetched_at is None else instant(failure.fetched_at)
+    document = {} if newest is None else _document_row(state.feed, newest)
     wanted: Row = {
-        "id": feed.id,
-        "last_etag": known and known["etag"],
-        "last_modified": known and known["modified"],
-        "validators_url": known and known["validators_url"],
-        "content_hash": standing.content_hash,
-        "last_body_at": stored_at,
+        "id": state.feed.id,
+        **document,
         "last_success_at": stored_at,
         "last_fetched_at": failed_at or stored_at,
         "last_visited_at": failed_at or stored_at,
-        "title": standing.title,
-        "link": standing.link,
-        "language": standing.language,
-        "charset": standing.charset,
-        **({} if answer is None else hints_row(standing.hints)),
         "failed_hash": failure and failure.document_hash,
         "last_error_kind": failure and failure.kind,
         "last_error": failure and storable(failure.message[:2000]),
         "consecutive_failures": 0 if failure is None else 1,
         "schedule_reason": REASON,
-        "created_at": instant(standing.earliest),
+        "created_at": instant(state.earliest),
         "next_fetch_at": instant(now),
     }
-    return bool(database.query(_STAND, [compact(wanted)]).rows)
+    return bool(database.query(_RESTORE, [compact(wanted)]).rows)
+
+
+def _document_row(feed: Feed, newest: Parsed) -> Row:
+    document = newest.document
+    return document_row(feed, document.response, document.content_hash, newest.header)
 
 
 def task_keys(database: Database, feed_id: str) -> dict[str, str | None]:

@@ -1,53 +1,106 @@
-"""Whether a stored document had any item in common with the one before, as its closing statement finds out.
+"""Parts of the statements that close a visit: the document's columns, the feed's address, and gaps.
 
-Which documents can show it, and what follows for the schedule, is decided in collector.gaps.
+Each part is a piece of SQL and the values that it reads from the JSON `v.value`. The statements are in
+closings.py; the decisions (which document shows a gap, which redirect counts) in collector.schedule.
 """
 
-from dataclasses import dataclass
-
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Feed, FeedAddress, GapHistory, NextVisit
+from rss_pipeline.collector.models.ending import IfGap
+from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
+from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.outcome import Response
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, address_row
+from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, HINT_COLUMNS, address_row, hints_row
 from rss_pipeline.storage.sql import compact
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IfGap:
-    """What is written where all items of a document turn out to be new, and items were so probably missed."""
-
-    next: NextVisit
-    gaps: GapHistory
+_V = "json_extract(v.value, '$.{}')"
 
 
-def gap_row(if_gap: IfGap | None) -> Row:
-    """The fields that `GAP_FOUND` and `SET_GAP` read; None where it shows nothing that all items are new."""
-    if if_gap is None:
-        return {"may_be_gap": 0}
+def from_json(*columns: str) -> str:
+    """Assignments to columns of feeds, each from the field of its name in `v.value`."""
+    return ", ".join(f"{column} = {_V.format(column)}" for column in columns)
+
+
+VALIDATOR_COLUMNS = ("last_etag", "last_modified", "validators_url")
+
+
+def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
+    """ETag, Last-Modified and the URL they belong to after this answer (RFC 9110 15.4.5).
+
+    A document overwrites both, also with nothing. A 304 updates those it carries.
+    """
+    etag, modified, url = response.etag, response.last_modified, response.url
+    if not overwrite:
+        etag, modified = etag or feed.http.etag, modified or feed.http.last_modified
+    if not (etag or modified):
+        url = ""
+    return {"last_etag": etag, "last_modified": modified, "validators_url": url or None}
+
+
+SET_DOCUMENT = f"""{
+    from_json(
+        *VALIDATOR_COLUMNS, "content_hash", "last_body_at", "link", "language", "charset", *HINT_COLUMNS
+    )
+},
+  title = coalesce(registered_title, {_V.format("title")}, title)"""
+"""Assignments of what a stored document leaves in its feed, from the fields of `document_row`."""
+
+
+def document_row(feed: Feed, response: Response, content_hash: str, header: FeedHeader) -> Row:
+    """The fields that `SET_DOCUMENT` reads."""
     return {
-        "may_be_gap": 1,
-        "gap_next": instant(if_gap.next.at),
-        "gap_reason": if_gap.next.reason,
-        "halvings": if_gap.gaps.halvings,
-        "halved_at": None if if_gap.gaps.halved_at is None else instant(if_gap.gaps.halved_at),
+        **validators(feed, response, overwrite=True),
+        "content_hash": content_hash,
+        "last_body_at": instant(response.fetched_at),
+        "title": header.title,
+        "link": header.link,
+        "language": header.language,
+        "charset": header.charset,
+        **hints_row(header.hints),
     }
 
 
-_V = "json_extract(v.value, '$.{}')"
+# A sync may have given the feed another URL, or a password, during the visit: its result is void then.
+_SAME_ENTRY = f"(url = {_V.format('url')} AND needs_access = {_V.format('needs_access')})"
+
+SET_ADDRESS = ", ".join(
+    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {_V.format(column)} ELSE {column} END"
+    for column in ADDRESS_COLUMNS
+)
+"""Assignments of the feed's address, from the fields of `set_address_row`."""
+
+
+def set_address_row(feed: Feed, address: FeedAddress) -> Row:
+    """The fields that `SET_ADDRESS` reads: the address from now on, and the entry that it follows from."""
+    return {**address_row(address), "url": feed.url, "needs_access": int(feed.needs_access)}
+
+
+SET_SCHEDULE = from_json("next_fetch_at", "schedule_reason", "schedule_kind")
+
+
+def schedule_row(next: NextVisit) -> Row:
+    """The fields that `SET_SCHEDULE` and `SET_GAP` read."""
+    return {
+        "next_fetch_at": instant(next.at),
+        "schedule_reason": next.reason,
+        "schedule_kind": next.kind,
+    }
+
+
 _OF_DOCUMENT = "(SELECT value FROM json_each(listed.ids))"
-# Of the feed's latest items before this document only: a title may well come again after a year.
+# Only the feed's latest items before this document: a title may well come again after a year.
 _EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {_V.format("id")} AND id NOT IN {_OF_DOCUMENT}
   ORDER BY created_at DESC LIMIT 1000"""
 _OTHERWISE_KNOWN = f"""(SELECT count(*) FROM items WHERE id IN {_OF_DOCUMENT}
   AND (title IN (SELECT title FROM ({_EARLIER})) OR link IN (SELECT link FROM ({_EARLIER}))))"""
-GAP_FOUND = f"""SELECT CASE WHEN {_V.format("may_be_gap")} AND fresh.n = {_V.format("listed")}
+GAP_FOUND = f"""SELECT CASE WHEN {_V.format("may_be_gap")} AND fresh.n = {_V.format("items_listed")}
   THEN 2 * {_OTHERWISE_KNOWN} < fresh.n ELSE 0 END FROM listed, fresh, v"""
-"""1 or 0, of `listed(ids)`, `fresh(n)` and `v(value)`: all items are new, and fewer than half of them have a
-title or a link that is known. Else it is the guids that changed."""
+"""1 or 0, from `listed(ids)`, `fresh(n)` and `v(value)`. 1: all items are new, and fewer than half of them
+have a title or a link that is known. Otherwise the guids have changed, not the items."""
 
-# A feed that is warned of unstable guids shows new ones at each document.
+# A feed with a warning of unstable guids has new ones in each document.
 _IS_GAP = "(gap.found AND warning IS NULL)"
 
 
@@ -55,34 +108,28 @@ def _if_gap(value: str, otherwise: str) -> str:
     return f"CASE WHEN {_IS_GAP} THEN {value} ELSE {otherwise} END"
 
 
-SET_GAP = f"""next_fetch_at = {_if_gap(_V.format("gap_next"), _V.format("next"))},
-  planned_at = {_if_gap(_V.format("gap_next"), _V.format("next"))},
-  schedule_reason = {_if_gap(_V.format("gap_reason"), _V.format("reason"))},
-  schedule_kind = {_V.format("next_kind")},
+SET_GAP = f"""next_fetch_at = {_if_gap(_V.format("gap_next"), _V.format("next_fetch_at"))},
+  planned_at = {_if_gap(_V.format("gap_next"), _V.format("next_fetch_at"))},
+  schedule_reason = {_if_gap(_V.format("gap_reason"), _V.format("schedule_reason"))},
+  schedule_kind = {_V.format("schedule_kind")},
   gaps = gaps + {_IS_GAP},
   last_gap_at = {_if_gap("clock.now", "last_gap_at")},
   gap_halvings = {_if_gap(_V.format("halvings"), "gap_halvings")},
   halved_at = {_if_gap(_V.format("halved_at"), "halved_at")}"""
-"""Assignments to columns of feeds, of `gap(found)`, `clock(now)` and the fields of `gap_row`."""
+"""Assignments of the next visit and the gaps, from `gap(found)`, `clock(now)` and the fields of `gap_row`."""
 GAP_FACT = _if_gap(f"'{compact({'gap': SENTENCE})}'", "'{}'")
-"""What a gap adds to the metadata of the event, as JSON."""
+"""The fact that a gap adds to a change, as JSON."""
 
 
-# Where a sync gave the feed another URL, or a password, while the visit went on, what it found is void.
-_SAME_ENTRY = f"(url = {_V.format('url')} AND needs_access = {_V.format('needs_access')})"
-
-
-SET_ADDRESS = ", ".join(
-    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {_V.format(column)} ELSE {column} END"
-    for column in ADDRESS_COLUMNS
-)
-"""Assignments to columns of feeds, from the JSON `v.value` with the fields of `set_address_row`."""
-
-
-def set_address_row(feed: Feed, found: FeedAddress | None) -> Row:
-    """The address from now on (None: unchanged), and the registry entry that it follows from."""
+def gap_row(if_gap: IfGap | None) -> Row:
+    """The fields that `GAP_FOUND` and `SET_GAP` read; None if new items alone would not show a gap."""
+    if if_gap is None:
+        return {"may_be_gap": 0}
+    halved_at = if_gap.gaps.halved_at
     return {
-        **address_row(found or feed.address),
-        "url": feed.url,
-        "needs_access": int(feed.needs_access),
+        "may_be_gap": 1,
+        "gap_next": instant(if_gap.next.at),
+        "gap_reason": if_gap.next.reason,
+        "halvings": if_gap.gaps.halvings,
+        "halved_at": None if halved_at is None else instant(halved_at),
     }

@@ -9,21 +9,27 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed, FeedAddress, NextVisit
-from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed
+from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import NotModified, Response
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import (
     GAP_FACT,
     GAP_FOUND,
     SET_ADDRESS,
+    SET_DOCUMENT,
     SET_GAP,
-    IfGap,
+    SET_SCHEDULE,
+    VALIDATOR_COLUMNS,
+    document_row,
+    from_json,
     gap_row,
+    schedule_row,
     set_address_row,
+    validators,
 )
-from rss_pipeline.storage.feeds.feed_row import HINT_COLUMNS, hints_row
 from rss_pipeline.storage.sql import chunked, compact, storable
 
 HEARTBEAT = timedelta(days=7)
@@ -37,31 +43,27 @@ a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unchanged:
+class UnchangedVisit:
     """A feed whose stored document is still current."""
 
     feed: Feed
     token: str
     outcome: NotModified
-    next: NextVisit
-    address: FeedAddress | None = None
-    """From now on; None: unchanged."""
+    ending: Ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FailedVisit:
     """A feed whose visit failed."""
 
     feed: Feed
     token: str
     outcome: Failure
-    next: NextVisit
-    address: FeedAddress | None = None
-    """From now on; None: unchanged."""
+    ending: Ending
 
 
 def close_unchanged(
-    database: Database, visits: Sequence[Unchanged], *, now: datetime, others: Sequence[Statement] = ()
+    database: Database, visits: Sequence[UnchangedVisit], *, now: datetime, others: Sequence[Statement] = ()
 ) -> set[str]:
     """Close visits that brought nothing new; ids of those that were still ours to close.
 
@@ -70,7 +72,7 @@ def close_unchanged(
     return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now, others)
 
 
-def close_failed(database: Database, visits: Sequence[Failed], *, now: datetime) -> set[str]:
+def close_failed(database: Database, visits: Sequence[FailedVisit], *, now: datetime) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
     return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now)
 
@@ -86,32 +88,17 @@ def _close(
     return {row["id"] for result in results[: len(statements)] for row in result.rows}
 
 
-def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
-    """ETag, Last-Modified and the URL they belong to after this answer (RFC 9110 15.4.5).
-
-    A document overwrites both, also with nothing. A 304 updates those it carries.
-    """
-    etag, modified, url = response.etag, response.last_modified, response.url
-    if not overwrite:
-        etag, modified = etag or feed.http.etag, modified or feed.http.last_modified
-    if not (etag or modified):
-        url = ""
-    return {"etag": etag, "modified": modified, "validators_url": url or None}
-
-
-def _unchanged_row(visit: Unchanged) -> Row:
+def _unchanged_row(visit: UnchangedVisit) -> Row:
     response = visit.outcome.response
     same_bytes = visit.outcome.body_bytes > 0
     return {
         "id": visit.feed.id,
         "token": visit.token,
         **validators(visit.feed, response, overwrite=same_bytes),
-        **set_address_row(visit.feed, visit.address),
+        **set_address_row(visit.feed, visit.ending.address),
         "max_age": response.max_age,
         "body_at": instant(response.fetched_at) if same_bytes else None,
-        "next": instant(visit.next.at),
-        "reason": visit.next.reason,
-        "next_kind": visit.next.kind,
+        **schedule_row(visit.ending.next),
         "facts": {
             "items_new": 0,
             "http_status": response.status,
@@ -122,25 +109,11 @@ def _unchanged_row(visit: Unchanged) -> Row:
     }
 
 
-def _from_json(**columns: str) -> str:
-    return ", ".join(f"{column} = {_V.format(name)}" for column, name in columns.items())
-
-
 # After a 304 the unreadable document may come again, from another cache: it is not backed up a second time.
 _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
-  {
-    _from_json(
-        last_etag="etag",
-        last_modified="modified",
-        validators_url="validators_url",
-        max_age="max_age",
-        next_fetch_at="next",
-        planned_at="next",
-        schedule_reason="reason",
-        schedule_kind="next_kind",
-    )
-},
+  {from_json(*VALIDATOR_COLUMNS, "max_age")},
+  {SET_SCHEDULE}, planned_at = {_V.format("next_fetch_at")},
   {SET_ADDRESS},
   last_body_at = coalesce({_V.format("body_at")}, last_body_at),
   change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
@@ -156,41 +129,31 @@ _UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
 
 
-def _failed_row(visit: Failed) -> Row:
+def _failed_row(visit: FailedVisit) -> Row:
     failure = visit.outcome
     return {
         "id": visit.feed.id,
         "token": visit.token,
-        "kind": failure.kind,
-        "message": storable(failure.message[:2000]),
-        "answered": int(failure.answered),
+        "last_error_kind": failure.kind,
+        "last_error": storable(failure.message[:2000]),
+        "host_answered": int(failure.answered),
         "failed_hash": failure.document_hash,
-        "next": instant(visit.next.at),
-        "reason": visit.next.reason,
-        "next_kind": visit.next.kind,
-        **set_address_row(visit.feed, visit.address),
+        **schedule_row(visit.ending.next),
+        **set_address_row(visit.feed, visit.ending.address),
     }
 
 
 _FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
-  {
-    _from_json(
-        last_error_kind="kind",
-        last_error="message",
-        host_answered="answered",
-        next_fetch_at="next",
-        schedule_reason="reason",
-        schedule_kind="next_kind",
-    )
-},
+  {from_json("last_error_kind", "last_error", "host_answered")},
+  {SET_SCHEDULE},
   {SET_ADDRESS},
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
-  last_fetched_at = CASE WHEN {_V.format("answered")} THEN clock.now ELSE last_fetched_at END,
+  last_fetched_at = CASE WHEN {_V.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
-    {_V.format("kind")} = 'storage_rejected'),
+    {_V.format("last_error_kind")} = 'storage_rejected'),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
@@ -206,18 +169,10 @@ class StoredDocument:
     content_hash: str
     backup_key: str
     item_ids: Sequence[str]
-    title: str | None
-    link: str | None
-    language: str | None
-    charset: str
-    hints: PublisherHints
+    header: FeedHeader
     facts: Row
     """Metadata of the event: items_seen, body_bytes, fetch_ms, http_status, charset, backup_key ..."""
-    next: NextVisit
-    if_gap: IfGap | None = None
-    """None where it shows nothing that all items are new."""
-    address: FeedAddress | None = None
-    """From now on; None: unchanged."""
+    ending: Ending
 
 
 def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
@@ -232,21 +187,12 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
     wanted = {
         "id": feed.id,
         "token": stored.token,
-        **validators(feed, stored.response, overwrite=True),
-        "hash": stored.content_hash,
-        "body_at": instant(stored.response.fetched_at),
-        "title": stored.title,
-        "link": stored.link,
-        "language": stored.language,
-        "charset": stored.charset,
-        **hints_row(stored.hints),
-        "next": instant(stored.next.at),
-        "reason": stored.next.reason,
-        "next_kind": stored.next.kind,
+        **document_row(feed, stored.response, stored.content_hash, stored.header),
+        **schedule_row(stored.ending.next),
         "facts": stored.facts,
-        "listed": len(stored.item_ids),
-        **set_address_row(feed, stored.address),
-        **gap_row(stored.if_gap),
+        "items_listed": len(stored.item_ids),
+        **set_address_row(feed, stored.ending.address),
+        **gap_row(stored.ending.if_gap),
     }
     return Statement(
         _STORED,
@@ -270,23 +216,10 @@ _STORED = f"""WITH listed(ids) AS (SELECT ?),
   clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?),
   gap(found) AS ({GAP_FOUND})
   UPDATE feeds SET
-  {
-    _from_json(
-        last_etag="etag",
-        last_modified="modified",
-        validators_url="validators_url",
-        content_hash="hash",
-        last_body_at="body_at",
-        link="link",
-        language="language",
-        charset="charset",
-        items_listed="listed",
-        **{column: column for column in HINT_COLUMNS},
-    )
-},
+  {SET_DOCUMENT},
+  {from_json("items_listed")},
   {SET_ADDRESS},
   {SET_GAP},
-  title = coalesce(registered_title, {_V.format("title")}, title),
   change_count = change_count + {_NEWS},
   changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
   items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,

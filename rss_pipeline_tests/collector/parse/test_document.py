@@ -89,19 +89,19 @@ def test_what_the_feed_says_of_itself() -> None:
             "<hour>24</hour><hour>7</hour><hour>99</hour></skipHours><skipDays><day>Sunday</day><day>x</day></skipDays>",
         )
     )
-    assert (feed.format, feed.title, feed.link, feed.language) == (
+    assert (feed.header.format, feed.header.title, feed.header.link, feed.header.language) == (
         "rss20",
         "T",
         "https://example.com/home",
         "zh-cn",
     )
-    assert feed.hints == PublisherHints(
+    assert feed.header.hints == PublisherHints(
         ttl=timedelta(minutes=90), skip_hours=frozenset({0, 7}), skip_days=frozenset({6})
     )
     slow = parsed(
         rss("", "<sy:updatePeriod> daily </sy:updatePeriod><sy:updateFrequency>2</sy:updateFrequency>")
     )
-    assert slow.hints.ttl == timedelta(hours=12)
+    assert slow.header.hints.ttl == timedelta(hours=12)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_the_feed_says_of_itself() -> None:
 )
 def test_a_feed_without_items_is_a_feed(text: str, expected: str) -> None:
     feed = parsed(text)
-    assert (feed.format, feed.items) == (expected, ())
+    assert (feed.header.format, feed.items) == (expected, ())
 
 
 def test_items_beyond_5000_are_counted() -> None:
@@ -135,7 +135,7 @@ def test_a_url_of_more_than_8000_characters_is_none_and_costs_no_item() -> None:
 
 def test_a_feeds_title_is_cut_at_a_thousand_characters() -> None:
     feed = parse_feed(f"<rss><channel><title>{'t' * 2000}</title></channel></rss>".encode())
-    assert feed.title == "t" * 1000
+    assert feed.header.title == "t" * 1000
 
 
 def test_an_empty_document_says_so() -> None:

@@ -290,10 +290,10 @@ def collect(body: bytes, content_type: str | None = None, url: str = "https://ex
         assert all("\0" not in text and text.encode() is not None for text in told if text is not None)
         assert item.guid
         assert item.pub_date is None or item.pub_date.tzinfo is UTC
-        images = item_images(item, feed_link=parsed.link, feed_url=url)
+        images = item_images(item, feed_link=parsed.header.link, feed_url=url)
         assert may_show_images(item) or not images
         assert all(image.startswith(("http://", "https://")) for image in images)
-    later = next_after_success(feed(url), parsed.hints, now=NOW)
+    later = next_after_success(feed(url), parsed.header.hints, now=NOW)
     assert NOW < later.at <= NOW + LONGEST
     assert later.reason
 

@@ -73,11 +73,11 @@ def test_undeclared_content_prefix_is_the_content_module() -> None:
     text = rss("<item><guid>1</guid><description>d</description><content:encoded>c</content:encoded></item>")
     feed = parse_feed(text.encode())
     assert (feed.items[0].content_html, feed.items[0].summary) == ("c", "d")
-    assert feed.repairs == ("undeclared prefixes declared",)
+    assert feed.header.repairs == ("undeclared prefixes declared",)
 
 
 def test_a_document_read_as_it_is_has_no_repairs() -> None:
-    assert parse_feed(f"<?xml version='1.0'?>{ONE}".encode()).repairs == ()
+    assert parse_feed(f"<?xml version='1.0'?>{ONE}".encode()).header.repairs == ()
 
 
 CUT = rss(
@@ -95,7 +95,7 @@ def test_of_a_document_that_was_cut_off_the_items_that_end_are_kept(trouble: str
     assert [(item.guid, item.content_html) for item in feed.items] == [
         (str(n), f"text {n}") for n in range(CUT[:end].count("</item>"))
     ]
-    assert any("breaks off" in repair for repair in feed.repairs)
+    assert any("breaks off" in repair for repair in feed.header.repairs)
 
 
 def test_a_document_that_was_cut_off_before_an_item_ended_is_a_failure() -> None:
@@ -134,7 +134,7 @@ def test_a_format_of_feedparsers_own_is_read_by_it() -> None:
     text = '<channel href="https://example.com/"><title>T</title>'
     text += '<item href="https://example.com/1"><title>t</title></item></channel>'
     feed = parse_feed(text.encode(), url=URL)
-    assert feed.format == "cdf"
+    assert feed.header.format == "cdf"
     assert [(item.guid, item.guid_source, item.title) for item in feed.items] == [
         ("https://example.com/1", "link", "t")
     ]

@@ -55,8 +55,8 @@ def test_guid_and_content_come_out_as_they_were_written(
     body = ("\ufeff" * wide + source).encode(written_in)
     feed = parse_feed(body, content_type=f"text/xml; charset={label}" if header_decides else "text/xml")
     (item,) = feed.items
-    assert (feed.format, feed.charset) == (form, charset)
-    assert feed.charset_rule == ("bom" if wide else "http" if header_decides else "declaration")
+    assert (feed.header.format, feed.header.charset) == (form, charset)
+    assert feed.header.charset_rule == ("bom" if wide else "http" if header_decides else "declaration")
     assert item.guid.encode() == guid.encode()
     assert (item.content_html or "").encode() == html.encode()
 
@@ -70,5 +70,5 @@ def test_an_undeclared_document_comes_out_as_it_was_written(form: str, name: str
     source, guid, html = document(form, text * 3, None)
     feed = parse_feed(source.encode(written_in), hint=charset)
     (item,) = feed.items
-    assert feed.charset_rule in ("detected", "hint", "utf-8")
-    assert (feed.charset, item.guid, item.content_html) == (charset, guid, html)
+    assert feed.header.charset_rule in ("detected", "hint", "utf-8")
+    assert (feed.header.charset, item.guid, item.content_html) == (charset, guid, html)

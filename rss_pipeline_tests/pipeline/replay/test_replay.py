@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.pipeline.replay import open_backups, steps
 from rss_pipeline.pipeline.replay.replay import backup_visits, one_feed
@@ -23,7 +24,6 @@ from rss_pipeline.pipeline.visits.parser_pool import (
     parse_document,
     read_chunks,
 )
-from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 from rss_pipeline.storage.items.replay import READ, known_rows
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.collector.models.outcome import Document, Response
+from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.parser_pool import (
     ImageSearch,
@@ -21,7 +21,6 @@ from rss_pipeline.pipeline.visits.parser_pool import (
     parse_document,
     read_chunks,
 )
-from rss_pipeline.pipeline.visits.visit import Parsed
 from rss_pipeline_tests.collector.http.attacks import DOCUMENTS, FLOODS, SLOW
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
@@ -111,7 +110,7 @@ def test_images_of_one_document_are_looked_for_up_to_ten_megabytes_of_urls(tmp_p
         f"<rss><channel><link>http://e.example/{'p' * 7900}/</link>{items}</channel></rss>", tmp_path
     )
     ids = frozenset(id for chunk in read_chunks(parsed.path) for id in chunk.ids)
-    found = find_item_images(ImageSearch(feed=FEED, feed_link=parsed.link, path=parsed.path, ids=ids))
+    found = find_item_images(ImageSearch(feed=FEED, feed_link=parsed.header.link, path=parsed.path, ids=ids))
     assert [len(each.urls) for each in found] == [500, 500, 262, 0, 0, 0, 0, 0, 0]
 
 

@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feeds, leases
-from rss_pipeline.storage.feeds.closing_parts import SENTENCE, IfGap
+from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.items import items
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.storage.values import (
@@ -22,6 +23,7 @@ from rss_pipeline_tests.storage.values import (
     change,
     claim_one,
     closing,
+    ending,
     feed_row,
     inserts,
     item,
@@ -48,14 +50,16 @@ def known(database: Database) -> Database:
 
 def end_unchanged(database: Database, feed: Feed, token: str, found: FeedAddress) -> bool:
     outcome = NotModified(response=response(status=304))
-    ending = closings.Unchanged(feed=feed, token=token, outcome=outcome, next=later(), address=found)
-    return bool(closings.close_unchanged(database, [ending], now=NOW))
+    visit = closings.UnchangedVisit(
+        feed=feed, token=token, outcome=outcome, ending=ending(feed, address=found)
+    )
+    return bool(closings.close_unchanged(database, [visit], now=NOW))
 
 
 def end_failed(database: Database, feed: Feed, token: str, found: FeedAddress) -> bool:
     outcome = Failure(kind="dns", message="x")
-    ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later(), address=found)
-    return bool(closings.close_failed(database, [ending], now=NOW))
+    visit = closings.FailedVisit(feed=feed, token=token, outcome=outcome, ending=ending(feed, address=found))
+    return bool(closings.close_failed(database, [visit], now=NOW))
 
 
 def end_stored(database: Database, feed: Feed, token: str, found: FeedAddress) -> bool:
@@ -64,29 +68,29 @@ def end_stored(database: Database, feed: Feed, token: str, found: FeedAddress) -
     return bool(closed.rows)
 
 
-Ending = Callable[[Database, Feed, str, FeedAddress], bool]
-ENDINGS: dict[str, Ending] = {"not modified": end_unchanged, "failed": end_failed, "stored": end_stored}
+End = Callable[[Database, Feed, str, FeedAddress], bool]
+ENDINGS: dict[str, End] = {"not modified": end_unchanged, "failed": end_failed, "stored": end_stored}
 
 
 def where(database: Database) -> FeedAddress:
     return feeds.feeds_by_id(database, ["a"])["a"].address
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("end", ENDINGS)
 @pytest.mark.parametrize("found", [MOVED, LEADS])
 def test_each_ending_writes_where_the_feed_is_from_then_on(
-    known: Database, ending: str, found: FeedAddress
+    known: Database, end: str, found: FeedAddress
 ) -> None:
-    assert ENDINGS[ending](known, *claim_one(known), found)
+    assert ENDINGS[end](known, *claim_one(known), found)
     assert where(known) == found
     assert feed_row(known)["url"] == "https://a.example/a"
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_what_a_visit_found_at_a_url_that_was_changed_meanwhile_is_void(known: Database, ending: str) -> None:
+@pytest.mark.parametrize("end", ENDINGS)
+def test_what_a_visit_found_at_a_url_that_was_changed_meanwhile_is_void(known: Database, end: str) -> None:
     feed, token = claim_one(known)
     register(known, replace(spec("a"), url="https://b.example/", host="b.example"))
-    assert ENDINGS[ending](known, feed, token, MOVED)
+    assert ENDINGS[end](known, feed, token, MOVED)
     assert where(known) == FeedAddress(fetch_url=None, host="b.example")
 
 
@@ -148,8 +152,8 @@ def store(
     """Store a document that may show a gap; whether it did. `kept` are the items that were inserted now."""
     feed, token = claim_one(database, now=at)
     if_gap = IfGap(next=SOON, gaps=GapHistory(halvings=feed.schedule.gaps.halvings + 1, halved_at=at))
-    ending = closing(feed, token, some, at=at, if_gap=if_gap if may_be_gap else None)
-    *_, closed = database.batch([*inserts(feed, token, some if kept is None else kept, at=at), ending])
+    closed_by = closing(feed, token, some, at=at, if_gap=if_gap if may_be_gap else None)
+    *_, closed = database.batch([*inserts(feed, token, some if kept is None else kept, at=at), closed_by])
     return bool(closed.rows[0]["gap"])
 
 

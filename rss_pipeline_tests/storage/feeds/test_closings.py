@@ -23,6 +23,7 @@ from rss_pipeline_tests.storage.values import (
     claim,
     claim_one,
     closing,
+    ending,
     failed,
     feed_row,
     inserts,
@@ -68,31 +69,31 @@ ENDINGS: dict[str, Callable[[Database, Feed, str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: Database, ending: str) -> None:
+@pytest.mark.parametrize("end", ENDINGS)
+def test_a_visit_whose_lease_was_taken_over_changes_nothing(known: Database, end: str) -> None:
     change(known, "UPDATE feeds SET next_fetch_at = ?", instant(NOW))
     [feed], token = (found := claim(known, lease_now=NOW)).feeds, found.token
     [_], other = (found := claim(known, suspects=True, lease_now=NOW + HOUR)).feeds, found.token
     tables = [f"SELECT * FROM {table}" for table in ("feeds", "items", "hosts")]
     before = [known.query(sql).rows for sql in tables]
-    assert not ENDINGS[ending](known, feed, token)
+    assert not ENDINGS[end](known, feed, token)
     assert [known.query(sql).rows for sql in tables] == before
-    assert ENDINGS[ending](known, feed, other)
+    assert ENDINGS[end](known, feed, other)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_to_close_twice_is_to_close_once(known: Database, ending: str) -> None:
+@pytest.mark.parametrize("end", ENDINGS)
+def test_to_close_twice_is_to_close_once(known: Database, end: str) -> None:
     feed, token = claim_one(known)
-    assert ENDINGS[ending](known, feed, token)
+    assert ENDINGS[end](known, feed, token)
     before = feed_row(known)
-    assert not ENDINGS[ending](known, feed, token)
+    assert not ENDINGS[end](known, feed, token)
     assert feed_row(known) == before
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_every_ending_releases_the_claim_and_says_when_next_and_why(known: Database, ending: str) -> None:
+@pytest.mark.parametrize("end", ENDINGS)
+def test_every_ending_releases_the_claim_and_says_when_next_and_why(known: Database, end: str) -> None:
     feed, token = claim_one(known)
-    assert ENDINGS[ending](known, feed, token)
+    assert ENDINGS[end](known, feed, token)
     row = feed_row(known)
     assert (row["lease_token"], row["unclosed_claims"], row["backup_unsure"]) == (None, 0, 0)
     assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(NOW + HOUR), "in an hour")
@@ -103,11 +104,11 @@ def test_many_visits_close_at_once_each_with_its_own_values(database: Database) 
     register(database, *(spec(f"f{n:03}") for n in range(400)))
     found = claim(database)
     visits = [
-        closings.Unchanged(
+        closings.UnchangedVisit(
             feed=feed,
             token=found.token if n % 2 else "lost",
             outcome=NotModified(response=response(etag=f'"{feed.id}"')),
-            next=later(NOW + n * HOUR),
+            ending=ending(feed, later(NOW + n * HOUR)),
         )
         for n, feed in enumerate(found.feeds)
     ]
@@ -222,19 +223,19 @@ def test_only_an_answer_counts_as_fetched(known: Database) -> None:
     assert (feed_row(known)["last_fetched_at"], feed_row(known)["host_answered"]) == (instant(NOW), 1)
 
 
-@pytest.mark.parametrize("ending", ["not modified", "same bytes", "stored"])
-def test_failures_are_counted_and_a_success_forgives_them(known: Database, ending: str) -> None:
+@pytest.mark.parametrize("end", ["not modified", "same bytes", "stored"])
+def test_failures_are_counted_and_a_success_forgives_them(known: Database, end: str) -> None:
     for n in range(1, 4):
         failed(known, *claim_one(known), message=f"failure {n}", document_hash="x")
         assert feed_row(known)["consecutive_failures"] == n
     row = feed_row(known)
     assert (row["last_error_kind"], row["last_error"]) == ("timeout", "failure 3")
-    ENDINGS[ending](known, *claim_one(known))
+    ENDINGS[end](known, *claim_one(known))
     row = feed_row(known)
     assert (row["consecutive_failures"], row["last_error_kind"], row["last_error"]) == (0, None, None)
     assert (row["host_answered"], row["last_success_at"]) == (1, instant(NOW))
     # The unreadable document may come again after a 304, and is known then.
-    assert row["failed_hash"] == ("x" if ending == "not modified" else None)
+    assert row["failed_hash"] == ("x" if end == "not modified" else None)
 
 
 def test_the_hash_of_a_failed_document_stays_through_other_failures(known: Database) -> None:
@@ -249,8 +250,8 @@ def test_the_hash_of_a_failed_document_stays_through_other_failures(known: Datab
 def test_whatever_a_failure_quotes_it_can_be_recorded(known: Database, message: str) -> None:
     feed, token = claim_one(known)
     outcome = Failure(kind="http_status", message=message)
-    ending = closings.Failed(feed=feed, token=token, outcome=outcome, next=later())
-    assert closings.close_failed(known, [ending], now=NOW) == {"a"}
+    visited = closings.FailedVisit(feed=feed, token=token, outcome=outcome, ending=ending(feed))
+    assert closings.close_failed(known, [visited], now=NOW) == {"a"}
     assert len(feed_row(known)["last_error"]) <= 2000
 
 
@@ -279,14 +280,14 @@ def test_a_visit_that_brings_nothing_new_is_no_change(known: Database) -> None:
     assert feeds.unreported(known) == []
 
 
-@pytest.mark.parametrize("ending", ["not modified", "same bytes", "stored"])
-def test_the_first_success_after_a_failure_is_a_change(known: Database, ending: str) -> None:
+@pytest.mark.parametrize("end", ["not modified", "same bytes", "stored"])
+def test_the_first_success_after_a_failure_is_a_change(known: Database, end: str) -> None:
     failed(known, *claim_one(known))
     assert report(known) == []
-    ENDINGS[ending](known, *claim_one(known))
+    ENDINGS[end](known, *claim_one(known))
     [found] = report(known)
     assert (found.feed_id, found.is_reported) == ("a", False)
-    assert found.facts["items_new"] == (1 if ending == "stored" else 0)
+    assert found.facts["items_new"] == (1 if end == "stored" else 0)
 
 
 @pytest.mark.parametrize("documents", [False, True])
@@ -417,18 +418,18 @@ def test_a_feed_without_images_has_none_pending_until_it_wants_them(database: Da
     assert feed_row(database)["images_pending"] == 1
 
 
-@pytest.mark.parametrize("ending", ["not modified", "same bytes", "failed"])
+@pytest.mark.parametrize("end", ["not modified", "same bytes", "failed"])
 @pytest.mark.parametrize("forgive", [True, False])
 def test_an_interrupted_visit_leaves_images_pending_whatever_the_next_one_ends_with(
-    known: Database, ending: str, forgive: bool
+    known: Database, end: str, forgive: bool
 ) -> None:
     change(known, "UPDATE feeds SET images_pending = 0")
-    ENDINGS[ending](known, *claim_one(known))
+    ENDINGS[end](known, *claim_one(known))
     assert feed_row(known)["images_pending"] == 0
     feed, token = claim_one(known)
     known.batch(inserts(feed, token, [item("2")], at=NOW))
     leases.end(known, token, forgive=forgive)
-    ENDINGS[ending](known, *claim_one(known))
+    ENDINGS[end](known, *claim_one(known))
     assert feed_row(known)["images_pending"] == 1
 
 

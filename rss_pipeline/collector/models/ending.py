@@ -1,0 +1,26 @@
+"""Ending of a visit: when its feed is visited next and why, where it is requested, what a gap would change.
+
+Values only; collector.schedule.after_visit makes them and storage.feeds.closings writes them.
+"""
+
+from dataclasses import dataclass
+
+from rss_pipeline.collector.models.feed import FeedAddress, GapHistory, NextVisit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IfGap:
+    """The ending if all items of the document turn out to be new, so that items were probably missed."""
+
+    next: NextVisit
+    gaps: GapHistory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The next visit of a feed, its address, and the other ending that a gap would mean."""
+
+    next: NextVisit
+    address: FeedAddress
+    if_gap: IfGap | None = None
+    """None if new items alone would not show a gap."""
