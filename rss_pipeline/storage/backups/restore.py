@@ -77,6 +77,7 @@ _RESTORED = (
     "last_error",
     "consecutive_failures",
     "schedule_reason",
+    "schedule_kind",
     "next_fetch_at",
 )
 _RESTORE = f"""UPDATE feeds SET {SET_DOCUMENT}, {from_json(*_RESTORED)}, host_answered = 1,
@@ -107,6 +108,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
         "last_error": failure and storable(failure.message[:2000]),
         "consecutive_failures": 0 if failure is None else 1,
         "schedule_reason": REASON,
+        "schedule_kind": None,
         "created_at": instant(state.earliest),
         "next_fetch_at": instant(now),
     }
@@ -155,7 +157,7 @@ def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
             database.query(
                 """UPDATE image_tasks SET status = 'success', r2_key = json_extract(j.value, '$[1]'),
                 bytes = json_extract(j.value, '$[2]'), updated_at = json_extract(j.value, '$[3]'),
-                last_error = NULL, next_attempt_at = NULL
+                last_error = NULL, last_error_kind = NULL, next_attempt_at = NULL
                 FROM json_each(?) AS j
                 WHERE image_tasks.id = json_extract(j.value, '$[0]') AND status <> 'success'
                   AND lease_token IS NULL RETURNING image_tasks.id""",
