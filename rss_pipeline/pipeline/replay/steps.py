@@ -18,7 +18,8 @@ from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool, ParseTask
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool
+from rss_pipeline.pipeline.visits.parser_tasks import ParseTask
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.spool import Spool
 

@@ -25,19 +25,19 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
     Raises:
         NetworkUnavailable: no host answered.
     """
-    asked = [
+    outcomes = [
         (visit.feed, visit.outcome)
         for visit in visits
         if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack | OnHold)
         and visit.next is None
         and not visit.lost
     ]
-    if outage(asked) is None:
+    if outage(outcomes) is None:
         return visits
-    answered = any(isinstance(outcome, NotModified | Document) for _, outcome in asked)
-    ids = [feed.id for feed, _ in asked]
+    answered = any(isinstance(outcome, NotModified | Document) for _, outcome in outcomes)
+    ids = [feed.id for feed, _ in outcomes]
     blamed = feeds.not_our_outage(database, ids, answered=answered)
-    ours = outage(asked, blamed=blamed)
+    ours = outage(outcomes, blamed=blamed)
     if ours is None:
         return visits
     now = clock()

@@ -14,7 +14,7 @@ from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.close import Close, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
-from rss_pipeline.pipeline.visits.parser_pool import read_chunks
+from rss_pipeline.pipeline.visits.parser_tasks import read_chunks
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement

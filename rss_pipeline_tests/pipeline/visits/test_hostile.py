@@ -12,11 +12,10 @@ import pytest
 
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.visits.parser_pool import (
+from rss_pipeline.pipeline.visits.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.visits.parser_tasks import (
     ImageSearch,
-    ParserPool,
     ParseTask,
-    WorkerFailure,
     find_item_images,
     parse_document,
     read_chunks,

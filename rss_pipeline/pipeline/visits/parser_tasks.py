@@ -1,0 +1,120 @@
+"""The tasks of parser processes: read a document, search items for images.
+
+They must stay importable without Dagster, for each worker imports this module. How a document is read is the
+collector's; the pool is parser_pool.py.
+"""
+
+import itertools
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from rss_pipeline.collector.images.find import item_images, may_show_images
+from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.item import Item, item_id
+from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.collector.parse.document import parse_feed
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage.images.tasks import ItemImages
+from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
+
+_ROWS_BYTES = 60_000_000
+"""Limit of one document's rows, three times a document's own: a base of 8,000 characters is in every link."""
+_IMAGE_URL_BYTES = 10_000_000
+"""Limit of the image URLs of one task, for the same reason; some 100,000 URLs."""
+_BAD_DATES = 20
+_MOST_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParseTask:
+    feed: Feed
+    document: Document
+    now: datetime
+
+
+def parse_document(task: ParseTask) -> Parsed:
+    """Decode, repair and parse a spooled document; its rows go into a file beside it.
+
+    Raises:
+        NotAFeed: there is no feed in it.
+        StorageRejected: its items could never be stored.
+    """
+    document, feed = task.document, task.feed
+    fetched_at = document.response.fetched_at
+    parsed = parse_feed(
+        document.path.read_bytes(),
+        content_type=document.response.content_type,
+        url=document.response.url,
+        hint=feed.http.charset,
+        key=feed.key,
+        now=fetched_at,
+    )
+    path = document.path.with_name(document.path.name + ".rows")
+    imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
+    with path.open("wb") as file:
+        for chunk in item_rows(feed.id, parsed.items, fetched_at=fetched_at):
+            pickle.dump(replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)), file)
+            if file.tell() > _ROWS_BYTES:
+                raise StorageRejected(
+                    f"its items fill more than {_ROWS_BYTES:,} bytes; that is no feed's size"
+                )
+    return Parsed(
+        document=document,
+        path=path,
+        header=replace(parsed.header, hints=replace(parsed.header.hints, max_age=document.response.max_age)),
+        items_seen=len(parsed.items),
+        duplicate_guids=len(parsed.duplicate_guids),
+        dropped_items=parsed.dropped_items,
+        bad_dates=tuple(_bad_dates(parsed.items)),
+    )
+
+
+def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:
+    bad = (
+        (i.pub_date_raw[:_MOST_SHOWN], (i.title or i.guid)[:_MOST_SHOWN])
+        for i in items
+        if i.pub_date is None and i.pub_date_raw
+    )
+    return list(itertools.islice(bad, _BAD_DATES))
+
+
+def read_chunks(path: Path) -> Iterator[RowChunk]:
+    """The rows that `parse_document` wrote, a megabyte of them at a time."""
+    with path.open("rb") as file:
+        while file.peek(1):
+            yield pickle.load(file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSearch:
+    """The items to search for images: `ids` among the rows of a spool file, or the items themselves."""
+
+    feed: Feed
+    feed_link: str | None
+    path: Path | None = None
+    ids: frozenset[str] = frozenset()
+    items: tuple[tuple[str, Item], ...] = ()
+
+
+def find_item_images(task: ImageSearch) -> list[ItemImages]:
+    """The images of each item of the task, items without any included.
+
+    Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL.
+    """
+    items: Iterable[tuple[str, Item]] = task.items
+    if task.path is not None:
+        items = ((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)
+    found: list[ItemImages] = []
+    left = _IMAGE_URL_BYTES
+    for id, item in items:
+        urls = []
+        for url in item_images(item, feed_link=task.feed_link, feed_url=task.feed.url) if left > 0 else ():
+            left -= len(url)
+            if left < 0:
+                break
+            urls.append(url)
+        found.append(ItemImages(item_id=id, urls=tuple(urls)))
+    return found
