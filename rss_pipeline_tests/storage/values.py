@@ -11,7 +11,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import FeedHeader, Item
-from rss_pipeline.collector.models.outcome import Document, NotModified, Response
+from rss_pipeline.collector.models.outcome import Document, NotModified, Parsed, Response
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import claims, closings, feeds, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
@@ -174,7 +174,6 @@ def closing(
     backup_key: str | None = None,
     content_hash: str = "hash",
     answer: Response | None = None,
-    facts: Row | None = None,
     address: FeedAddress | None = None,
     if_gap: IfGap | None = None,
     **header: Any,
@@ -189,15 +188,27 @@ def closing(
         "charset_rule": "utf-8",
         "hints": PublisherHints(updates=(at,)),
     }
+    fetched = Document(
+        response=answer or response(at=at),
+        path=Path("body"),
+        body_bytes=9,
+        content_hash=content_hash,
+        backup_key=backup_key or f"backups/{feed.id}/{instant(at)}.xml",
+    )
+    parsed = Parsed(
+        document=fetched,
+        path=Path("rows"),
+        header=FeedHeader(**{**known, **header}),
+        items_seen=len(some),
+        duplicate_guids=0,
+        dropped_items=0,
+        bad_dates=(),
+    )
     stored = closings.StoredDocument(
         feed=feed,
         token=token,
-        response=answer or response(at=at),
-        content_hash=content_hash,
-        backup_key=backup_key or f"backups/{feed.id}/{instant(at)}.xml",
+        parsed=parsed,
         item_ids=[id for chunk in items.item_rows(feed.id, some, fetched_at=at) for id in chunk.ids],
-        header=FeedHeader(**{**known, **header}),
-        facts={"items_seen": len(some), "http_status": 200} if facts is None else facts,
         ending=ending(feed, later(at + HOUR), address=address, if_gap=if_gap),
     )
     return closings.closing_statement(stored, now=now or at)

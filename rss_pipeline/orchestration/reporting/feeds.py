@@ -7,6 +7,7 @@ its report leaves the change counted, and the next report yields it.
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +25,12 @@ from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.feeds.feeds import Change
+from rss_pipeline.storage.feeds.visit_facts import (
+    VisitFacts,
+    facts_after,
+    facts_of_document,
+    known_facts,
+)
 
 FAILED_OURS = "failed_ours"
 """Metadata of a run's failure: of how many feeds that were not collected the trouble was ours, not theirs."""
@@ -67,7 +74,7 @@ def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
     """An event for each of these feeds as it stands: a change that is unreported, or no news."""
     changes = feeds.last_changes(run.database, ids)
     yield [
-        materialization(run, change, now={**change.facts, "items_new": 0} if change.is_reported else None)
+        materialization(run, change, now=replace(change.facts, items_new=0) if change.is_reported else None)
         for change in changes.values()
     ]
     marks = [(change.feed_id, change.count) for change in changes.values()]
@@ -164,41 +171,26 @@ def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
             return "not_visited", "it was not visited; materialize it again"
 
 
-def _facts_of(visit: Visit, change: Change) -> dict[str, Any] | None:
-    """Of a visit that changed nothing, what it saw; None where the change's own facts serve."""
+def _facts_of(visit: Visit, change: Change) -> VisitFacts | None:
+    """The facts of a visit that changed nothing; None if the change's own facts serve."""
     match visit.outcome:
-        case NotModified(response=response, body_bytes=body_bytes) if change.is_reported:
-            return {
-                **change.facts,
-                "items_new": 0,
-                "http_status": response.status,
-                "fetch_ms": response.fetch_ms,
-                "body_bytes": body_bytes,
-                "gap": None,
-            }
-        case Stored() as stored if change.is_reported:
-            document = stored.parsed.document
-            return {
-                "items_seen": stored.parsed.items_seen,
-                "items_new": 0,
-                "http_status": document.response.status,
-                "fetch_ms": document.response.fetch_ms,
-                "body_bytes": document.body_bytes,
-                "charset": f"{stored.parsed.header.charset} ({stored.parsed.header.charset_rule})",
-                "backup_key": document.backup_key,
-            }
+        case NotModified() as confirmed if change.is_reported:
+            return facts_after(change.facts, confirmed)
+        case Stored(parsed=parsed) if change.is_reported:
+            facts = facts_of_document(parsed)
+            return replace(facts, items_new=0, duplicate_guids=None, format=None, repairs=None)
         case _:
             return None
 
 
 def materialization(
-    run: RunContext, change: Change, *, now: dict[str, Any] | None = None
+    run: RunContext, change: Change, *, now: VisitFacts | None = None
 ) -> dg.AssetMaterialization:
     """The event of a change, or, with `now`, of a visit that brought none.
 
     Its data version changes with new items only: downstream automation tells a heartbeat from news.
     """
-    facts = dict(change.facts if now is None else now)
+    facts = known_facts(change.facts if now is None else now)
     backup_key = facts.pop("backup_key", None)
     metadata: dict[str, Any] = {
         **{name: facts.pop(name, None) for name in _FIRST},

@@ -17,7 +17,7 @@ from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parser_tasks import read_chunks
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Row, Statement
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement
 from rss_pipeline.storage.items import items, retention
@@ -60,12 +60,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
             StoredDocument(
                 feed=feed,
                 token=visit.token,
-                response=response,
-                content_hash=document.content_hash,
-                backup_key=backup_key,
+                parsed=parsed,
                 item_ids=ids,
-                header=parsed.header,
-                facts=_facts(parsed),
                 ending=ending,
             ),
             now=now,
@@ -137,21 +133,6 @@ def _batches(groups: Iterable[list[Statement]]) -> Iterator[list[Statement]]:
 
 def _length(statement: Statement) -> int:
     return sum(len(value.encode()) for value in statement.params if isinstance(value, str))
-
-
-def _facts(parsed: Parsed) -> Row:
-    document = parsed.document
-    return {
-        "items_seen": parsed.items_seen,
-        "duplicate_guids": parsed.duplicate_guids,
-        "body_bytes": document.body_bytes,
-        "fetch_ms": document.response.fetch_ms,
-        "http_status": document.response.status,
-        "charset": f"{parsed.header.charset} ({parsed.header.charset_rule})",
-        "format": parsed.header.format,
-        "backup_key": document.backup_key,
-        **({"repairs": "; ".join(parsed.header.repairs)} if parsed.header.repairs else {}),
-    }
 
 
 def _warn_of_unstable_guids(database: Database, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:

@@ -96,7 +96,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
     newest, failure = state.newest, state.failure
     stored_at = None if newest is None else instant(newest.document.response.fetched_at)
     failed_at = None if failure is None or failure.fetched_at is None else instant(failure.fetched_at)
-    document = {} if newest is None else _document_row(state.feed, newest)
+    document = {} if newest is None else document_row(state.feed, newest)
     wanted: Row = {
         "id": state.feed.id,
         **document,
@@ -113,11 +113,6 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
         "next_fetch_at": instant(now),
     }
     return bool(database.query(_RESTORE, [compact(wanted)]).rows)
-
-
-def _document_row(feed: Feed, newest: Parsed) -> Row:
-    document = newest.document
-    return document_row(feed, document.response, document.content_hash, newest.header)
 
 
 def task_keys(database: Database, feed_id: str) -> dict[str, str | None]:

@@ -4,11 +4,12 @@ Each part is a piece of SQL and the values that it reads from the JSON `v.value`
 closings.py; the decisions (which document shows a gap, which redirect counts) in collector.schedule.
 """
 
+import re
+
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
-from rss_pipeline.collector.models.item import FeedHeader
-from rss_pipeline.collector.models.outcome import Response
+from rss_pipeline.collector.models.outcome import Parsed, Response
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, HINT_COLUMNS, address_row, hints_row
 from rss_pipeline.storage.sql import compact
@@ -21,6 +22,11 @@ _V = "json_extract(v.value, '$.{}')"
 def from_json(*columns: str) -> str:
     """Assignments to columns of feeds, each from the field of its name in `v.value`."""
     return ", ".join(f"{column} = {_V.format(column)}" for column in columns)
+
+
+def without_comments(sql: str) -> str:
+    """The statement without its lines of comment, which are for readers: D1 gets it with every document."""
+    return re.sub(r"^\s*--.*\n", "", sql, flags=re.MULTILINE)
 
 
 VALIDATOR_COLUMNS = ("last_etag", "last_modified", "validators_url")
@@ -48,11 +54,12 @@ SET_DOCUMENT = f"""{
 """Assignments of what a stored document leaves in its feed, from the fields of `document_row`."""
 
 
-def document_row(feed: Feed, response: Response, content_hash: str, header: FeedHeader) -> Row:
+def document_row(feed: Feed, parsed: Parsed) -> Row:
     """The fields that `SET_DOCUMENT` reads."""
+    response, header = parsed.document.response, parsed.header
     return {
         **validators(feed, response, overwrite=True),
-        "content_hash": content_hash,
+        "content_hash": parsed.document.content_hash,
         "last_body_at": instant(response.fetched_at),
         "title": header.title,
         "link": header.link,

@@ -1,7 +1,8 @@
-"""What a visit writes into its feed when it ends, and the release of its claim.
+"""Closing statements: what a visit writes into its feed when it ends, and the release of its claim.
 
-Every statement is guarded by the lease's token, so a visit whose lease another run took over changes
-nothing. Which instant comes next and what a failure means is decided elsewhere (collector.schedule).
+Every statement is guarded by the lease's token: a visit whose lease another run has taken over changes
+nothing. When the feed is next and where is decided in collector.schedule; pieces that several statements
+share are in closing_parts.py.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed
-from rss_pipeline.collector.models.item import FeedHeader
-from rss_pipeline.collector.models.outcome import NotModified, Response
+from rss_pipeline.collector.models.outcome import NotModified, Parsed
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import (
     GAP_FACT,
@@ -29,7 +29,9 @@ from rss_pipeline.storage.feeds.closing_parts import (
     schedule_row,
     set_address_row,
     validators,
+    without_comments,
 )
+from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
 from rss_pipeline.storage.sql import chunked, compact, storable
 
 HEARTBEAT = timedelta(days=7)
@@ -38,8 +40,8 @@ HEARTBEAT = timedelta(days=7)
 _V = "json_extract(v.value, '$.{}')"
 _IS_NEWS = f"""(consecutive_failures > 0 OR last_success_at IS NULL OR reported_at IS NULL
   OR reported_at <= {{heartbeat}} OR fetch_url IS NOT {_V.format("fetch_url")})"""
-"""A change worth an event although no item is new: the first success, one after failures, an address adopted,
-a heartbeat."""
+"""A change worth an event although no item is new: the first success, one after failures, an adopted address,
+a heartbeat. Reads the row as it was before the visit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,34 +101,34 @@ def _unchanged_row(visit: UnchangedVisit) -> Row:
         "max_age": response.max_age,
         "body_at": instant(response.fetched_at) if same_bytes else None,
         **schedule_row(visit.ending.next),
-        "facts": {
-            "items_new": 0,
-            "http_status": response.status,
-            "fetch_ms": response.fetch_ms,
-            "body_bytes": visit.outcome.body_bytes,
-            "gap": None,
-        },
+        "facts": confirmed_patch(visit.outcome),
     }
 
 
-# After a 304 the unreadable document may come again, from another cache: it is not backed up a second time.
-_UNCHANGED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
+_UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
   {from_json(*VALIDATOR_COLUMNS, "max_age")},
+  -- A gap shows only in a document that came when it was planned.
   {SET_SCHEDULE}, planned_at = {_V.format("next_fetch_at")},
   {SET_ADDRESS},
+  -- A 304 brings no body: long after the last one, a request goes without validators, for caches get stuck.
   last_body_at = coalesce({_V.format("body_at")}, last_body_at),
+  -- Most visits are no news, and an event for each would cost more than the visit.
   change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
   changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
+  -- The facts of a change that is not reported yet stay: its new items would be lost to the event.
   last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
     THEN json_patch(coalesce(last_change, '{{}}'), {_V.format("facts")}) ELSE last_change END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, host_answered = 1,
+  -- After a 304 the unreadable document may come again, from another cache: it gets no second backup.
   failed_hash = CASE WHEN {_V.format("body_at")} IS NULL THEN failed_hash END,
+  -- A run that died between store and extract_images left items without a search for images.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
-  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
+  -- Another run may have taken the feed over: then this visit writes nothing.
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id""")
 
 
 def _failed_row(visit: FailedVisit) -> Row:
@@ -143,53 +145,51 @@ def _failed_row(visit: FailedVisit) -> Row:
     }
 
 
-_FAILED = f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
+_FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
   {from_json("last_error_kind", "last_error", "host_answered")},
+  -- Without planned_at: after a failure no document shows a gap.
   {SET_SCHEDULE},
   {SET_ADDRESS},
+  -- A failure without a document, such as a time-out, says nothing of the last unreadable one.
   failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
+  -- Only an answer counts as fetched: hosts that do not answer prove no outage of ours.
   last_fetched_at = CASE WHEN {_V.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
+  -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
+  -- Items may be stored although the visit failed: in a run that died, or before the refused statement.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
     {_V.format("last_error_kind")} = 'storage_rejected'),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
-  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id"""
+  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """What the closing batch of a stored document writes. `item_ids` are all the document lists."""
+    """A document whose items are in the same batch, or in one before. `item_ids` are all that it lists."""
 
     feed: Feed
     token: str
-    response: Response
-    content_hash: str
-    backup_key: str
+    parsed: Parsed
     item_ids: Sequence[str]
-    header: FeedHeader
-    facts: Row
-    """Metadata of the event: items_seen, body_bytes, fetch_ms, http_status, charset, backup_key ..."""
     ending: Ending
 
 
 def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
     """Validators, hash, counts, schedule and the release of the claim, in one guarded statement.
 
-    It goes last, in the batch of the last items. New are the items of this backup key and those stored since
-    the last close: so a visit which another one's crash interrupted reports them all, even where the
-    document has changed meanwhile. It is a gap where all items are new, where fewer than half of them have a
-    title or a link of an earlier item (else the guids changed, not the items), and `if_gap` is given.
+    It goes last, in the batch of the last items. Its row says how many items are new, and whether the
+    document showed a gap, so that the ending `if_gap` was written.
     """
-    feed = stored.feed
+    feed, parsed, document = stored.feed, stored.parsed, stored.parsed.document
     wanted = {
         "id": feed.id,
         "token": stored.token,
-        **document_row(feed, stored.response, stored.content_hash, stored.header),
+        **document_row(feed, parsed),
         **schedule_row(stored.ending.next),
-        "facts": stored.facts,
+        "facts": known_facts(facts_of_document(parsed)),
         "items_listed": len(stored.item_ids),
         **set_address_row(feed, stored.ending.address),
         **gap_row(stored.ending.if_gap),
@@ -198,7 +198,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         _STORED,
         [
             compact(list(stored.item_ids)),
-            stored.backup_key,
+            document.backup_key,
             instant(now),
             instant(now - HEARTBEAT),
             compact(wanted),
@@ -207,7 +207,9 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
 
 _NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
-_STORED = f"""WITH listed(ids) AS (SELECT ?),
+_STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
+  -- New items, by the backup key and by the time since the last stored document: a run that died after its
+  -- items counted none of them, whether the document is still the same or has changed meanwhile.
   fresh(n, unseen) AS (
     SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0)
     FROM listed, items JOIN feeds ON feeds.id = items.feed_id
@@ -216,23 +218,29 @@ _STORED = f"""WITH listed(ids) AS (SELECT ?),
   clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?),
   gap(found) AS ({GAP_FOUND})
   UPDATE feeds SET
+  -- Validators go in with the release of the claim, after all items: no 304 hides items that are not stored.
   {SET_DOCUMENT},
   {from_json("items_listed")},
   {SET_ADDRESS},
   {SET_GAP},
   change_count = change_count + {_NEWS},
   changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
+  -- The data version: it grows with new items only, so downstream runs do not start for a heartbeat.
   items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
+  -- The new items of a change that is not reported yet are added up: one event stands for both.
   last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
     json_patch({GAP_FACT}, json_set({_V.format("facts")}, '$.items_new', fresh.n
       + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
         ELSE 0 END)) ELSE last_change END,
+  -- Until extract_images has written their tasks: a run may die before.
   images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
   warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM fresh, clock, v, gap
+  -- Another run may have taken the feed over: then this visit writes nothing.
   WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
+  -- Columns have their new values here: this visit's version, and this visit's gap.
   RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
     THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,
-    last_gap_at IS last_fetched_at AS gap"""
+    last_gap_at IS last_fetched_at AS gap""")

@@ -14,6 +14,7 @@ from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
+from rss_pipeline.storage.feeds.visit_facts import VisitFacts, facts_from
 from rss_pipeline.storage.sql import chunked, compact, seconds
 
 _MANY = 10
@@ -171,7 +172,7 @@ class Change:
     feed_id: str
     count: int
     is_reported: bool
-    facts: Row
+    facts: VisitFacts
     items_version: str | None
     url: str
     link: str | None
@@ -208,7 +209,7 @@ def _changes(database: Database, where: str, params: Sequence[str]) -> list[Chan
             feed_id=row["id"],
             count=int(row["change_count"]),
             is_reported=row["change_count"] <= row["reported_count"],
-            facts=json.loads(row["last_change"] or "{}"),
+            facts=facts_from(json.loads(row["last_change"] or "{}")),
             items_version=row["items_version"],
             url=row["url"],
             link=row["link"],

@@ -172,7 +172,7 @@ def test_a_document_without_any_item_of_before_is_a_gap(known: Database) -> None
     assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(SOON.at), "halved")
     assert (row["planned_at"], row["items_listed"]) == (instant(SOON.at), 2)
     [news] = feeds.unreported(known)
-    assert (news.gaps, news.facts["gap"], news.facts["items_new"]) == (1, SENTENCE, 2)
+    assert (news.gaps, news.facts.gap, news.facts.items_new) == (1, SENTENCE, 2)
 
 
 def test_a_304_after_it_tells_of_it_no_more(known: Database) -> None:
@@ -180,7 +180,7 @@ def test_a_304_after_it_tells_of_it_no_more(known: Database) -> None:
     feeds.mark_reported(known, [("a", 2)], now=NOW)
     assert end_unchanged(known, *claim_one(known), MOVED)
     [news] = feeds.unreported(known)
-    assert (news.facts.get("gap"), news.facts["items_new"], news.gaps) == (None, 0, 1)
+    assert (news.facts.gap, news.facts.items_new, news.gaps) == (None, 0, 1)
 
 
 def test_nor_does_the_next_document(known: Database) -> None:
@@ -188,7 +188,7 @@ def test_nor_does_the_next_document(known: Database) -> None:
     feeds.mark_reported(known, [("a", 2)], now=NOW)
     assert not store(known, [item("5"), item("6")], at=NOW + HOUR)
     [news] = feeds.unreported(known)
-    assert "gap" not in news.facts
+    assert news.facts.gap is None
     assert gaps(known) == (1, instant(NOW), 1, instant(NOW))
     row = feed_row(known)
     assert (row["schedule_reason"], row["planned_at"]) == ("in an hour", instant(NOW + 2 * HOUR))

@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feeds, leases
+from rss_pipeline.storage.feeds.visit_facts import VisitFacts
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -287,7 +288,7 @@ def test_the_first_success_after_a_failure_is_a_change(known: Database, end: str
     ENDINGS[end](known, *claim_one(known))
     [found] = report(known)
     assert (found.feed_id, found.is_reported) == ("a", False)
-    assert found.facts["items_new"] == (1 if end == "stored" else 0)
+    assert found.facts.items_new == (1 if end == "stored" else 0)
 
 
 @pytest.mark.parametrize("documents", [False, True])
@@ -303,15 +304,36 @@ def test_every_seven_days_a_living_feed_is_a_change(known: Database, documents: 
     assert report(known) == []
     again(reported + 7 * DAY)
     [heartbeat] = report(known, now=reported + 7 * DAY)
-    assert heartbeat.facts["items_new"] == 0
+    assert heartbeat.facts.items_new == 0
     again(reported + 8 * DAY)
     assert report(known) == []
 
 
 def test_new_items_are_a_change_with_its_facts(known: Database) -> None:
-    assert visit(known, [item("1"), item("2"), item("3")], at=NOW, facts={"charset": "utf-8 (bom)"}) == 2
+    assert visit(known, [item("1"), item("2"), item("3")], at=NOW, charset_rule="bom") == 2
     [found] = feeds.unreported(known)
-    assert found.facts == {"charset": "utf-8 (bom)", "items_new": 2}
+    assert found.facts == VisitFacts(
+        items_seen=3,
+        duplicate_guids=0,
+        body_bytes=9,
+        fetch_ms=12,
+        http_status=200,
+        charset="utf-8 (bom)",
+        format="rss20",
+        backup_key=f"backups/a/{instant(NOW)}.xml",
+        items_new=2,
+    )
+    assert list(json.loads(feed_row(known)["last_change"])) == [
+        "items_seen",
+        "duplicate_guids",
+        "body_bytes",
+        "fetch_ms",
+        "http_status",
+        "charset",
+        "format",
+        "backup_key",
+        "items_new",
+    ]
     assert (found.count, found.feed_id, found.url) == (2, "a", ASKED)
     assert feed_row(known)["changed_at"] == instant(NOW)
 
@@ -322,11 +344,11 @@ def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Data
     visit(known, [item("4")], at=NOW + 2 * HOUR)
     unchanged(known, *claim_one(known), now=NOW + 3 * HOUR)
     [found] = feeds.unreported(known)
-    assert found.facts["items_new"] == 3
+    assert found.facts.items_new == 3
     assert found.count == 3
     report(known, now=NOW + 3 * HOUR)
     assert visit(known, [item("5")], at=NOW + 4 * HOUR) == 1
-    assert report(known)[0].facts["items_new"] == 1
+    assert report(known)[0].facts.items_new == 1
 
 
 def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: Database) -> None:
@@ -343,7 +365,7 @@ def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: D
 def test_the_last_change_can_be_asked_for_reported_or_not(known: Database) -> None:
     found = feeds.last_changes(known, ["a", "unknown"])
     assert list(found) == ["a"]
-    assert (found["a"].is_reported, found["a"].facts["items_new"]) == (True, 1)
+    assert (found["a"].is_reported, found["a"].facts.items_new) == (True, 1)
     visit(known, [item("2")])
     assert not feeds.last_changes(known, ["a"])["a"].is_reported
 
@@ -368,7 +390,7 @@ def test_a_visit_without_new_items_says_none_were_new_whatever_the_last_change_w
     assert visit(known, [item("2"), item("3")], at=NOW) == 2
     report(known)
     assert visit(known, [item("3")], at=NOW + HOUR) == 0
-    assert feeds.last_changes(known, ["a"])["a"].facts["items_new"] == 2
+    assert feeds.last_changes(known, ["a"])["a"].facts.items_new == 2
 
 
 def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: Database) -> None:
@@ -378,7 +400,7 @@ def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: D
     feed, token = claim_one(known)
     some = [item("2"), item("3"), item("4")]
     assert store(known, feed, token, some, at=NOW, now=NOW + HOUR) == 3
-    assert report(known)[0].facts["items_new"] == 3
+    assert report(known)[0].facts.items_new == 3
 
 
 def test_they_are_new_also_where_the_document_has_changed_meanwhile(known: Database) -> None:
@@ -387,7 +409,7 @@ def test_they_are_new_also_where_the_document_has_changed_meanwhile(known: Datab
     leases.end(known, token, forgive=True)
     assert visit(known, [item("1"), item("2"), item("3")], at=NOW + HOUR, content_hash="changed") == 2
     [found] = report(known)
-    assert found.facts["items_new"] == 2
+    assert found.facts.items_new == 2
     assert visit(known, [item("1"), item("2"), item("3")], at=NOW + 2 * HOUR) == 0
 
 
