@@ -1,6 +1,6 @@
-"""A round: many feeds asked politely, each with an outcome, none able to stop the others.
+"""A fetch round for feeds: many visits at the same time, one outcome each; none can stop the others.
 
-Not here: what happens to one feed (`fetch_one.py`), and what becomes of the outcomes.
+Not here: the requests of one feed (`feed.py`), and the use of the outcomes.
 """
 
 import asyncio
@@ -11,32 +11,28 @@ from typing import Protocol
 
 from rss_pipeline.collector.fetch.feed import FeedVisit
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.loop_thread import Tell, run_round
+from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import Pace, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.models.clock import Clock, utc_now
-from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
-from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import FetchOutcome, GivenBack
 
-FetchOutcome = NotModified | Document | Failure | GivenBack | OnHold
-OnDone = Callable[[Feed, FetchOutcome], None]
-
-LOOK_SECONDS = 10.0
-"""How often a round that lasts looks around."""
+CHECK_SECONDS = 10.0
+"""Time between two checks for hosts that other runs wait for."""
 _IDLE_SECONDS = 0.05
 
 
 class OtherRuns(Protocol):
-    """Tells a round of what happens outside of it. Called in threads of the round; raises nothing."""
+    """Other runs that wait for hosts of this round. Called in threads of the round; raises nothing."""
 
     def awaited_hosts(self) -> Collection[str]:
-        """Hosts of this round that somebody waits for who goes first."""
+        """Hosts of this round for which a run with precedence waits."""
         ...
 
     def release_hosts(self, hosts: Collection[str], given_back: Collection[str]) -> None:
-        """Nobody of this round is at these hosts any more; ids of the feeds that were not begun so far."""
+        """Called once this round makes no more requests to `hosts`; `given_back` are the ids of all feeds
+        that it has not begun so far."""
         ...
 
 
@@ -46,47 +42,39 @@ def fetch_feeds(
     policy: FetchPolicy,
     spool: Path,
     clock: Clock = utc_now,
-    on_done: OnDone | None = None,
+    on_done: Callable[[Feed, FetchOutcome], None] | None = None,
     pace: Pace | None = None,
     holds: Holds | None = None,
     other_runs: OtherRuns | None = None,
 ) -> list[FetchOutcome]:
-    """Ask every feed once, within the policy; one outcome a job, in the order of the jobs.
+    """Visit each feed once, within the policy; one outcome for each job, in the order of the jobs.
 
-    A `Document`'s body lies in `spool` (an existing folder) under the feed's id. `on_done` is called in
-    the caller's thread as outcomes come. A process passes one `pace` to all its rounds, so that the
-    pause a host is given holds from one round to the next. `holds` are the pauses that hosts asked for: no
-    request is made to a host that is held, by whatever way a feed leads there, and what answers ask for is
-    added. A round that lasts asks the `other_runs` now and then for which hosts it is to make way.
+    The body of a `Document` is in `spool` (an existing folder) under the feed's id. `on_done` is called in
+    the caller's thread as outcomes arrive. A process passes one `pace` to all its rounds, so that the delay
+    between two requests to a host also holds between rounds. `holds` are the back-offs that hosts have
+    requested: no request is made to a host on hold, also not by a redirect, and holds of new responses are
+    added. A long round checks now and then for hosts that `other_runs` wait for, and begins no more visits
+    there.
 
-    A feed's trouble is a `Failure`, never an exception. Raises `InfrastructureError` where the spool
-    cannot be written. Whatever is raised in the caller's thread while it waits (an interrupt, an error
-    in `on_done`) ends all requests and goes on up.
+    An error of a feed is a `Failure`, never an exception. Raises `InfrastructureError` if the spool cannot
+    be written. An exception raised in the caller's thread while it waits (an interrupt, an error in
+    `on_done`) ends all requests and is raised again.
     """
-    outcomes: dict[int, FetchOutcome] = {}
-
     known = holds or Holds(clock)
 
-    async def ask(tell: Tell[tuple[int, FetchOutcome]]) -> None:
-        turns = Turns(
-            pace or Pace(),
-            holds=known,
-            host_delay=policy.host_delay,
-            concurrency=policy.concurrency,
-            round_seconds=policy.round_seconds,
-        )
-
+    async def work(report: Report[FetchOutcome]) -> None:
+        turns = Turns(pace or Pace(), policy=policy, holds=known)
         given_back: set[str] = set()
 
         async def visit(index: int, visit: FeedVisit) -> None:
             outcome = await visit.run()
             if isinstance(outcome, GivenBack):
                 given_back.add(visit.feed.id)
-            tell((index, outcome))
+            report(index, outcome)
 
         async with (
             Client(policy) as client,
-            _watch(other_runs, turns, given_back),
+            _checking(other_runs, turns, given_back),
             asyncio.TaskGroup() as group,
         ):
             for index, (feed, access) in enumerate(jobs):
@@ -102,38 +90,35 @@ def fetch_feeds(
                 )
                 group.create_task(visit(index, one))
 
-    def told(done: tuple[int, FetchOutcome]) -> None:
-        index, outcome = done
-        outcomes[index] = outcome
+    def done(job: tuple[Feed, Access], outcome: FetchOutcome) -> None:
         if on_done is not None:
-            on_done(jobs[index][0], outcome)
+            on_done(job[0], outcome)
 
-    run_round(ask, told)
-    return [outcomes[index] for index in range(len(jobs))]
+    return run_round(work, jobs, done)
 
 
 @asynccontextmanager
-async def _watch(
+async def _checking(
     other_runs: OtherRuns | None, turns: Turns, given_back: Collection[str]
 ) -> AsyncIterator[None]:
-    """Look around while the block lasts."""
+    """Check for awaited hosts as long as the block runs."""
 
-    async def watch(other_runs: OtherRuns) -> None:
+    async def check(other_runs: OtherRuns) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             hosts = await asyncio.to_thread(other_runs.awaited_hosts)
             for host in hosts:
-                turns.leave_to_others(host)
+                turns.begin_no_more(host)
             while any(map(turns.is_busy, hosts)):
                 await asyncio.sleep(_IDLE_SECONDS)
             if hosts:
                 await asyncio.to_thread(other_runs.release_hosts, hosts, tuple(given_back))
 
-    watching = None if other_runs is None else asyncio.create_task(watch(other_runs))
+    checks = None if other_runs is None else asyncio.create_task(check(other_runs))
     try:
         yield
     finally:
-        if watching is not None:
-            watching.cancel()
+        if checks is not None:
+            checks.cancel()
             with suppress(asyncio.CancelledError):
-                await watching
+                await checks

@@ -1,7 +1,7 @@
-"""Which hosts asked for a pause and until when: looked up before every request, added to by its answer.
+"""Holds: the back-offs that hosts requested, checked before each request and added to by its response.
 
-How long a pause is stands here; that it outlives the run is storage.holds' business, and who is not claimed
-because of it the claims' (storage.leases, storage.image_claims).
+The length of a hold is decided here. `storage.feeds.holds` keeps holds between runs; claims leave out feeds
+and images on hold (`storage.feeds.leases`, `storage.images.claims`).
 """
 
 from collections import deque
@@ -18,19 +18,19 @@ from rss_pipeline.collector.models.hold import FeedHold, HostHold
 H = TypeVar("H")
 
 LONGEST_FIRST = timedelta(hours=1)
-"""A host's first pause, whatever it asks; the next one is as long as it asks, up to a day."""
-BARE_PAUSE = timedelta(minutes=15)
-"""Where a 429 does not say how long; doubled each time that it comes again."""
+"""The most that a host's first hold lasts; the next one lasts as long as the host requests, up to a day."""
+DEFAULT_HOLD = timedelta(minutes=15)
+"""For a 429 without Retry-After; doubled each time in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldChanges:
-    """What answers changed since it was last asked for."""
+    """The changes that responses made since the last call of `Holds.changes`."""
 
     hosts: Sequence[HostHold]
     feeds: Sequence[FeedHold]
     recovered: Sequence[str]
-    """Hosts whose pause is over and that answer as usual."""
+    """Hosts with a past hold that answer normally again."""
 
     @property
     def is_empty(self) -> bool:
@@ -38,7 +38,7 @@ class HoldChanges:
 
 
 class Holds:
-    """The pauses that one run knows of. Used by the round's thread and the run's own at once."""
+    """The holds that one run knows. Used by the round's thread and the run's own at the same time."""
 
     def __init__(self, clock: Clock = utc_now) -> None:
         self._clock = clock
@@ -56,9 +56,9 @@ class Holds:
         *,
         foreign: Iterable[HostHold] = (),
     ) -> None:
-        """Take over what the database has. `hosts` may be over: whether a pause comes again depends on them.
+        """Add the holds of the database. `hosts` include past ones: a second hold in a row depends on them.
 
-        `foreign` ones are obeyed only: what feeds were told, where images are asked for.
+        `foreign` holds are obeyed and never changed: those of feeds, in a round of images.
         """
         for hold in hosts:
             if (known := self._hosts.get(hold.host)) is None or known.until < hold.until:
@@ -67,7 +67,7 @@ class Holds:
         self._foreign.update((hold.host, hold) for hold in foreign)
 
     def active(self, host: str) -> HostHold | None:
-        """The pause of this host, where it is not over."""
+        """The hold of this host; None if there is none or it is over."""
         now = self._clock()
         holds = (holds.get(host) for holds in (self._hosts, self._foreign))
         return max(
@@ -77,12 +77,12 @@ class Holds:
         )
 
     def feed_answered(self, feed_id: str, host: str, status: int, retry_after: int | None) -> None:
-        """`host` answered so when this feed was asked for. `retry_after` in seconds.
+        """Note the response of `host` to a request for this feed. `retry_after` is in seconds.
 
-        A 429 holds the host, and the feed as long as it says. A 503 that says how long holds the feed, and
-        the host where another feed of it was told to stay away as well.
+        A 429 holds the host, and with Retry-After the feed. A 503 with Retry-After holds the feed, and also
+        the host if another of its feeds is on hold.
         """
-        if status not in _PAUSES:
+        if status not in _HOLDING:
             self._answered(host, status)
             return
         now = self._clock()
@@ -92,27 +92,27 @@ class Holds:
         if status == HTTPStatus.TOO_MANY_REQUESTS or (retry_after and others):
             self._hold(host, status, retry_after, now)
         if retry_after:
-            pause = min(timedelta(seconds=retry_after), LONGEST)
-            said = f"{status_name(status)} with Retry-After {duration(pause)}"
-            hold = FeedHold(feed_id=feed_id, host=host, until=whole_second(now + pause), reason=said)
+            length = min(timedelta(seconds=retry_after), LONGEST)
+            reason = f"{status_name(status)} with Retry-After {duration(length)}"
+            hold = FeedHold(feed_id=feed_id, host=host, until=whole_second(now + length), reason=reason)
             self._feeds[feed_id] = hold
             self._new_feeds.append(hold)
 
-    def image_answered(self, host: str, status: int, retry_after: int | None, *, asked_first: str) -> None:
-        """`host` answered so when an image was asked for, which may have begun at another one.
+    def image_answered(self, host: str, status: int, retry_after: int | None, *, first_host: str) -> None:
+        """Note the response of `host` to a request for an image with a URL at `first_host`.
 
-        A pause is then of both: where its images lead to a host that is left alone, each would be asked for
-        again in every round, for nothing.
+        A hold is for both hosts: otherwise each image that redirects to the host on hold would be requested
+        again in every round, in vain.
         """
-        if status == HTTPStatus.TOO_MANY_REQUESTS or (status in _PAUSES and retry_after is not None):
+        if status == HTTPStatus.TOO_MANY_REQUESTS or (status in _HOLDING and retry_after is not None):
             now = self._clock()
-            for each in dict.fromkeys((host, asked_first)):
+            for each in dict.fromkeys((host, first_host)):
                 self._hold(each, status, retry_after, now)
         else:
             self._answered(host, status)
 
     def changes(self) -> HoldChanges:
-        """What is to be kept in the database, handed out once."""
+        """The changes to store in the database; each is returned once."""
         return HoldChanges(
             hosts=_drained(self._new_hosts),
             feeds=_drained(self._new_feeds),
@@ -121,7 +121,7 @@ class Holds:
 
     def _hold(self, host: str, status: int, retry_after: int | None, now: datetime) -> None:
         before = self._hosts.get(host)
-        hold = pause(host, status, retry_after, before=before, now=now)
+        hold = next_hold(host, status, retry_after, before=before, now=now)
         if before is None or hold.until > before.until:
             self._hosts[host] = hold
             self._new_hosts.append(hold)
@@ -133,30 +133,30 @@ class Holds:
             self._recovered.append(host)
 
 
-def pause(
+def next_hold(
     host: str, status: int, retry_after: int | None, *, before: HostHold | None, now: datetime
 ) -> HostHold:
-    """A host's pause: as long as it says, at most 1 h, or a day where it comes again; 15 min, 30 min, 1 h ...
-    where it does not say.
+    """The hold after a 429 or 503: as long as Retry-After, at most 1 h, or a day if it is not the first in a
+    row; without Retry-After 15 min, 30 min, 1 h and so on.
 
-    `before` is the host's last pause, where nothing but this answer has come since.
+    `before` is the host's last hold, if no normal response has come since.
     """
     times = 1 if before is None else before.times + (before.until <= now)
     longest = LONGEST_FIRST if times == 1 else LONGEST
     if retry_after:
-        asked = timedelta(seconds=retry_after)
-        length, said = min(asked, longest), f"with Retry-After {duration(asked)}"
+        requested = timedelta(seconds=retry_after)
+        length, header = min(requested, longest), f"with Retry-After {duration(requested)}"
     else:
         # Seven doublings pass 24 h.
-        length, said = min(BARE_PAUSE * 2 ** min(times - 1, 7), longest), "without Retry-After"
+        length, header = min(DEFAULT_HOLD * 2 ** min(times - 1, 7), longest), "without Retry-After"
     again = "" if times == 1 else f", {times} times in a row"
-    reason = f"{status_name(status)} {said}{again}: held for {duration(length)}"
+    reason = f"{status_name(status)} {header}{again}: on hold for {duration(length)}"
     return HostHold(host=host, until=whole_second(now + length), reason=reason, times=times)
 
 
-_PAUSES = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+_HOLDING = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 def _drained(waiting: deque[H]) -> list[H]:
-    """The other thread may append meanwhile."""
+    """All entries so far; the other thread may append more."""
     return [waiting.popleft() for _ in range(len(waiting))]

@@ -1,6 +1,6 @@
-"""One image asked once: redirects, the Referer ladder, and keeping what came.
+"""One download of an image: redirects, the attempts with other Referers, and the storing of the image.
 
-Not here: the round over many images (`image_fetch.py`), and whether a body is an image (`image_body.py`).
+Not here: the round over many images (`images.py`), and the check that a body is an image (`image_body.py`).
 """
 
 import asyncio
@@ -13,12 +13,11 @@ from typing import Generic, TypeVar
 
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.image_body import Image, receive_image
-from rss_pipeline.collector.fetch.pacing import HoldActive, TurnRefused
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.client import HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import parse_retry_after
-from rss_pipeline.collector.http.redirects import REDIRECTS, RedirectChain
+from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
 from rss_pipeline.collector.models.failure import Failure
@@ -33,23 +32,24 @@ _REFUSALS = frozenset({401, 403})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRequest:
-    """One image to be asked for."""
+    """One image to download."""
 
     id: str
-    """Distinct in a round, and a file name: the image task's id."""
+    """The image task's id: distinct in a round, and a file name."""
     url: str
     item_link: str | None = None
-    """The page it stands on, where a refusing host may be told; None keeps it from all (a private feed)."""
+    """The page of the item, sent as Referer to a host that refuses the image without one; None sends none
+    (a private feed)."""
     allow_private: bool = False
-    """Of its feed: the image may be on this machine or the local network."""
+    """The feed's flag: the image may be on this machine or the local network."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptImage(Generic[T]):
-    """The image came and was kept."""
+    """The image was downloaded and stored."""
 
     value: T
-    """What keeping it returned."""
+    """The result of `keep`."""
 
 
 ImageOutcome = KeptImage[T] | Failure | GivenBack | OnHold
@@ -57,97 +57,89 @@ KeepImage = Callable[[ImageRequest, Image], T]
 
 
 @dataclass(frozen=True, slots=True)
-class _Redirect:
-    location: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Refused:
-    trouble: FetchError
+    error: FetchError
 
 
 @dataclass(slots=True, kw_only=True)
 class ImageVisit(Generic[T]):
-    """One image's way through its requests. `run` once."""
+    """One image and the requests of its download. `run` once."""
 
-    request: ImageRequest
-    asking: VisitRequests
+    image: ImageRequest
+    requests: VisitRequests
     holds: Holds
     spool: Path
     keep: KeepImage[T]
     keepers: Executor
     is_last: Callable[[str], bool]
-    """Whether nobody is known to ask this host after us."""
-    _rung: int = field(default=0, init=False)
+    """True if no other download waits for this host."""
+    _attempt: int = field(default=0, init=False)
 
     async def run(self) -> ImageOutcome[T]:
-        """The outcome. Raises `InfrastructureError`, where the spool cannot be written, and what `keep`
-        raises, `StorageRejected` apart."""
-        try:
-            return KeptImage(await self._follow())
-        except TurnRefused as refusal:
-            return GivenBack(reason=str(refusal))
-        except HoldActive as held:
-            return OnHold(hold=held.hold)
-        except FetchError as trouble:
-            return self.asking.failure(trouble, trouble.message)
+        """The outcome. Raises `InfrastructureError` if the spool cannot be written, and every exception of
+        `keep` except `StorageRejected`."""
+        return await self.requests.outcome(self._downloaded(), lambda error: error.message)
 
-    async def _follow(self) -> T:
-        here = request_url(self.request.url)
-        trail = RedirectChain(here, most=self.asking.policy.max_redirects)
+    async def _downloaded(self) -> KeptImage[T]:
+        here = request_url(self.image.url)
+        chain = RedirectChain(here, most=self.requests.policy.max_redirects)
         while True:
             referers = self._referers(here)
-            # A redirect to http has fewer rungs: the item's https link is none of its.
-            self._rung = min(self._rung, len(referers) - 1)
-            async with self.asking.turn(here) as turn:
-                came = await self._ask(here, referers[self._rung])
-                turn.leave_host()
-                if isinstance(came, Image):
-                    return await self._keep(came)
-            match came:
-                case _Redirect(location):
-                    here = trail.follow(here, location)
-                case _Refused(trouble):
-                    self._rung += 1
-                    if self._rung == len(referers):
-                        raise _all_refused(trouble, here, referers)
+            # There are fewer attempts after a redirect to http: the item's https link is not sent there.
+            self._attempt = min(self._attempt, len(referers) - 1)
+            async with self.requests.turn(here) as turn:
+                answer = await self._request(here, referers[self._attempt])
+                turn.release_host()
+                if isinstance(answer, Image):
+                    return KeptImage(await self._keep(answer))
+            match answer:
+                case Redirect() as redirect:
+                    here = chain.follow(here, redirect)
+                case _Refused(error):
+                    self._attempt += 1
+                    if self._attempt == len(referers):
+                        raise _all_refused(error, here, referers)
 
-    async def _ask(self, here: RequestUrl, referer: bytes | None) -> Image | _Redirect | _Refused:
+    async def _request(self, here: RequestUrl, referer: bytes | None) -> Image | Redirect | _Refused:
         headers = [] if referer is None else [(b"Referer", referer)]
-        path = self.spool / self.request.id
-        whole = False
+        path = self.spool / self.image.id
+        is_complete = False
         try:
-            async with self.asking.answer(here, headers, stay=not self.is_last(here.host)) as answer:
-                came = await self._read(here, answer, path)
-            whole = True
-            return came
+            async with self.requests.response(here, headers, stay=not self.is_last(here.host)) as response:
+                answer = await self._read(here, response, path)
+            is_complete = True
+            return answer
         finally:
-            if not whole:
+            if not is_complete:
                 with suppress(OSError):
                     path.unlink()
 
-    async def _read(self, here: RequestUrl, answer: HttpResponse, path: Path) -> Image | _Redirect | _Refused:
-        retry_after = parse_retry_after(answer.head.first("retry-after"), now=self.asking.clock())
-        self.holds.image_answered(
-            here.host, answer.status, retry_after, asked_first=request_url(self.request.url).host
-        )
-        if answer.status == 200:
-            return await receive_image(answer, path, policy=self.asking.policy, host=here.host, url=here.url)
-        await answer.drain()
-        if answer.status in REDIRECTS:
-            return _Redirect(answer.head.first("location"))
-        trouble = status_error(answer.status, answer.head, retry_after=retry_after, messages=IMAGE_MESSAGES)
-        if answer.status in _REFUSALS and trouble.kind != "challenge":
-            return _Refused(trouble)
-        raise trouble
+    async def _read(
+        self, here: RequestUrl, response: HttpResponse, path: Path
+    ) -> Image | Redirect | _Refused:
+        status, head = response.status, response.head
+        retry_after = parse_retry_after(head.first("retry-after"), now=self.requests.clock())
+        first_host = request_url(self.image.url).host
+        self.holds.image_answered(here.host, status, retry_after, first_host=first_host)
+        if status == 200:
+            return await receive_image(
+                response, path, policy=self.requests.policy, host=here.host, url=here.url
+            )
+        await response.drain()
+        if redirect := redirect_of(status, head):
+            return redirect
+        error = status_error(status, head, retry_after=retry_after, messages=IMAGE_MESSAGES)
+        if status in _REFUSALS and error.kind != "challenge":
+            return _Refused(error)
+        raise error
 
     def _referers(self, here: RequestUrl) -> list[bytes | None]:
-        """The rungs of the ladder: many hosts that refuse hotlinks want one of these."""
+        """The Referers to send in turn: many hosts that refuse hotlinks accept one of them."""
         referers: list[bytes | None] = [None, here.site + b"/"]
-        if self.request.item_link is not None:
+        if self.image.item_link is not None:
             with suppress(FetchError):
-                page = request_url(self.request.item_link)
-                # RFC 9110 10.1.3: what was read over TLS is not told in the clear.
+                page = request_url(self.image.item_link)
+                # RFC 9110 10.1.3: a page read over TLS is not named in a request without TLS.
                 if (page.scheme, here.scheme) != ("https", "http"):
                     referers.append(page.site + page.target)
         return list(dict.fromkeys(referers))
@@ -159,13 +151,13 @@ class ImageVisit(Generic[T]):
         except StorageRejected as error:
             raise FetchError("storage_rejected", str(error), status=200, body_bytes=image.size) from error
         finally:
-            # Cancelled before it began. One that has begun removes the file itself, when it has been read.
+            # Cancelled before it began; a call that has begun removes the file itself.
             if future.cancelled():
                 _remove(image)
 
     def _keep_and_remove(self, image: Image) -> T:
         try:
-            return self.keep(self.request, image)
+            return self.keep(self.image, image)
         finally:
             _remove(image)
 
@@ -176,13 +168,13 @@ def _remove(image: Image) -> None:
             image.body.unlink()
 
 
-def _all_refused(trouble: FetchError, here: RequestUrl, referers: list[bytes | None]) -> FetchError:
-    tried = "its own address as Referer and none"
+def _all_refused(error: FetchError, here: RequestUrl, referers: list[bytes | None]) -> FetchError:
+    tried = "without Referer and with its own address"
     if len(referers) > 2:
-        tried = "its own address, the item's page and no Referer"
+        tried = "without Referer, with its own address and with the item's page"
     return FetchError(
-        trouble.kind,
-        f"{status_name(trouble.status or 0)}: {here.host} refuses the image; it was asked with {tried}.",
-        status=trouble.status,
-        retry_after=trouble.retry_after,
+        error.kind,
+        f"{status_name(error.status or 0)}: {here.host} refuses the image, requested {tried}.",
+        status=error.status,
+        retry_after=error.retry_after,
     )

@@ -1,6 +1,6 @@
-"""An image on its way from the wire: small in memory, large in a file, given up as soon as it is none.
+"""The body of an image: a small one in memory, a large one in a file, and an error as soon as it is no image.
 
-Not here: the caps (`body.py`), and which bytes are an image (`image_types.py`).
+Not here: the limits on size (`http/body.py`), and the detection of image types (`image_types.py`).
 """
 
 from dataclasses import dataclass, field
@@ -24,55 +24,56 @@ MEMORY_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image that has come whole."""
+    """A complete image."""
 
     type: ImageType
     size: int
     """Bytes of the body."""
     body: bytes | Path = field(repr=False)
-    """A large one lies in the spool, until it has been kept."""
+    """Bytes, or for a large image a file in the spool, which is removed after it was stored."""
     url: str
-    """Of the hop that gave it."""
+    """The URL of the response, after redirects."""
 
 
 async def receive_image(
     answer: HttpResponse, path: Path, *, policy: FetchPolicy, host: str, url: str
 ) -> Image:
-    """Read a 200's body; one above `MEMORY_BYTES` goes to `path`. The caller removes what was begun there.
+    """Read the body of a 200; one above `MEMORY_BYTES` goes to `path`.
 
-    Raises `FetchError`, for what is no image after its first bytes; `InfrastructureError` for the spool.
+    Raises `FetchError`, for a body that is no image after its first bytes, and `InfrastructureError` if the
+    spool cannot be written. The caller then removes the incomplete file.
     """
-    unpacking = BodyDecoder(answer, policy)
-    head = _Head(host)
+    decoder = BodyDecoder(answer, policy)
+    detector = _TypeDetector(host)
     held = bytearray()
     file: BinaryIO | None = None
     try:
         async for chunk in answer.chunks():
-            for piece in unpacking.feed(chunk):
+            for piece in decoder.feed(chunk):
                 if file is not None:
                     with spooling(path):
                         file.write(piece)
                     continue
                 held += piece
-                head.look(held)
+                detector.look(held)
                 if len(held) > MEMORY_BYTES:
                     with spooling(path):
                         file = path.open("wb")
                         file.write(held)
                     held.clear()
-        unpacking.finish()
+        decoder.finish()
         if file is not None:
             with spooling(path):
                 file.close()
     finally:
         if file is not None:
             file.close()
-    kind = head.verdict(held)
-    return Image(type=kind, size=unpacking.size, body=path if file else bytes(held), url=url)
+    kind = detector.verdict(held)
+    return Image(type=kind, size=decoder.size, body=path if file else bytes(held), url=url)
 
 
-class _Head:
-    """Tells an image by its first bytes, looking again each time they have doubled."""
+class _TypeDetector:
+    """Detects the type of an image by its first bytes; checks again each time they have doubled."""
 
     def __init__(self, host: str) -> None:
         self._host = host
@@ -87,18 +88,18 @@ class _Head:
         if self._kind is None:
             head = bytes(held)
             if not may_become_an_image(head):
-                raise self._trouble(head)
+                raise self._error(head)
             self._due = 2 * len(held)
 
     def verdict(self, held: bytearray) -> ImageType:
-        """At the body's end, however short it was."""
+        """The type at the end of the body, however short it is. Raises `FetchError`."""
         if self._kind is None:
             self._kind = image_type(bytes(held))
         if self._kind is None:
-            raise self._trouble(bytes(held))
+            raise self._error(bytes(held))
         return self._kind
 
-    def _trouble(self, head: bytes) -> FetchError:
+    def _error(self, head: bytes) -> FetchError:
         return FetchError(
             "not_an_image" if head else "empty_body", not_an_image(self._host, head), status=200
         )

@@ -1,6 +1,6 @@
-"""Which kind of image bytes are, by the bytes alone: what a server calls them is often wrong.
+"""The detection of image types by the bytes alone: the Content-Type of a server is often wrong.
 
-No I/O. What is no image gets words for a person, so that a failure says what came instead.
+No I/O. Bytes that are no image get a description, so that a failure says what came instead.
 """
 
 import re
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ImageType:
-    """A kind of image, by the names it is stored under."""
+    """A type of image: its file extension and its media type, as they are stored."""
 
     extension: str
     content_type: str
@@ -27,16 +27,16 @@ ICO = ImageType("ico", "image/x-icon")
 SVG = ImageType("svg", "image/svg+xml")
 
 SIGNATURE_BYTES = 512
-"""Enough of an image's beginning for every kind but SVG."""
+"""Bytes that are enough to detect each type but SVG."""
 PROLOG_BYTES = 65_536
-"""How far `<svg` is looked for: editors put licences and entity tables before it."""
+"""Bytes that are searched for `<svg`: editors put licences and entity tables before it."""
 
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"})
 _HEIF_BRANDS = frozenset({b"mif1", b"msf1", b"miaf"})
 
 _BMP_HEADERS = frozenset({12, 16, 40, 52, 56, 64, 108, 124})
-"""BITMAPCOREHEADER to BITMAPV5HEADER; "BM" alone begins many a text."""
+"""BITMAPCOREHEADER to BITMAPV5HEADER; "BM" alone is also the beginning of texts."""
 
 _UTF_16 = (
     (b"\xff\xfe", "utf-16-le"),
@@ -52,9 +52,9 @@ _SUBSET_END = re.compile(r"\]\s{0,99}>")
 
 
 def image_type(head: bytes) -> ImageType | None:
-    """The kind of image whose first bytes these are, or None.
+    """The type of the image with these first bytes, or None.
 
-    `SIGNATURE_BYTES` decide, but for SVG: see `may_become_an_image`.
+    `SIGNATURE_BYTES` bytes are enough, except for SVG: see `may_become_an_image`.
     """
     if head.startswith(b"\xff\xd8\xff"):
         return JPEG
@@ -74,13 +74,13 @@ def image_type(head: bytes) -> ImageType | None:
 
 
 def may_become_an_image(head: bytes) -> bool:
-    """Whether `head`, which shows no image yet, ends within what XML allows before an `<svg`."""
+    """True if `head`, of no type yet, ends within the markup that XML allows before an `<svg`."""
     return len(head) < PROLOG_BYTES and _is_svg(head) is None
 
 
 def not_an_image(host: str, head: bytes) -> str:
-    """The sentence for a 200 whose body is no image."""
-    return f"{host} answered 200 with {_what_came(head)} where an image should be."
+    """The message for a 200 with a body that is no image."""
+    return f"{host} answered 200 with {_description(head)} instead of an image."
 
 
 def _heif(head: bytes) -> ImageType | None:
@@ -106,7 +106,7 @@ def _is_bmp(head: bytes) -> bool:
 
 
 def _is_ico(head: bytes) -> bool:
-    """A directory of at least one image that begins behind the directory. 2 instead of 1 is a cursor."""
+    """True for a directory of at least one image that begins after the directory; type 2 is a cursor."""
     if not head.startswith(b"\0\0\1\0") or len(head) < 22:
         return False
     count = int.from_bytes(head[4:6], "little")
@@ -115,7 +115,7 @@ def _is_ico(head: bytes) -> bool:
 
 
 def _is_svg(head: bytes) -> bool | None:
-    """Whether the root is `<svg`; None where `head` ends before that can be told."""
+    """True if the root is `<svg`; None if `head` ends before the root."""
     text = _text(head)
     at = _behind_misc(text, 0)
     if at is not None and _DOCTYPE_SVG.match(text, at):
@@ -129,8 +129,8 @@ def _is_svg(head: bytes) -> bool | None:
 
 
 def _behind_misc(text: str, at: int) -> int | None:
-    """Behind blanks, comments and processing instructions (XML 1.0, production 27); None where one has no
-    end. Not a single regular expression: a page of comments would keep it busy for hours."""
+    """The index after blanks, comments and processing instructions (XML 1.0, production 27); None if one has
+    no end. Not a single regular expression: that would take hours on a page of comments."""
     while True:
         blanks = _BLANKS.match(text, at)
         at = at if blanks is None else blanks.end()
@@ -147,8 +147,8 @@ def _behind_misc(text: str, at: int) -> int | None:
 
 
 def _end_of_doctype(text: str, at: int) -> int | None:
-    """Behind the `>` of a DOCTYPE, with its internal subset if it has one (Illustrator's holds entities);
-    None where it has no end."""
+    """The index after the `>` of a DOCTYPE and its internal subset (Illustrator writes entities there);
+    None if it has no end."""
     subset, end = text.find("[", at), text.find(">", at)
     if end >= 0 and not at < subset < end:
         return end + 1
@@ -157,7 +157,7 @@ def _end_of_doctype(text: str, at: int) -> int | None:
 
 
 def _text(head: bytes) -> str:
-    """A beginning as text, whatever its charset: markup is ASCII in all that are met."""
+    """The beginning as text, in any charset: markup is ASCII in all that occur."""
     head = head[:PROLOG_BYTES].removeprefix(b"\xef\xbb\xbf")
     for start, codec in _UTF_16:
         if head.startswith(start):
@@ -184,7 +184,7 @@ _WEB_PAGE = re.compile(
 )
 
 
-def _what_came(head: bytes) -> str:
+def _description(head: bytes) -> str:
     for start, words in _SIGNATURES:
         if head.startswith(start):
             return words
@@ -201,4 +201,4 @@ def _what_came(head: bytes) -> str:
         return "JSON"
     if not re.search(r"[\x00-\x08\x0e-\x1a\x7f]", text[:SIGNATURE_BYTES]):
         return "plain text"
-    return "bytes of no kind that is known here"
+    return "bytes of an unknown type"

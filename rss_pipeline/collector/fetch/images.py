@@ -1,6 +1,6 @@
-"""A round of images: many asked at once, few a host, each kept before the next one takes its place.
+"""A fetch round for images: many downloads at the same time, few of them at one host.
 
-Not here: what happens to one image (`image_fetch_one.py`), and where images are kept.
+Not here: the requests of one image (`image.py`), and the store that keeps images.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, ImageVisit, KeepImage, T
-from rss_pipeline.collector.fetch.loop_thread import Tell, run_round
+from rss_pipeline.collector.fetch.loop_thread import Report, run_round
 from rss_pipeline.collector.fetch.pacing import Pace, Turns
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.addresses import AddressRange
@@ -34,45 +34,37 @@ def fetch_images(
     pace: Pace | None = None,
     holds: Holds | None = None,
 ) -> list[ImageOutcome[T]]:
-    """Ask for every image once, within the policy (`image_policy`); one outcome a request, in their order.
+    """Download each image once, within the policy (`image_policy`); outcomes in the order of `requests`.
 
     `keep` stores an image and may block: it is called in threads of the round, at most `policy.concurrency`
-    at once, and the image holds its slot until `keep` returns, so that no more bodies than that exist at
-    any moment. An image in a file is removed afterwards. `on_done` is called in the caller's thread as
-    outcomes come. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`.
+    at the same time. The image holds its slot until `keep` returns, so no more bodies than that exist at any
+    moment. An image in a file is removed afterwards. `on_done` is called in the caller's thread as outcomes
+    arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`.
 
-    An image's trouble is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
-    `InfrastructureError` where `keep` does or the spool cannot be written: the round ends, and requests
-    without an outcome are as if never asked. Whatever is raised in the caller's thread while it waits
-    ends all requests and goes on up, after the images being kept have been.
+    An error of an image is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
+    `InfrastructureError` if `keep` does or the spool cannot be written: the round ends, and images without an
+    outcome are as before. An exception raised in the caller's thread while it waits ends all requests and is
+    raised again, after the running calls of `keep` have ended.
     """
-    outcomes: dict[int, ImageOutcome[T]] = {}
     queues = _by_host(requests)
     known = holds or Holds(clock)
 
-    async def ask(tell: Tell[tuple[int, ImageOutcome[T]]]) -> None:
-        turns = Turns(
-            pace or Pace(),
-            holds=known,
-            host_delay=policy.host_delay,
-            concurrency=policy.concurrency,
-            round_seconds=policy.round_seconds,
-            lanes=policy.connections_per_host,
-        )
+    async def work(report: Report[ImageOutcome[T]]) -> None:
+        turns = Turns(pace or Pace(), policy=policy, holds=known)
 
         async def serve(queue: deque[int], client: Client) -> None:
-            # One image after the other: those that wait cost no more than their number.
+            # One image after the other: a waiting image is only a number in the queue.
             while queue:
                 index = queue.popleft()
-                request = requests[index]
+                image = requests[index]
                 visit = ImageVisit(
-                    request=request,
-                    asking=VisitRequests(
+                    image=image,
+                    requests=VisitRequests(
                         client=client,
                         turns=turns,
                         policy=policy,
                         clock=clock,
-                        allow_private=request.allow_private,
+                        allow_private=image.allow_private,
                     ),
                     holds=known,
                     spool=spool,
@@ -80,24 +72,17 @@ def fetch_images(
                     keepers=keepers,
                     is_last=lambda host: not (queues.get(host) or turns.is_awaited(host)),
                 )
-                tell((index, await visit.run()))
+                report(index, await visit.run())
 
         async with Client(policy) as client, asyncio.TaskGroup() as group:
             for queue in queues.values():
-                # More than its connections: while one image is kept, the host is asked for the next.
+                # More tasks than connections: while one image is stored, the next one is requested.
                 for _ in range(min(len(queue), policy.concurrency)):
                     group.create_task(serve(queue, client))
 
-    def told(done: tuple[int, ImageOutcome[T]]) -> None:
-        index, outcome = done
-        outcomes[index] = outcome
-        if on_done is not None:
-            on_done(requests[index], outcome)
-
-    # Leaving the block waits for images that are being kept, also where the round was broken off.
+    # The end of the block waits for running calls of `keep`, also if the round was cancelled.
     with ThreadPoolExecutor(policy.concurrency, thread_name_prefix="fetch-keep") as keepers:
-        run_round(ask, told)
-    return [outcomes[index] for index in range(len(requests))]
+        return run_round(work, requests, on_done)
 
 
 def image_policy(
@@ -113,7 +98,7 @@ def image_policy(
     allow_networks: tuple[AddressRange, ...] = (),
     allow_ports: frozenset[int] = frozenset(),
 ) -> FetchPolicy:
-    """How images are asked for: on kept connections, at most 15 MB and `deadline` seconds each."""
+    """The policy for images: kept connections, at most 15 MB and `deadline` seconds for each image."""
     return FetchPolicy(
         user_agent=user_agent,
         accept=ACCEPT_IMAGES,
@@ -133,7 +118,7 @@ def image_policy(
 
 
 def _by_host(requests: Sequence[ImageRequest]) -> dict[str, deque[int]]:
-    """Indexes of the requests, by the host that is asked first; "" for URLs without one."""
+    """Indexes of the requests by the host of their URL; "" for URLs without one."""
     queues: dict[str, deque[int]] = {}
     for index, request in enumerate(requests):
         try:

@@ -1,59 +1,72 @@
-"""A round's event loop in a thread of its own, and its outcomes in the caller's thread.
+"""A round's event loop in a thread of its own, with its outcomes reported in the caller's thread.
 
-It knows neither feeds nor images: `fetch.py` and `image_fetch.py` say what is done.
+It knows neither feeds nor images: `feeds.py` and `images.py` pass the work.
 """
 
 import asyncio
 import queue
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-D = TypeVar("D")
-Tell = Callable[[D], None]
+J = TypeVar("J")
+R = TypeVar("R")
+Report = Callable[[int, R], None]
+"""Reports the outcome of the job with this index."""
 
 NAME_LOOKUPS = 32
 """Threads for getaddrinfo, which has no time-out: some may hang while the others go on."""
 
 
-def run_round(work: Callable[[Tell[D]], Awaitable[None]], told: Tell[D]) -> None:
-    """Run `work` to its end; what it tells comes to `told` in the caller's thread, in the order it was told.
+def run_round(
+    work: Callable[[Report[R]], Awaitable[None]],
+    jobs: Sequence[J],
+    on_done: Callable[[J, R], None] | None,
+) -> list[R]:
+    """Run `work`, which reports one outcome for each job; return the outcomes in the order of the jobs.
 
-    Raises what `work` raises. Whatever is raised in the caller's thread meanwhile (an interrupt, an error
-    in `told`) cancels `work`, waits until it has ended, and goes on up.
+    `on_done` is called in the caller's thread, in the order of the reports. Raises what `work` raises. An
+    exception raised in the caller's thread meanwhile (an interrupt, an error in `on_done`) cancels `work`,
+    waits until it has ended, and is raised again.
     """
-    round_ = _Round(work)
-    round_.start()
+    outcomes: dict[int, R] = {}
+    thread = _LoopThread(work)
+    thread.start()
     try:
-        while (entry := round_.done.get()) is not None:
-            told(entry[0])
+        while (entry := thread.done.get()) is not None:
+            index, outcome = entry
+            outcomes[index] = outcome
+            if on_done is not None:
+                on_done(jobs[index], outcome)
     except BaseException:
-        round_.stop()
+        thread.stop()
         raise
-    round_.join()
-    if round_.error is not None:
-        raise round_.error
+    thread.join()
+    if thread.error is not None:
+        raise thread.error
+    return [outcomes[index] for index in range(len(jobs))]
 
 
-class _Round(threading.Thread, Generic[D]):
+class _LoopThread(threading.Thread, Generic[R]):
     """Signals are handled in the main thread. With the loop there, the exception that Dagster's handler
-    raises could land in a callback of asyncio's, which logs it and goes on; here it lands in a
+    raises could end up in a callback of asyncio, which logs it and continues; here it is raised in
     `queue.get`. A loop that already runs in the caller's thread does no harm either.
     """
 
-    def __init__(self, work: Callable[[Tell[D]], Awaitable[None]]) -> None:
+    def __init__(self, work: Callable[[Report[R]], Awaitable[None]]) -> None:
         super().__init__(name="fetch", daemon=True)
-        self.done: queue.SimpleQueue[tuple[D] | None] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[tuple[int, R] | None] = queue.SimpleQueue()
+        """The reports; None is the end."""
         self.error: BaseException | None = None
         self._work = work
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
-        """Cancel what runs and wait until nothing does. To be called in the caller's thread."""
-        # The loop is closed where the round has ended by itself in the meantime.
+        """Cancel the work and wait for its end. Call it in the caller's thread."""
+        # The loop is closed if the round has ended by itself in the meantime.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._cancel)
         self.join()
@@ -70,9 +83,9 @@ class _Round(threading.Thread, Generic[D]):
                 loop.run_until_complete(loop.shutdown_asyncgens())
         # Carried over to the caller's thread, which raises it.
         except BaseException as error:  # noqa: BLE001
-            self.error = _first(error)
+            self.error = _unwrapped(error)
         finally:
-            # Not asyncio.run: it waits for every name lookup that hangs, and nothing ends one.
+            # Not asyncio.run: it would wait for each name lookup that hangs, and nothing ends one.
             names.shutdown(wait=False, cancel_futures=True)
             loop.close()
             self.done.put(None)
@@ -82,11 +95,11 @@ class _Round(threading.Thread, Generic[D]):
             self._task.cancel()
 
     async def _whole(self) -> None:
-        await self._work(lambda outcome: self.done.put((outcome,)))
+        await self._work(lambda index, outcome: self.done.put((index, outcome)))
 
 
-def _first(error: BaseException) -> BaseException:
-    """The exception itself where a task group wrapped it."""
+def _unwrapped(error: BaseException) -> BaseException:
+    """The first exception within the groups that task groups made."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,7 +1,7 @@
-"""Whose turn it is: so many requests a host at a time, a pause after each, and so many in all.
+"""Turns: limits on the requests to one host at a time and in total, and a delay after each request.
 
-No HTTP. Who waits for a host holds none of the slots, so that one host with hundreds of feeds or
-images delays its own only.
+No HTTP. A visit that waits for a host holds no slot, so a host with hundreds of feeds or images delays only
+its own visits.
 """
 
 import asyncio
@@ -14,29 +14,30 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from rss_pipeline.collector.fetch.holds import Holds
+from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 
 
 @dataclass(slots=True)
 class Pace:
-    """A monotonic clock, a sleep, and when each host was last left alone.
+    """A monotonic clock, a sleep, and the end of the last request to each host.
 
-    A process passes the same `Pace` to all of its rounds: the pause after the last request of one
-    round holds for the first of the next. Tests pass a clock that moves when it is slept on.
+    A process passes the same `Pace` to all of its rounds: the delay after the last request of one round
+    also holds for the first request of the next. Tests pass a clock that a sleep moves forward.
     """
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     ended: dict[tuple[str, int], float] = field(default_factory=dict)
-    """By host and lane: a host that is asked on two connections at once has lanes 0 and 1."""
+    """By host and lane: a host with two connections at the same time has the lanes 0 and 1."""
 
 
 class TurnRefused(Exception):
-    """No request was or will be made in this round. Says why."""
+    """No request is made in this round; the text is the reason."""
 
 
 class HoldActive(Exception):
-    """No request was made: the host asked for a pause."""
+    """No request is made: the host, or the feed, is on hold."""
 
     def __init__(self, hold: HostHold | FeedHold) -> None:
         self.hold = hold
@@ -44,9 +45,9 @@ class HoldActive(Exception):
 
 
 class _Gate:
-    """The lanes of one host. Visits under way pass before those that have not begun.
+    """The lanes of one host. Visits that have begun pass before those that have not.
 
-    Sixty feeds behind one http-to-https redirect would otherwise all make their first hop before any
+    Sixty feeds behind one http-to-https redirect would otherwise all make their first request before any
     made its second, and the end of the round would waste sixty requests.
     """
 
@@ -65,7 +66,7 @@ class _Gate:
         return bool(self._queue) or len(self._free) < self._lanes
 
     async def enter(self, *, begun: bool, rested: Callable[[int], float]) -> int:
-        """The lane to ask on: of several free ones that which rested longest."""
+        """A lane for a request: of several free ones the one that was idle longest."""
         if self._free:
             lane = min(self._free, key=rested)
             self._free.remove(lane)
@@ -89,61 +90,59 @@ class _Gate:
 
 
 class Turn:
-    """A host's lane and a slot. The lane may be left before the slot, by who has something left to do
-    that is no request: the host's pause begins then."""
+    """A host's lane and a slot. The lane can be released before the slot, once no request is left but other
+    work is; the host's delay begins then."""
 
     def __init__(self, leave: Callable[[], None]) -> None:
         self._leave: Callable[[], None] | None = leave
 
-    def leave_host(self) -> None:
-        """To be called once the request has ended; again does nothing."""
+    def release_host(self) -> None:
+        """Release the lane after the request; a second call does nothing."""
         if self._leave is not None:
             self._leave()
             self._leave = None
 
 
 class Turns:
-    """The turns of one round. Seconds throughout; `round_seconds` None sets the round no end."""
+    """The turns of one round, within the policy: delay, connections, concurrency, seconds of the round."""
 
     def __init__(
         self,
         pace: Pace,
         *,
+        policy: FetchPolicy,
         holds: Holds,
-        host_delay: float,
-        concurrency: int,
-        round_seconds: float | None,
-        lanes: int = 1,
     ) -> None:
         self._pace = pace
-        self._host_delay = host_delay
-        self._lanes = lanes
-        self._slots = asyncio.Semaphore(concurrency)
+        self._host_delay = policy.host_delay
+        self._lanes = policy.connections_per_host
+        self._slots = asyncio.Semaphore(policy.concurrency)
         self._gates: dict[str, _Gate] = {}
         self._holds = holds
         self._left_to_others: set[str] = set()
-        self._over_at = None if round_seconds is None else pace.monotonic() + round_seconds
+        seconds = policy.round_seconds
+        self._over_at = None if seconds is None else pace.monotonic() + seconds
 
     def is_awaited(self, host: str) -> bool:
-        """Whether somebody waits for `host` at this moment."""
+        """True if a visit waits for `host` at this moment."""
         return host in self._gates and self._gates[host].is_awaited
 
-    def leave_to_others(self, host: str) -> None:
-        """Begin no visit there any more: a refresh by hand goes first."""
+    def begin_no_more(self, host: str) -> None:
+        """Begin no more visits at `host`: a refresh by hand has precedence."""
         self._left_to_others.add(host)
 
     def is_busy(self, host: str) -> bool:
-        """Whether somebody is at `host` or waits for it."""
+        """True if a visit makes a request to `host` or waits for it."""
         return host in self._gates and self._gates[host].is_busy
 
     @asynccontextmanager
     async def turn(self, host: str, *, begun: bool) -> AsyncIterator[Turn]:
-        """Wait for the host, its pause and a slot; the block is one request.
+        """Wait for the host, its delay and a slot; the block is one request.
 
         Raises `TurnRefused`, `HoldActive`.
 
-        Leave one host's turn before asking for the next one's: who waits here holds nothing, so that
-        two visits that redirect to each other's hosts cannot block each other.
+        End one host's turn before waiting for the next: a waiting visit holds nothing, so two visits that
+        redirect to each other's hosts cannot block each other.
         """
         gate = self._gates.setdefault(host, _Gate(self._lanes))
         ended = self._pace.ended
@@ -151,7 +150,7 @@ class Turns:
         turn = Turn(lambda: gate.leave(lane))
         try:
             self._refuse_when_left_to_others(host, begun)
-            await self._pause(host, lane)
+            await self._delay(host, lane)
             async with self._slots:
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host)
@@ -160,20 +159,20 @@ class Turns:
                 try:
                     yield turn
                 finally:
-                    turn.leave_host()
+                    turn.release_host()
         finally:
-            turn.leave_host()
+            turn.release_host()
 
     def _ended(self, host: str, lane: int) -> None:
         self._pace.ended[host, lane] = self._pace.monotonic()
         self._gates[host].leave(lane)
 
-    async def _pause(self, host: str, lane: int) -> None:
+    async def _delay(self, host: str, lane: int) -> None:
         self._refuse_when_held(host)
         now = self._pace.monotonic()
         ended = self._pace.ended.get((host, lane))
         free_at = now if ended is None else max(now, ended + self._host_delay)
-        # A turn that would come after the end is refused at once: nobody waits for nothing.
+        # A turn that would come after the end of the round is refused at once: the wait would be in vain.
         self._refuse_when_over(free_at)
         while (wait := free_at - self._pace.monotonic()) > 0:
             await self._pace.sleep(wait)
@@ -184,7 +183,7 @@ class Turns:
 
     def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:
         if not begun and host in self._left_to_others:
-            raise TurnRefused("a refresh by hand goes first at its host")
+            raise TurnRefused("a refresh by hand has precedence at its host")
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:

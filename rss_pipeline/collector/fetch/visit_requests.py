@@ -1,31 +1,36 @@
-"""What all requests of one visit share: their turns, their time, and what is known when it fails.
+"""The requests of one visit: their turns, their time limit, and the values of a failure.
 
-Not here: what is asked and what the answers mean (`fetch_one.py` for feeds, `image_fetch_one.py`).
+Not here: the headers of a request and the meaning of its response (`feed.py`, `image.py`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from rss_pipeline.collector.fetch.pacing import Turn, Turns
+from rss_pipeline.collector.fetch.pacing import HoldActive, Turn, TurnRefused, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import GivenBack
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
 class VisitRequests:
-    """One visit's requests: each an `answer` within a `turn`."""
+    """One visit's requests: each is a `response` within a `turn`."""
 
     client: Client
     turns: Turns
     policy: FetchPolicy
     clock: Clock
     allow_private: bool
-    """Of the feed whose visit it is: it, and its images, may be on this machine or the local network."""
+    """The flag of the visited feed: it and its images may be on this machine or the local network."""
     _spent: float = field(default=0.0, init=False)
     _started: float | None = field(default=None, init=False)
     _begun: bool = field(default=False, init=False)
@@ -33,56 +38,71 @@ class VisitRequests:
     _status: int | None = field(default=None, init=False)
     _host: str | None = field(default=None, init=False)
 
-    def turn(self, here: RequestUrl) -> AbstractAsyncContextManager[Turn]:
-        """Wait for `here`'s host. Raises `TurnRefused`, `HoldActive`."""
-        return self.turns.turn(here.host, begun=self._begun)
+    async def outcome(
+        self, visit: Awaitable[T], message: Callable[[FetchError], str]
+    ) -> T | Failure | GivenBack | OnHold:
+        """The result of `visit`, or the value for the exception that ended it; other exceptions pass.
+
+        `message` gives the text of a `Failure`.
+        """
+        try:
+            return await visit
+        except TurnRefused as refusal:
+            return GivenBack(reason=str(refusal))
+        except HoldActive as held:
+            return OnHold(hold=held.hold)
+        except FetchError as error:
+            return self._failure(error, message(error))
+
+    def turn(self, url: RequestUrl) -> AbstractAsyncContextManager[Turn]:
+        """Wait for the host of `url`. Raises `TurnRefused`, `HoldActive`."""
+        return self.turns.turn(url.host, begun=self._begun)
 
     @asynccontextmanager
-    async def answer(
-        self, here: RequestUrl, headers: list[tuple[bytes, bytes]], *, stay: bool = False
+    async def response(
+        self, url: RequestUrl, headers: list[tuple[bytes, bytes]], *, stay: bool = False
     ) -> AsyncIterator[HttpResponse]:
-        """One request, to be read in the block, within what is left of the visit's time.
+        """One request; the block reads its response within the rest of the visit's time.
 
-        `stay` leaves the connection open, where the policy keeps any. Raises `FetchError`.
+        `stay` leaves the connection open if the policy keeps connections. Raises `FetchError`.
         """
         self._begun = True
         self._answered, self._status = False, None
-        self._host = here.host
+        self._host = url.host
         time = asyncio.get_running_loop().time
         started = self._started = time()
         try:
             async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
                 async with self.client.get(
-                    here, headers, stay=stay, allow_private=self.allow_private
-                ) as answer:
-                    self._answered, self._status = True, answer.status
-                    yield answer
+                    url, headers, stay=stay, allow_private=self.allow_private
+                ) as response:
+                    self._answered, self._status = True, response.status
+                    yield response
         except TimeoutError:
             if not limit.expired():
                 raise
             raise FetchError(
-                "timeout", f"{here.host} gave no complete answer within {self.policy.deadline:g} s."
+                "timeout", f"{url.host} gave no complete answer within {self.policy.deadline:g} s."
             ) from None
         finally:
             self._spent += time() - started
             self._started = None
 
     def milliseconds(self) -> int:
-        """Time spent on requests so far, one that runs included; waiting for a turn is not counted."""
+        """Time spent on requests so far, including one that is running; time between turns does not count."""
         running = 0.0 if self._started is None else asyncio.get_running_loop().time() - self._started
         return round((self._spent + running) * 1000)
 
-    def failure(self, trouble: FetchError, message: str) -> Failure:
-        """The failure that ends the visit."""
+    def _failure(self, error: FetchError, message: str) -> Failure:
         return Failure(
-            kind=trouble.kind,
+            kind=error.kind,
             message=message,
-            status=self._status if trouble.status is None else trouble.status,
-            retry_after=trouble.retry_after,
+            status=self._status if error.status is None else error.status,
+            retry_after=error.retry_after,
             fetched_at=self.clock(),
             fetch_ms=self.milliseconds(),
             answered=self._answered,
             host=self._host,
-            document_hash=trouble.document_hash,
-            body_bytes=trouble.body_bytes,
+            document_hash=error.document_hash,
+            body_bytes=error.body_bytes,
         )

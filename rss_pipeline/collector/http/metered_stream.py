@@ -6,7 +6,6 @@ the framing around chunks of one byte. The decoded bytes of a body are counted i
 
 import re
 import ssl
-from collections.abc import Iterable
 from typing import Any
 
 import httpcore
@@ -111,16 +110,5 @@ class MeteredBackend(httpcore.AsyncNetworkBackend):
     def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
         self._backend = backend
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        return MeteredStream(
-            await self._backend.connect_tcp(
-                host, port, timeout=timeout, local_address=local_address, socket_options=socket_options
-            )
-        )
+    async def connect_tcp(self, *args: Any, **options: Any) -> httpcore.AsyncNetworkStream:
+        return MeteredStream(await self._backend.connect_tcp(*args, **options))

@@ -3,14 +3,29 @@
 No I/O. `collector.schedule.permanent_redirects` decides whether a feed keeps its new address.
 """
 
+from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.headers import Head
 from rss_pipeline.collector.http.request_url import DEFAULT_PORTS, RequestUrl, percent_encoded, request_url
 
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-PERMANENT = frozenset({301, 308})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_PERMANENT = frozenset({301, 308})
 """RFC 9110 15.4.2 and 15.4.9: the client is to use the new URL from then on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirect as it was received."""
+
+    location: str | None
+    permanent: bool
+
+
+def redirect_of(status: int, head: Head) -> Redirect | None:
+    """The redirect in a response; None if it is none."""
+    return Redirect(head.first("location"), status in _PERMANENT) if status in _REDIRECTS else None
 
 
 def redirect_target(here: RequestUrl, location: str | None) -> RequestUrl:
@@ -52,13 +67,13 @@ class RedirectChain:
         """True if there were redirects and all of them were permanent."""
         return len(self._seen) > 1 and not self._temporary
 
-    def follow(self, here: RequestUrl, location: str | None, *, permanent: bool = False) -> RequestUrl:
+    def follow(self, here: RequestUrl, redirect: Redirect) -> RequestUrl:
         """The next URL. Raises `FetchError`, also for a loop and for more than `most` redirects."""
-        there = redirect_target(here, location)
+        there = redirect_target(here, redirect.location)
         if there.url in self._seen:
             raise FetchError("redirect", f"{here.host} redirects in a loop.")
         if len(self._seen) > self._most:
             raise FetchError("redirect", f"More than {self._most} redirects.")
         self._seen.add(there.url)
-        self._temporary |= not permanent
+        self._temporary |= not redirect.permanent
         return there

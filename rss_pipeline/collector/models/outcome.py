@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.item import FeedHeader
 
 
@@ -65,6 +67,10 @@ class Document:
     """Hex SHA-256 of body, NUL and the Content-Type's charset parameter (lower case, or nothing)."""
     backup_key: str | None = None
     """Set once the document is in the object store."""
+
+
+FetchOutcome = NotModified | Document | Failure | GivenBack | OnHold
+"""The outcome of a feed's requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

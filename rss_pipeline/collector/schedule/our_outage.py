@@ -9,12 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNASKED_KINDS, Failure
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified
 
 OUTAGE_HOSTS = 3
 
-Outcome = NotModified | Document | Failure | GivenBack | OnHold
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _BROKEN_OFF = NETWORK_KINDS | {"truncated"}
@@ -30,7 +28,7 @@ class Outage:
     """Others had answered before it began."""
 
 
-def outage(outcomes: Sequence[tuple[Feed, Outcome]], *, blamed: Collection[str] = ()) -> Outage | None:
+def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[str] = ()) -> Outage | None:
     """What a round says of our own network; None where it says nothing, or that it is up.
 
     It is down where every visit failed in the network and three hosts among them had answered the time

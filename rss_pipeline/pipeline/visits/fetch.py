@@ -5,12 +5,12 @@ The requests themselves are collector.fetch.
 
 from dataclasses import replace
 
-from rss_pipeline.collector.fetch.feeds import FetchOutcome, OtherRuns, fetch_feeds
+from rss_pipeline.collector.fetch.feeds import OtherRuns, fetch_feeds
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.outcome import Document, GivenBack, Pending
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, GivenBack, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rss_pipeline.collector.fetch.feeds import FetchOutcome, fetch_feeds
+from rss_pipeline.collector.fetch.feeds import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline.collector.models.outcome import FetchOutcome
 from rss_pipeline_tests.support.feeds import make_feed
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.fetch.feeds import fetch_feeds
-from rss_pipeline.collector.fetch.holds import Holds, pause
+from rss_pipeline.collector.fetch.holds import Holds, next_hold
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
@@ -62,7 +62,7 @@ def test_a_pause_is_an_hour_at_most_unless_it_comes_again(
     retry_after: int | None, times: int, wanted: timedelta
 ) -> None:
     known = before(times) if times else None
-    hold = pause("a", 429, retry_after, before=known, now=NOW)
+    hold = next_hold("a", 429, retry_after, before=known, now=NOW)
     assert (hold.host, hold.until, hold.times) == ("a", NOW + wanted, times + 1)
     assert hold.reason.startswith("429 Too Many Requests with")
 
@@ -79,7 +79,7 @@ def test_an_answer_within_a_pause_is_the_same_pause_and_never_shortens_it() -> N
 
 def test_an_instant_is_rounded_up_for_the_stores_cut_it() -> None:
     late = NOW + timedelta(microseconds=1)
-    assert pause("a", 429, 60, before=None, now=late).until == NOW + 61 * SECOND
+    assert next_hold("a", 429, 60, before=None, now=late).until == NOW + 61 * SECOND
     failure = Failure(kind="http_status", message="x", retry_after=7200)
     assert next_after_failure(feed("http://a/"), failure, now=late).at == NOW + 7201 * SECOND
 
@@ -145,18 +145,18 @@ def test_what_feeds_were_told_is_obeyed_by_images_and_not_the_other_way_round() 
     images = Holds(lambda: NOW)
     images.load([], foreign=[before(1, NOW + HOUR)])
     assert images.active("a") is not None
-    images.image_answered("b", 503, 60, asked_first="c")
+    images.image_answered("b", 503, 60, first_host="c")
     assert [hold.host for hold in images.changes().hosts] == ["b", "c"]
     assert images.changes().feeds == []
 
 
 def test_a_feed_that_was_not_asked_comes_when_the_pause_is_over_and_says_so() -> None:
-    hold = pause("a.example", 429, 3600, before=None, now=NOW)
+    hold = next_hold("a.example", 429, 3600, before=None, now=NOW)
     later = next_after_hold(feed("http://b/", id="x"), hold, now=NOW)
     assert NOW + HOUR <= later.at <= NOW + HOUR + 2 * MINUTE
     assert later.reason == (
-        "a.example is left alone until 2026-02-18T09:30:00Z: 429 Too Many Requests with Retry-After 1 h: held"
-        " for 1 h"
+        "a.example is left alone until 2026-02-18T09:30:00Z: 429 Too Many Requests with Retry-After 1 h: on "
+        "hold for 1 h"
     )
     assert len({next_after_hold(feed("http://b/", id=str(n)), hold, now=NOW).at for n in range(40)}) > 10
 

@@ -137,7 +137,7 @@ def test_a_comment_without_end_is_read_so_far_and_no_further() -> None:
 def test_no_bytes_raise(body: bytes) -> None:
     image_type(body)
     may_become_an_image(body)
-    assert not_an_image("cdn.example", body).endswith(" where an image should be.")
+    assert not_an_image("cdn.example", body).endswith(" instead of an image.")
 
 
 @given(st.text(max_size=300))
@@ -181,9 +181,9 @@ def test_a_hostile_beginning_takes_no_time(hostile: bytes) -> None:
         (ftyp(b"isom"), "a video"),
         (b"II*\0\x08\0\0\0", "a TIFF, which browsers do not show,"),
         (b"\0\0\2\0\1\0", "a mouse cursor"),
-        (b"\x93\x00\x01\x02", "bytes of no kind that is known here"),
+        (b"\x93\x00\x01\x02", "bytes of an unknown type"),
     ],
 )
 def test_a_person_reads_what_came_instead(body: bytes, words: str) -> None:
-    sentence = f"cdn.example answered 200 with {words} where an image should be."
+    sentence = f"cdn.example answered 200 with {words} instead of an image."
     assert not_an_image("cdn.example", body) == sentence

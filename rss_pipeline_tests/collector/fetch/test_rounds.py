@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.fetch.feeds import FetchOutcome, fetch_feeds
+from rss_pipeline.collector.fetch.feeds import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, GivenBack, NotModified
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, RSS, InstantPace, feed, now
 from rss_pipeline_tests.support.feeds import amend

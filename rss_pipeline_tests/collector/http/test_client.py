@@ -15,12 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from rss_pipeline.collector.fetch.feeds import FetchOutcome
 from rss_pipeline.collector.http.errors import FetchError, request_error
 from rss_pipeline.collector.http.gunzip import Gunzip
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access
-from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch
 from rss_pipeline_tests.support.server import Answer, FeedServer

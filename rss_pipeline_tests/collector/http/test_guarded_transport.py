@@ -18,12 +18,11 @@ from typing import Any
 import httpcore
 import pytest
 
-from rss_pipeline.collector.fetch.feeds import FetchOutcome
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.http.guarded_transport import MAX_ADDRESSES, Network
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch, now
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -7,13 +7,13 @@ import pytest
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.outcome import GivenBack, NotModified, Response
-from rss_pipeline.collector.schedule.our_outage import Outcome, outage
+from rss_pipeline.collector.models.outcome import FetchOutcome, GivenBack, NotModified, Response
+from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline_tests.support.feeds import amend, make_feed
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-Outcomes = list[tuple[Feed, Outcome]]
+Outcomes = list[tuple[Feed, FetchOutcome]]
 
 
 def failed(kind: FailureKind = "connect", *, at: float = 0, ms: int = 10, answered: bool = False) -> Failure:

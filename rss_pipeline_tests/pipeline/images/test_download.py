@@ -178,7 +178,7 @@ def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
         "huge": "40,000,008 bytes",
         "cut": "before",
         "loop": "loop",
-        "nothing": "with nothing where",
+        "nothing": "with nothing instead",
         "refused": "refused",
     }
     for name, said in words.items():

@@ -30,7 +30,7 @@ def goes_first(
     by_hand: Callable[[str], None], pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The poll would take some seconds for its host; asked for is the feed at the end of its queue."""
-    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(feeds, "CHECK_SECONDS", 0.2)
     under_way = threading.Event()
 
     def first(_request: object) -> Answer:
@@ -57,7 +57,7 @@ def goes_first(
     assert server.most_open[HOST] == 1
     made_way = [visit for visit in visits if isinstance(visit.outcome, GivenBack)]
     assert {str(visit.outcome) for visit in made_way} == {
-        str(GivenBack(reason="a refresh by hand goes first at its host"))
+        str(GivenBack(reason="a refresh by hand has precedence at its host"))
     }
     assert len(made_way) == FEEDS - len(asked) + 1
     assert pipeline.rows("SELECT token FROM leases") == []
