@@ -1,6 +1,6 @@
-"""The images of an item: which attributes of which elements name them, and which URLs its content shows.
+"""The images of an item: the attributes and elements that name them, and the URLs that its content shows.
 
-Nothing is downloaded here, and the HTML is not changed (rendering.py puts archived images into it).
+Nothing is downloaded, and the HTML is not changed (`render.py` puts archived images into it).
 """
 
 import re
@@ -43,7 +43,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 MOST_IMAGES = 10_000
-"""Elements of one item that are looked at: a page shows some hundreds, a hostile one could fill a table."""
+"""Elements of one item that are read: a page shows some hundreds, a hostile one could fill a table."""
 _MOST_ATTRIBUTES = 500
 _TAG_OR_COMMENT = re.compile(r"<(?:!--(?:.*?-->)?|[a-z])", re.IGNORECASE | re.DOTALL)
 _TAG_PART = re.compile(r"(?P<end>>)|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)|(?P<name>[^\s=>/]+)")
@@ -55,9 +55,9 @@ _LEADING_NUMBER = re.compile(r"\s*([0-9]+)\s*(?:px)?\s*", re.IGNORECASE)
 def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
     """Absolute http(s) URLs of the images in `html`, distinct, in document order, without fragments.
 
-    One URL an image: `src`, or where that is missing, inline data or a placeholder, the lazy-loading
+    One URL for each image: `src`, or if that is missing, inline data or a placeholder, the lazy-loading
     attributes, then the largest of `srcset`, then the `<source>`s of its `<picture>`. Images in a
-    `<noscript>` count too. Left out are 1x1 trackers and what cannot be fetched (data:, cid:).
+    `<noscript>` count too. 1x1 trackers and URLs that cannot be fetched (data:, cid:) are left out.
     References are resolved against the first usable of `bases`.
     """
     if not MAY_HOLD_IMAGES.search(html):
@@ -72,11 +72,11 @@ def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def tree(html: str) -> etree._Element | None:
-    """The parsed HTML; None where there is nothing but comments or white space, or what no page has.
+    """The parsed HTML; None for only comments or white space, and for a tag that no page has.
 
-    It is the one that BeautifulSoup's lxml builder makes, without its Python objects: they take
-    twenty times as long, and this runs on every item. Not Python's html.parser: it is quadratic before
-    3.11.14, and `?x=1&copy=2` becomes `©=2` in it.
+    It is the tree of BeautifulSoup's lxml builder without its Python objects, which take twenty times as
+    long; this runs on every item. Not Python's html.parser: it is quadratic before 3.11.14, and turns
+    `?x=1&copy=2` into `©=2`.
     """
     if has_overloaded_tag(html):
         return None
@@ -88,9 +88,9 @@ def tree(html: str) -> etree._Element | None:
 
 
 def has_overloaded_tag(html: str) -> bool:
-    """Whether a tag has more than 500 attributes, each of which libxml2 compares with all before it: a
-    megabyte of them takes a minute. Where tags begin and end is told roughly; a worker's time limit stands
-    behind it."""
+    """True if a tag has more than 500 attributes: libxml2 compares each with all before it, which takes a
+    minute for a megabyte of them. The ends of tags are found roughly; a parser's time limit covers the
+    rest."""
     at = 0
     while start := _TAG_OR_COMMENT.search(html, at):
         at = start.end()
@@ -111,13 +111,13 @@ def has_overloaded_tag(html: str) -> bool:
 class ShownImage:
     """An `<img>`, `<amp-img>`, `<picture>`, or a `<source>` of a picture, and the URL of the image it shows.
 
-    A `<picture>` shows one image. The `url` of an `<img>` or `<source>` in one is its own; None where it
-    names none, and for 1x1 trackers.
+    A `<picture>` shows one image. The `url` of an `<img>` or `<source>` in one is its own; None if it names
+    none, and for 1x1 trackers.
     """
 
     element: etree._Element
     picture: "ShownImage | None"
-    """The innermost that the element lies in."""
+    """The innermost picture around the element."""
     url: str | None = None
     is_picture: bool = False
 
@@ -125,8 +125,8 @@ class ShownImage:
 def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> list[ShownImage]:
     """The first 10,000 of them in document order. `resolve` gives the absolute URL of a reference, or None.
 
-    Of pictures left open, each lies in the one before: so each element is looked at once, and what it
-    shows handed up, for looking from each picture at all below it would be quadratic.
+    Pictures that are not closed are nested. So each element is read once, and its image is passed up: a
+    search below each picture would be quadratic.
     """
     found: list[ShownImage] = []
     above: dict[etree._Element, ShownImage | None] = {}
@@ -168,7 +168,7 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
 
 
 def _innermost(element: etree._Element, above: dict[etree._Element, ShownImage | None]) -> ShownImage | None:
-    """The picture around an element. `above` remembers it for all on the way: a way may be 2,000 long."""
+    """The picture around an element. `above` keeps it for all elements between: there may be 2,000."""
     way: list[etree._Element] = []
     parent = element.getparent()
     while parent is not None and parent not in above:
@@ -184,12 +184,12 @@ def _first(references: Iterator[str], resolve: Callable[[str], str | None]) -> s
 
 
 def image_bases(item: Item, feed_link: str | None, feed_url: str | None) -> list[str | None]:
-    """What an item's image references are relative to, the first usable one counts."""
+    """The bases of an item's image references; the first usable one is used."""
     return [item.base_url, feed_link, item.link, feed_url]
 
 
 def may_show_images(item: Item) -> bool:
-    """False where `item_images` finds none for certain, told without reading the content as HTML."""
+    """False if `item_images` certainly finds none; the content is not parsed."""
     return bool(item.content_html and MAY_HOLD_IMAGES.search(item.content_html)) or any(
         _is_image(enclosure) for enclosure in item.enclosures
     )
@@ -211,7 +211,7 @@ def item_images(item: Item, feed_link: str | None, feed_url: str | None) -> tupl
 
 
 def _references(image: etree._Element) -> Iterator[str]:
-    """What one `<img>` may show, the best first."""
+    """The references of an `<img>` to its image, the best first."""
     src = attribute(image, "src")
     doubtful = not src or NOT_FETCHED.match(src) is not None or _PLACEHOLDER.search(src) is not None
     if not doubtful:
@@ -226,7 +226,7 @@ def _references(image: etree._Element) -> Iterator[str]:
 
 
 def may_be_reference(value: str) -> bool:
-    """Whether a lazy-loading attribute names an image: some of them also carry flags ("true") and widths."""
+    """True if a lazy-loading attribute names an image: some of them also hold flags ("true") or widths."""
     return ("/" in value or "." in value) and not NOT_FETCHED.match(value)
 
 
@@ -241,7 +241,7 @@ def _largest(srcset: str) -> str | None:
 
 
 def by_size(srcset: str) -> list[tuple[str, str]]:
-    """Its candidates (URL, descriptor), greatest width or density first, equals in their order."""
+    """The candidates (URL, descriptor), greatest width or density first, equal ones in their order."""
 
     def weight(candidate: tuple[str, str]) -> float:
         size = DESCRIPTOR.match(candidate[1])
@@ -252,10 +252,10 @@ def by_size(srcset: str) -> list[tuple[str, str]]:
 
 
 def _candidates(srcset: str) -> Iterator[tuple[str, str]]:
-    """URL and descriptor of each candidate, as HTML's "parse a srcset attribute" splits them.
+    """URL and descriptor of each candidate, as in HTML's "parse a srcset attribute".
 
-    A URL ends at white space only, for it may hold commas; yet `a.jpg 1x,b.jpg 2x` is common too, where
-    the next URL is glued to the descriptor by its comma.
+    A URL ends only at white space, since it may contain commas. `a.jpg 1x,b.jpg 2x` is common too, with the
+    next URL directly after the comma of a descriptor.
     """
     waiting: str | None = None
     for word in srcset.split():

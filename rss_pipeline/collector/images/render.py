@@ -1,15 +1,16 @@
-"""An item's HTML with archived images in place.
+"""An item's HTML with archived images in place of the originals.
 
-Which images an item has is images.py's; where an archived one lies is told by the caller. No store is read,
-and what is stored is not changed.
+`find.py` finds the images of an item; the caller passes the URLs of archived ones. No store is read or
+changed.
 
-The parsed tree decides what is an image and what it shows. Each attribute that changes is then rewritten
-where it stands in the text, led there by the tree's own element and never by looking for the URL (`a.jpg` is
-the start of `a.jpg?w=100`, `&` may stand as `&amp;`). The tree is not written out again, because that would
-change what it must not: libxml2's serialiser turns `href="#设想"` into `#%E8%AE%BE...`, loses what lies
-deeper than 2,048 elements and wraps a fragment in `<html><body>`; BeautifulSoup's does not escape as it read
-(`<iframe>`, `<xmp>`) and takes twenty times as long; and either has already repaired `<b><i></b>` in its
-own way, which is not a browser's. So every byte outside of image attributes stays, and every reader's tree.
+The parsed tree decides which elements are images and what they show. Each attribute that changes is then
+rewritten at its position in the text, which is found by the tree's element and never by a search for the URL
+(`a.jpg` is the start of `a.jpg?w=100`, `&` may be written `&amp;`). The tree is not serialized, because that
+would change other text: libxml2's serializer turns `href="#设想"` into `#%E8%AE%BE...`, loses elements deeper
+than 2,048 levels and wraps a fragment in `<html><body>`; BeautifulSoup's does not escape as it read
+(`<iframe>`, `<xmp>`) and takes twenty times as long; and both have repaired `<b><i></b>` in a way of their
+own, which is not a browser's. So every byte outside image attributes stays the same, and every reader builds
+the same tree.
 """
 
 import hashlib
@@ -46,20 +47,20 @@ _BLANK = re.compile(r"\s")
 
 
 def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None]) -> str:
-    """`html` with archived images where a browser shows them, everything else byte for byte as it was.
+    """`html` with archived images as a browser shows them; everything else stays byte for byte the same.
 
-    `archived` gives for an image's absolute URL, as `find_images` names it, the URL where it lies now.
-    References are resolved against the first usable of `bases`. Where an image is archived,
+    `archived` maps an image's absolute URL, as `find_images` returns it, to the URL of the archived image.
+    References are resolved against the first usable of `bases`. If an image is archived,
 
     - each attribute that names it (`src`, the lazy-loading ones) names the archived one, with its fragment;
     - a `srcset` with archived candidates becomes the largest of them, with its descriptor: the layout stays,
-      and no original beside it is asked for;
-    - an `<img>` that shows it by other means than `src` (a placeholder or nothing stands there) gets it as
-      `src` too, for without the site's JavaScript that is all a browser looks at;
-    - a `srcset` without an archived candidate becomes the image that its `<img>` or `<picture>` shows, for a
-      browser prefers it to `src`, and would ask for an original of which there is a copy.
+      and no other original is requested;
+    - an `<img>` that shows it by an attribute other than `src` (which has a placeholder or is missing) gets
+      it as `src` too, since without the site's JavaScript a browser uses nothing else;
+    - a `srcset` without an archived candidate becomes the image that its `<img>` or `<picture>` shows, since
+      a browser prefers it to `src`, and would request an original that has a copy.
 
-    A reference to what is not archived stays as it is in all other places. Rendering twice is rendering once.
+    All other references to images that are not archived stay as they are. Rendering twice gives the same.
     """
     if not archived or not MAY_HOLD_IMAGES.search(html):
         return html
@@ -70,7 +71,7 @@ def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None
     if root is None:
         return html
     resolve = resolver(bases)
-    # What looks like a tag in a comment, a script or another tag's attribute has no element with its mark.
+    # Text like a tag in a comment, a script or another tag's attribute has no element with its mark.
     images = [
         (int(number), each)
         for each in shown_images(root, resolve)
@@ -97,7 +98,7 @@ def _marked(html: str, places: Sequence[int], mark: str) -> str:
 def _new_values(
     each: ShownImage, archived: Mapping[str, str], resolve: Callable[[str], str | None]
 ) -> dict[str, str]:
-    """By name, the attributes of one element that change, and the one that it is to get."""
+    """By name, the attributes of one element that change, and the one that is added."""
     element, is_source = each.element, each.element.tag == "source"
     image = None if is_source else each.url
     if image is None and each.picture is not None:
@@ -143,16 +144,16 @@ def _with_fragment(place: str, reference: str) -> str:
 
 
 def _for_srcset(url: str) -> str:
-    """A URL ends there at white space, and its commas at both ends are not its own."""
+    """A URL as it is written in a `srcset`, which ends it at white space and cuts commas at both ends."""
     url = _BLANK.sub(lambda blank: quote(blank[0]), url)
     inner = url.strip(",")
     return url.replace(",", "%2C") if inner != url else url
 
 
 def _edits(html: str, start: int, end: int, values: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
-    """What to put where, in the order of the text. The tag's attributes begin at `start`.
+    """The replacements (start, end, text) in the order of the text. The tag's attributes begin at `start`.
 
-    Of an attribute that comes twice the first counts.
+    Of a duplicate attribute the first one counts.
     """
     missing = dict(values)
     found: list[tuple[int, int, str]] = []

@@ -1,6 +1,6 @@
-"""The absolute URLs that image references name.
+"""The absolute URLs of image references.
 
-Where references stand in HTML is images.py's; how any reference is resolved is links.py's.
+References are found in HTML by `find.py`; references of any kind are resolved in `parse/links.py`.
 """
 
 import re
@@ -14,7 +14,7 @@ _PLAIN = re.compile(
     r"(?P<start>(?:[^#\s]*(?<!/)/)?|[^#\s?]*\?)"
     r"[\w-][\w.~%!$&'()*+,=@-]*(?:\?[\w.~%!$&'()*+,=@:?-]+)?"
 )
-"""A last name that is no `..`, behind a folder that is no bare host; or a query."""
+"""A last path segment other than `..`, after a folder other than a bare host; or a query."""
 
 
 def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
@@ -29,7 +29,7 @@ def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
             reference = head + "#x"
         if reference in known:
             return known[reference]
-        # Most references differ in their last name only, and `urljoin` takes ten times as long as this.
+        # Most references differ only in their last segment, and `urljoin` takes ten times as long as this.
         plain = _PLAIN.fullmatch(reference)
         if plain is None:
             url = image_url(reference, base)
@@ -53,7 +53,7 @@ def usable_base(bases: Sequence[str | None]) -> str | None:
 
 
 def image_url(reference: str, base: str | None) -> str | None:
-    """The URL an image reference names: absolute, http(s), without fragment; None if there is none."""
+    """The URL of an image reference: absolute, http(s), without fragment; None if it has none."""
     if NOT_FETCHED.match(reference):
         return None
     url = absolute(reference, (base,))

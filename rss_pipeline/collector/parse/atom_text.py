@@ -1,6 +1,6 @@
 """Atom's text constructs (RFC 4287, 3.1 and 4.1.3; Atom 0.3) as HTML.
 
-Nothing but the one element is looked at.
+Only the one element is read.
 """
 
 import base64
@@ -13,11 +13,11 @@ _HTML = ("html", "text/html", "xhtml", "application/xhtml+xml")
 
 
 def atom_html(element: Element) -> str | None:
-    """The content of a text construct as HTML; None where it is empty, elsewhere or not text.
+    """The content of a text construct as HTML; None if it is empty, at another URL or not text.
 
-    type="html": the character data as it is. type="xhtml": what stands inside the `<div>`, serialized.
+    type="html": the character data as it is. type="xhtml": the inside of the `<div>`, serialized.
     type="text", which is also the default: escaped, so that it is HTML. Markup that was not escaped is
-    taken as markup whatever the type says.
+    read as markup with every type.
     """
     kind = (element.get("type") or "text").split(";")[0].strip().lower()
     if len(element):
@@ -29,10 +29,10 @@ def atom_html(element: Element) -> str | None:
     if (element.get("mode") or "").strip() == "base64":
         try:
             text = base64.b64decode(text, validate=False).decode("utf-8")
-        # Of characters beyond ASCII it says ValueError, of which the others are kinds.
+        # ValueError for characters above ASCII; its other exceptions are subclasses of it.
         except ValueError:
             return None
     elif "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json")):
-        # A media type that is not text is in base64 (RFC 4287, 4.1.3.3): a picture or sound, no content.
+        # A media type that is not text is in base64 (RFC 4287, 4.1.3.3): a picture or sound, not content.
         return None
     return text if kind in _HTML else html.escape(text, quote=False)

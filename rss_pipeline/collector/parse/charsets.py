@@ -1,6 +1,6 @@
-"""Charset labels as the web means them, and which codecs a language suggests.
+"""Charset labels with the codecs that they mean on the web, and the usual codecs of languages.
 
-Only names: no bytes are decoded here, that is `collector.decode`.
+Only names: bytes are decoded in `decode.py`.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ UNICODE_LABELS: frozenset[str] = frozenset(
     for name in ("utf-16", "utf16", "utf-32", "utf32", "ucs-2", "ucs-4")
     for order in ("", "le", "-le", "be", "-be")
 ) | {"iso-10646-ucs-2", "iso-10646-ucs-4", "unicode", "csunicode"}
-"""Labels of encodings with NUL bytes. A document that is one shows it by BOM or NUL pattern; the label
-alone is never believed (0 of 877 items were read where a UTF-8 body was declared utf-16)."""
+"""Labels of encodings with NUL bytes. Such a document is recognised by BOM or NUL pattern; the label alone is
+ignored (0 of 877 items were read from a UTF-8 body that was declared as utf-16)."""
 
-# Codec, and a wider one to try where a document does not fit the first: the web's Big5 includes HKSCS,
+# The codec, and a wider one for a document that the first cannot decode: the web's Big5 includes HKSCS,
 # its EUC-JP the NEC row with the circled digits.
 _CODECS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "utf-8": (("utf-8",), "utf-8 utf8 unicode-1-1-utf-8 utf_8 x-unicode20utf8 utf-8-sig cp65001"),
@@ -107,7 +107,7 @@ DETECTABLE: tuple[str, ...] = (
     "cp1256",
     "cp874",
 )
-"""What an undeclared document may be found to be, the likelier first."""
+"""The codecs that detection may find in an undeclared document, the likelier first."""
 
 LATIN: frozenset[str] = frozenset({"cp1252", "cp1250", "iso8859-2", "cp1254", "cp1257"})
 
@@ -140,14 +140,14 @@ _TRADITIONAL = ("tw", "hk", "mo", "hant")
 def codecs_for_label(label: str) -> tuple[str, ...]:
     """Python codecs for a charset label, the first the usual one; empty for a label not on the list.
 
-    An allow-list (after https://encoding.spec.whatwg.org/#names-and-labels): `codecs.lookup` of what a
-    server says would also find unicode_escape, utf-7 and idna.
+    An allow-list (after https://encoding.spec.whatwg.org/#names-and-labels): `codecs.lookup` of a server's
+    label would also find unicode_escape, utf-7 and idna.
     """
     return _BY_LABEL.get(label.strip().strip("\"'").strip().lower(), ())
 
 
 def codecs_for_language(language: str) -> tuple[str, ...]:
-    """Legacy codecs usual for a language tag (`zh-TW`, `ja`); Western for every language not listed."""
+    """Legacy codecs usual for a language tag (`zh-TW`, `ja`); Western for a language that is not listed."""
     parts = language.strip().lower().replace("_", "-").split("-")
     if parts[0] == "zh" and any(part in _TRADITIONAL for part in parts[1:]):
         return ("cp950", "big5hkscs")

@@ -1,6 +1,6 @@
-"""A date string of a feed to an instant in UTC, or nothing.
+"""The reader of a feed's date strings: an instant in UTC, or None.
 
-No guessing: what is not wholly understood is None, and the caller decides what stands in for it.
+No guessing: a string that is not completely understood gives None, and the caller decides what to use.
 """
 
 import re
@@ -134,11 +134,11 @@ _FURTHEST_EAST = timedelta(hours=14)
 
 
 def parse_date(raw: str, *, now: datetime) -> datetime | None:
-    """The instant `raw` names, aware and in UTC; None if any part of it is not understood.
+    """The instant of `raw`, aware and in UTC; None if any part of it is not understood.
 
     RFC 822 and its common variants, ISO 8601 with T or space, 2016/6/29, 2004年1月1日, each with or
     without a time. No zone means UTC. Refused: a day that is not in the calendar, a year before 1970 or
-    after the one that follows `now`, an unknown zone. Fractions of a second are cut.
+    later than the year after `now`, an unknown zone. Fractions of a second are cut.
     """
     text = " ".join(raw.replace("\xa0", " ").replace("：", ":").replace("\u202f", " ").split())
     if not text or len(text) > _LONGEST:

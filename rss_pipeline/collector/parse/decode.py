@@ -1,7 +1,7 @@
-"""Bytes of a document to text: which codec, and which rule decided.
+"""The decoding of a document's bytes to text, with the codec and the rule that chose it.
 
-No XML is read here beyond the declaration and the language tag; nothing is repaired but undecodable
-bytes, which become U+FFFD.
+Of XML, only the declaration and the language tag are read. Nothing is repaired except undecodable bytes,
+which become U+FFFD.
 """
 
 import codecs
@@ -22,7 +22,7 @@ from rss_pipeline.collector.parse.charsets import (
 
 Rule = Literal["bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"]
 
-# The UTF-32 marks stand first: the UTF-16 one is the beginning of the UTF-32 one.
+# The UTF-32 marks come first: the UTF-16 one is the beginning of the UTF-32 one.
 _BOMS = (
     (b"\xff\xfe\x00\x00", "utf-32-le"),
     (b"\x00\x00\xfe\xff", "utf-32-be"),
@@ -54,7 +54,7 @@ _CLOSE_SHORT, _CLOSE_LONG = 0.1, 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """A document's text, and how it was come by."""
+    """A document's text, and the rule that decoded it."""
 
     text: str
     """Without BOM; can always be encoded as UTF-8."""
@@ -62,17 +62,17 @@ class Decoded:
     """The Python codec that decoded it."""
     rule: Rule
     replaced: int = 0
-    """Undecodable places that became U+FFFD."""
+    """The number of undecodable places that became U+FFFD."""
 
 
 def decode(
     body: bytes, *, content_type: str | None = None, hint: str | None = None, language: str | None = None
 ) -> Decoded:
-    """Decode a document by the first rule that holds.
+    """Decode a document by the first rule that applies.
 
     BOM; NUL pattern of UTF-16/32 (XML 1.0, appendix F); charset of the Content-Type; XML declaration;
     valid UTF-8; detection; windows-1252. Valid UTF-8 with multibyte sequences beats a label of a
-    one-byte charset. `hint` is the codec that last served this feed, `language` its language tag (read
+    one-byte charset. `hint` is the codec that last decoded this feed, `language` its language tag (read
     from the document if not given): they decide only between close candidates of the detection.
     Never raises.
     """
@@ -89,7 +89,7 @@ def decode(
 
     utf8 = _strictly(body, "utf-8")
     sequences = 0 if utf8 is None else len(_MULTIBYTE_UTF8.findall(body))
-    # Where one label fits but for some bytes, another may fit altogether: few losses come second.
+    # If one label fits except for some bytes, another may fit completely: few losses come second.
     tolerable: list[Decoded] = []
     few: list[Decoded] = []
     for codec, rule in labelled:
@@ -132,7 +132,7 @@ def _nul_pattern(body: bytes) -> str | None:
 
 
 def _labelled(body: bytes, content_type: str | None) -> list[tuple[str, Rule]]:
-    """The codecs the header and the declaration name, in that order; wider variants where they are needed."""
+    """The codecs that the header and the declaration name, in that order; wider variants if needed."""
     labels: list[tuple[str, Rule]] = []
     if content_type and (found := _CHARSET.search(content_type)):
         labels.append((found[1], "http"))
@@ -140,7 +140,7 @@ def _labelled(body: bytes, content_type: str | None) -> list[tuple[str, Rule]]:
         labels.append((declared[1].decode("ascii"), "declaration"))
     named: list[tuple[str, Rule]] = []
     for label, rule in labels:
-        # The bytes have shown above that they are no UTF-16 or UTF-32.
+        # The checks above have excluded UTF-16 and UTF-32.
         if label.lower() in UNICODE_LABELS:
             continue
         if variants := codecs_for_label(label):
@@ -159,7 +159,7 @@ def _strictly(body: bytes, codec: str) -> str | None:
 
 
 def _decoded(text: str, codec: str, rule: Rule, replaced: int = 0) -> Decoded:
-    # Some codecs (cp932, gb18030) have ways to spell half a surrogate pair, which no store can keep.
+    # Some codecs (cp932, gb18030) can encode half a surrogate pair, which no store can keep.
     if not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     return Decoded(text=text.removeprefix("\ufeff"), charset=codec, rule=rule, replaced=replaced)
@@ -193,14 +193,14 @@ def _language(body: bytes) -> str | None:
 
 
 def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | None:
-    """What charset-normalizer finds in the whole document among the codecs that decode all of it."""
+    """The result of charset-normalizer for the document, of the codecs that decode all of it."""
     candidates = {codec: text for codec in DETECTABLE if (text := _strictly(body, codec)) is not None}
     if b"\x1b$" in body and (text := _strictly(body, "iso2022_jp")) is not None:
         return _decoded(text, "iso2022_jp", "detected")
-    # Tags and digits are the same in every candidate and only dilute the evidence.
+    # Tags and digits are the same in every candidate and would only weaken the evidence.
     evidence = _MARKUP.sub(b" ", body)
     if not _HIGH_PAIR.search(evidence):
-        # Letters that always stand alone among ASCII are accents: no script but Latin does that.
+        # Letters that are always single among ASCII are accents: no script but Latin has that.
         candidates = {codec: text for codec, text in candidates.items() if codec in LATIN}
     if not candidates:
         return None
@@ -214,7 +214,7 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
     margin = _CLOSE_SHORT if short else _CLOSE_LONG
     close = [codec for codec in ranked if ranks[codec][0] - ranks[ranked[0]][0] <= margin]
     if short and (not ranked or ranks[ranked[0]][1] == 0):
-        # Too little text for the detection to know a language in it: everything that decodes is close.
+        # Too little text to detect a language: every codec that decodes it is close.
         close += [codec for codec in candidates if codec not in close]
     served = next((codec for codec in codecs_for_label(hint or "") or (hint,) if codec in close), None)
     if served is not None:

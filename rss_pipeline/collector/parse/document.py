@@ -1,6 +1,6 @@
-"""A document's bytes to a ParsedFeed: decode, mend, read, decide identity and dates.
+"""The parser: a document's bytes to a ParsedFeed, by decoding, repair, reading, identity and dates.
 
-The formats are read in xmlfeed, jsonfeed and loosefeed; no I/O here, and nothing of storage.
+The formats are read in `rss_atom.py`, `json_feed.py` and `feedparser_fallback.py`. No I/O, no storage.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from rss_pipeline.collector.parse.xml_tree import UNBOUND_PREFIX, Tree, read_tre
 from rss_pipeline.errors import NotAFeed
 
 MAX_FEED_TITLE_CHARACTERS = 1_000
-"""Of a feed's own title, which goes into events and tables; an item's is stored as published."""
+"""Length of a feed's own title, which is used in events and tables; an item's is stored as published."""
 _MAX_LANGUAGE_CHARACTERS = 100
 _UPDATES_KEPT = 20
 
@@ -37,16 +37,16 @@ def parse_feed(
     key: ItemKey = "guid",
     now: datetime | None = None,
 ) -> ParsedFeed:
-    """Read a document as served, content-decoded.
+    """Read a document as served, after content decoding.
 
-    `url` is what relative links are resolved against, `hint` the codec that last decoded this feed, `key`
-    what identifies its items, `now` bounds the years a date may have. Raises `NotAFeed`, whose text is
-    a sentence for a person and whose kind is `empty_body`, `html` or `not_a_feed`.
+    Relative links are resolved against `url`, `hint` is the codec that last decoded this feed, `key` is the
+    identity of its items, and `now` limits the years of dates. Raises `NotAFeed` with a message for a person
+    and the kind `empty_body`, `html` or `not_a_feed`.
     """
     decoded = decode(body, content_type=content_type, hint=hint)
     if not decoded.text.strip("\x00 \t\r\n\ufeff"):
         raise NotAFeed(
-            "The server sent an empty document. If that goes on, its publisher has to look into it.",
+            "The server sent an empty document. If this continues, its publisher has to fix it.",
             kind="empty_body",
         )
     raw = _read(decoded.text, content_type, url)
@@ -69,11 +69,11 @@ def parse_feed(
 
 
 def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
-    """What identifies an item in its feed, and what that is.
+    """The identity of an item in its feed, and its source.
 
     The raw guid, else the raw link, else MD5 of raw title and raw date: never a resolved URL, which a
-    redirect would change, and never a date of ours, which each poll would. `key` moves link or hash
-    to the front. Where title and date are both missing, the hash is of the content.
+    redirect would change, and never a date of our own, which each poll would change. `key` puts link or hash
+    first. Without title and date, the hash is of the content.
     """
     hashed = _hash(item)
     order: dict[ItemKey, list[tuple[str | None, GuidSource]]] = {
@@ -97,18 +97,18 @@ def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
     if document.root.lower() == "html":
         raise NotAFeed(web_page_sentence(text, url), kind="html")
     feed = None
-    tree, mendings, mended_text = _tree(document)
+    tree, repairs, repaired_text = _tree(document)
     if tree is not None and is_feed_name(document.root):
         feed = read_feed(tree, url)
-        if feed is not None and tree.trouble == "cut off" and not feed.items:
+        if feed is not None and tree.defect == "cut off" and not feed.items:
             raise NotAFeed(
-                "The document breaks off before its first item ends. "
-                "If that goes on, its publisher has to look into it."
+                "The document is cut off before its first item ends. "
+                "If this continues, its publisher has to fix it."
             )
     else:
-        feed = read_with_feedparser(mended_text, url)
+        feed = read_with_feedparser(repaired_text, url)
         if tree is None:
-            mendings = (*mendings, "ill-formed; read by feedparser")
+            repairs = (*repairs, "ill-formed; read by feedparser")
     if feed is None:
         if is_web_page(text, content_type):
             raise NotAFeed(web_page_sentence(text, url), kind="html")
@@ -117,25 +117,25 @@ def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
             + (f" (it begins with <{document.root[:40]}>)" if document.root else "")
             + ". Open its address in a browser to see what the server sends."
         )
-    return _with_repairs(feed, (*document.repairs, *mendings))
+    return _with_repairs(feed, (*document.repairs, *repairs))
 
 
 def _tree(document: OpenedDocument) -> tuple[Tree | None, tuple[str, ...], str]:
-    """The tree (none if even mending does not help), what was repaired, and the text after that."""
+    """The tree (None if repair does not help), the repairs, and the repaired text."""
     try:
         return read_tree(document.text), (), document.text
     except ParseError:
-        text, mendings = repaired(document)
+        text, repairs = repaired(document)
     try:
-        return read_tree(text), mendings, text
+        return read_tree(text), repairs, text
     except ParseError as error:
         if error.code != UNBOUND_PREFIX:
-            return None, mendings, text
-    text, mendings = with_prefixes(text), (*mendings, "undeclared prefixes declared")
+            return None, repairs, text
+    text, repairs = with_prefixes(text), (*repairs, "undeclared prefixes declared")
     try:
-        return read_tree(text), mendings, text
+        return read_tree(text), repairs, text
     except ParseError:
-        return None, mendings, text
+        return None, repairs, text
 
 
 def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:

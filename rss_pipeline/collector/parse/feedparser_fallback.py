@@ -1,7 +1,7 @@
-"""feedparser as the last resort: documents that no strict parse reads, and formats such as CDF.
+"""feedparser as the last resort: documents that the strict parser cannot read, and formats such as CDF.
 
-Not the usual way in; that is `collector.xmlfeed`. Texts are kept out of feedparser's hands, so that an
-item reads the same on either way.
+The usual reader is `rss_atom.py`. Texts are replaced by placeholders for feedparser, so that an item reads
+the same with both.
 """
 
 import html
@@ -24,8 +24,8 @@ from rss_pipeline.collector.parse.raw_feed import (
     trimmed,
 )
 
-# Two characters of a private plane stand for a text while feedparser works: it strips, translates,
-# resolves and re-decodes what it finds, and takes `Ã©` for a mistake.
+# Two characters of a private plane replace a text while feedparser works: it strips, translates, resolves
+# and re-decodes the texts it finds, and "corrects" `Ã©`.
 _OPEN, _CLOSE = "\U0010ff70", "\U0010ff71"
 _STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
@@ -47,19 +47,19 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
-    """The feed feedparser finds in a text that begins with its root; None where it finds none."""
-    # As every XML parser does (XML 1.0, 2.11); the CDATA sections do not get to see one here.
+    """The feed that feedparser finds in a text that begins with its root; None if it finds none."""
+    # As every XML parser does (XML 1.0, 2.11); the CDATA sections are not seen by one here.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # The publisher's own would be taken for ours, and each stand for a text as long as the document.
+    # The publisher's own characters would be taken for ours, each for a text as long as the document.
     text = _STAND_INS.sub("\ufffd", text)
     shield = _Shield()
-    shielded, broken_off = _without_unended(_CDATA.sub(shield.section, text))
+    shielded, is_cut_off = _without_unended(_CDATA.sub(shield.section, text))
     bases = _BASE.findall((_ROOT.match(shielded) or [""])[0])
     shielded = _BASE.sub("", _OTHER_TEXTS.sub(r"\1x-unread", shielded))
     shielded = _LEAF.sub(shield.leaf, shielded)
     try:
-        # Bytes in a stream: a str might be opened as file or URL. Lower-case names: others are ignored
-        # and switch the charset to iso-8859-1. No content-location: it would be resolved into the ids.
+        # Bytes in a stream: a str might be opened as a file or URL. Lower-case names: others are ignored
+        # and change the charset to iso-8859-1. No content-location: ids would be resolved against it.
         parsed: Any = feedparser.parse(
             io.BytesIO(f'<?xml version="1.0" encoding="utf-8"?>{shielded}'.encode("utf-8", "replace")),
             response_headers={"content-type": "application/xml; charset=utf-8"},
@@ -68,7 +68,7 @@ def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
         )
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - a foreign parser on hostile input raises what it likes
+    except Exception:  # noqa: BLE001 - a foreign parser on hostile input can raise anything
         return None
     if not parsed.entries and not parsed.version:
         return None
@@ -78,7 +78,7 @@ def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
     atom = str(parsed.version).startswith("atom")
     entries = parsed.entries
     return RawFeed(
-        # feedparser reads Microsoft's CDF without giving it a name.
+        # feedparser reads Microsoft's CDF but gives it no name.
         format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
         title=feed.text("title"),
         link=link,
@@ -88,12 +88,12 @@ def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
             for entry in entries[:MAX_ITEMS]
         ),
         dropped_items=max(0, len(entries) - MAX_ITEMS),
-        repairs=("the document breaks off; the item without an end was left out",) if broken_off else (),
+        repairs=("the document is cut off; the item without an end was left out",) if is_cut_off else (),
     )
 
 
 class _Shield:
-    """Texts taken out of a document, and put back into what was read from it."""
+    """Takes texts out of a document, and puts them back into the values that were read from it."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -122,7 +122,7 @@ class _Shield:
 
 
 class _Values:
-    """A feedparser dict read by its own keys: its `get` answers for missing ones with others."""
+    """A feedparser dict, read by its own keys: its `get` returns other keys' values for missing ones."""
 
     def __init__(self, values: Mapping[str, Any], shield: _Shield) -> None:
         self._values = values
@@ -197,7 +197,7 @@ def _as_html(detail: _Values, text: str | None, atom: bool) -> str | None:
 
 
 def _without_unended(text: str) -> tuple[str, bool]:
-    """The text without the item it breaks off in, if it does."""
+    """The text without an item that is cut off, and whether there was one."""
     tags = list(_ITEM_TAG.finditer(text))
     if not tags or _ROOT_END.search(text, tags[-1].start()):
         return text, False

@@ -1,6 +1,6 @@
-"""JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/) to a RawFeed.
+"""The reader of JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/): a text to a RawFeed.
 
-feedparser does not read it. Identity and dates are decided in `collector.parse`.
+feedparser does not read this format. Identity and dates are decided in `document.py`.
 """
 
 import html
@@ -25,7 +25,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class _Number(str):
-    """A number as the document writes it: an id of 1.0 or of 30 digits stays what it is."""
+    """A number as written in the document: an id of 1.0 or of 30 digits keeps its form."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class _Number(str):
 def read_json_feed(text: str, url: str | None) -> RawFeed:
     """The feed in a JSON text.
 
-    Raises `NotAFeed` where it cannot be read as JSON, or is JSON of another kind.
+    Raises `NotAFeed` if it is not JSON, or JSON of another kind.
     """
     try:
         document = json.loads(
@@ -42,7 +42,7 @@ def read_json_feed(text: str, url: str | None) -> RawFeed:
     except json.JSONDecodeError as error:
         raise NotAFeed(
             f"The document begins like a JSON Feed but is not JSON: {error.msg} in line {error.lineno}, "
-            f"column {error.colno}. Only its publisher can mend that."
+            f"column {error.colno}. Only its publisher can fix that."
         ) from None
     except RecursionError:
         raise NotAFeed("The document is JSON nested too deep to be a JSON Feed.") from None
@@ -51,7 +51,7 @@ def read_json_feed(text: str, url: str | None) -> RawFeed:
     named = isinstance(version, str) and "jsonfeed.org/version/" in version
     if not isinstance(document, dict) or not isinstance(items, list) or not (named or "title" in document):
         raise NotAFeed(
-            "The document is JSON but no JSON Feed: it lacks the version or the items of one. "
+            "The document is JSON but not a JSON Feed: it has no version or no items of one. "
             "Look in the site's documentation for the address of its feed."
         )
     link = absolute(_text(document, "home_page_url"), (url,))
@@ -113,5 +113,5 @@ def _text(item: dict[str, Any], key: str) -> str | None:
 
 
 def _clean(text: str) -> str:
-    """Without U+0000 and with U+FFFD for half a surrogate pair: JSON can escape both, no store takes them."""
+    """The text without U+0000, and with U+FFFD for half a surrogate pair: no store accepts these two."""
     return _UNSTORABLE.sub(lambda found: "" if found[0] == "\x00" else "\ufffd", str(text))

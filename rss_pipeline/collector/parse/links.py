@@ -1,6 +1,6 @@
-"""A published reference to an absolute URL.
+"""The resolution of published references to absolute URLs.
 
-No request is made and no address is judged here; that is `collector.http`.
+No request is made, and no address is checked; `collector.http` does that.
 """
 
 import re
@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 MAX_LINK_CHARACTERS = 8_000
-"""What every server should take (RFC 9110 4.1). A base of a megabyte would otherwise stand in each of
-5,000 links."""
+"""The length that every server should accept (RFC 9110 4.1). Without a limit, a base of a megabyte would be
+repeated in each of 5,000 links."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
-# A reader that shows the link would run it.
+# A feed reader that shows such a link would run it.
 _ACTIVE = ("javascript", "vbscript", "data")
 _UNSEEN = re.compile(r"[\t\r\n]")
 
 
 def web_base(url: str | None) -> str | None:
-    """`url` as a base for other references: without userinfo; None if it is no absolute http(s) URL."""
+    """`url` without userinfo, as a base for other references; None if it is not an absolute http(s) URL."""
     if not url:
         return None
     try:
@@ -28,7 +28,7 @@ def web_base(url: str | None) -> str | None:
         return None
     if parts.scheme not in _WEB or not parts.hostname:
         return None
-    # A password in the base would otherwise be inherited by every reference, and stored with it.
+    # A password in the base would be repeated in every reference, and stored with it.
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
@@ -60,5 +60,5 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
 
 
 def is_web(url: str) -> bool:
-    """Whether `url` is an absolute http(s) URL with a host."""
+    """True if `url` is an absolute http(s) URL with a host."""
     return web_base(url) is not None

@@ -1,6 +1,6 @@
-"""The XML namespaces feeds use, and the short names our readers know them by.
+"""The XML namespaces of feeds, and the short names by which the readers use them.
 
-Only names; the reading is in `collector.xmlfeed`.
+Only names; feeds are read in `rss_atom.py`.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ NAMESPACES: Mapping[str, str] = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
     "xhtml": XHTML,
 }
-"""By the prefix that a document means when it forgets to declare it."""
+"""By the usual prefix, for documents that do not declare it."""
 
 _SPELLINGS: Mapping[str, str] = {
     "purl.org/rss/1.0/modules/content": "content:",
@@ -55,7 +55,7 @@ def short_name(tag: str, own: str) -> str:
     """`{uri}local` as `prefix:local`; bare for the document's own vocabulary, whose namespace is `own`.
 
     Namespaces are compared without case, scheme and closing slash: publishers vary all three. An unknown
-    one stays as it is.
+    one is not changed.
     """
     if not tag.startswith("{"):
         return tag

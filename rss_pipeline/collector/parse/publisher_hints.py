@@ -1,6 +1,6 @@
-"""How often a feed asks to be fetched: RSS ttl, skipHours, skipDays and the syndication module.
+"""A document's hints on how often to fetch it: RSS ttl, skipHours, skipDays and the syndication module.
 
-Only what the document says; what is made of it is for `collector.schedule`.
+Only reading; `collector.schedule` decides on their effect.
 """
 
 import re
@@ -22,10 +22,10 @@ _LONGEST = timedelta(days=365)
 _MOST = 10**6
 
 
-def wished_pause(ttl: str | None, period: str | None, frequency: str | None) -> timedelta | None:
-    """The pause between two visits that `<ttl>` (minutes) asks for, else sy:updatePeriod / updateFrequency.
+def requested_interval(ttl: str | None, period: str | None, frequency: str | None) -> timedelta | None:
+    """The time between two visits by `<ttl>` (minutes), else by sy:updatePeriod / updateFrequency.
 
-    The module's defaults are daily and once (https://web.resource.org/rss/1.0/modules/syndication/).
+    The syndication module's defaults are daily and once (https://web.resource.org/rss/1.0/modules/syndication/).
     """
     if minutes := byte_count(ttl):
         return min(timedelta(minutes=min(minutes, _MOST)), _LONGEST)
@@ -37,10 +37,10 @@ def wished_pause(ttl: str | None, period: str | None, frequency: str | None) -> 
 
 
 def skipped_hours(texts: Iterable[str]) -> frozenset[int]:
-    """UTC hours 0 to 23; RSS 0.91 counted from 1 to 24."""
+    """The hours of skipHours as UTC hours 0 to 23; RSS 0.91 counted from 1 to 24."""
     return frozenset(int(text) % 24 for text in texts if _HOUR.fullmatch(text))
 
 
 def skipped_days(texts: Iterable[str]) -> frozenset[int]:
-    """Weekdays, Monday 0."""
+    """The days of skipDays as weekdays, Monday 0."""
     return frozenset(_DAYS.index(text.lower()) for text in texts if text.lower() in _DAYS)

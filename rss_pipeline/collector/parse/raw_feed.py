@@ -1,6 +1,6 @@
-"""What every reader of a format gives: a feed and its items before identity and dates are decided.
+"""The result of each format's reader: a feed and its items before identity and dates are decided.
 
-No reading happens here; the readers are xmlfeed, jsonfeed and loosefeed.
+Values and small helpers only; the readers are `rss_atom.py`, `json_feed.py` and `feedparser_fallback.py`.
 """
 
 from collections.abc import Iterable
@@ -10,16 +10,16 @@ from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 
 MAX_ITEMS = 5_000
-"""Items read from one document; the rest are counted. 5,000 take feedparser 0.7 s."""
+"""Items that are read from one document; the others are counted. feedparser takes 0.7 s for 5,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawItem:
-    """One item; strings as published but for white space around the short ones."""
+    """One item; strings as published, except for white space around the short ones."""
 
     guid: str | None = None
     link: str | None = None
-    """As published, not resolved: it may have to serve as guid."""
+    """As published, not resolved: it may become the guid."""
     url: str | None = None
     """The link, resolved."""
     title: str | None = None
@@ -36,7 +36,7 @@ class RawItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawFeed:
-    """A document's feed: its own fields and at most MAX_ITEMS items."""
+    """The feed of a document: its own fields and at most MAX_ITEMS items."""
 
     format: str
     title: str | None = None
@@ -50,7 +50,7 @@ class RawFeed:
 
 
 def trimmed(text: str | None) -> str | None:
-    """`text` without white space around it; None for nothing but white space."""
+    """`text` without white space around it; None if it is only white space."""
     return (text or "").strip() or None
 
 
@@ -60,13 +60,13 @@ def distinct(texts: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def content_and_summary(contents: Iterable[str | None], summary: str | None) -> tuple[str | None, str | None]:
-    """The first content that is not blank, else the summary; and the summary where it is another text."""
+    """The first content that is not blank, else the summary; and the summary if it is another text."""
     described = summary if summary and summary.strip() else None
     content = next((each for each in contents if each and each.strip()), described)
     return content, None if described is None or content == described else described
 
 
 def byte_count(text: str | None) -> int | None:
-    """A length attribute as a number that any store can hold, or None."""
+    """A length attribute as a number that every store can keep, or None."""
     digits = (text or "").strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None

@@ -1,6 +1,6 @@
-"""Ill-formed XML text repaired as little as will let it be read.
+"""The repair of ill-formed XML text, as little as is needed to read it.
 
-Text in, text out; whether it can be read then is for `collector.xmltree` to find out.
+Text in, text out; `xml_tree.py` then finds out whether it can be read.
 """
 
 import re
@@ -33,29 +33,29 @@ _PAIR = re.compile(
 _PREFIXED = re.compile(r"</?([A-Za-z_][\w.-]*):[A-Za-z_]|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=\s*[\"']")
 _LONGEST_ENTITY = 1_000
 _MOST_EXPANDED = 1_000_000
-"""Characters that a document's own entities may become in all: a megabyte of one entity, referred to a
-million times, would be a terabyte."""
+"""Characters that a document's own entities may expand to in total: an entity of a megabyte, used a million
+times, would be a terabyte."""
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _MARKUP_CHARACTERS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedDocument:
-    """A document from its root element on. Nothing in front of it says anything once it is decoded."""
+    """A document from its root element on; the part before it has no meaning once the bytes are decoded."""
 
     text: str
     root: str
-    """The root's name with its prefix; empty where no element begins."""
+    """The root's name with its prefix; empty if no element begins."""
     entities: Mapping[str, str]
-    """Internal entities that stand for plain text."""
+    """Internal entities for plain text."""
     repairs: tuple[str, ...]
 
 
 def opened(text: str) -> OpenedDocument:
-    """Cut declaration, document type and junk in front of the root.
+    """Cut declaration, document type and junk before the root.
 
-    The declaration would name the charset of bytes that are text by now (`encoding="gb2312"` gave
-    mojibake); without a document type no entity can be defined by another, so none can explode.
+    The declaration names the charset of bytes that are decoded already (`encoding="gb2312"` gave mojibake).
+    Without a document type no entity can be defined by another, so none can expand without limit.
     """
     repairs: tuple[str, ...] = ()
     start, name = _prolog_end(text, 0)
@@ -81,16 +81,16 @@ def opened(text: str) -> OpenedDocument:
 
 
 def is_feed_name(root: str) -> bool:
-    """Whether a root element of this name makes the document RSS, RDF or Atom."""
+    """True if a root element of this name means RSS, RDF or Atom."""
     return root.rpartition(":")[2] in ("rss", "RDF", "feed")
 
 
 def repaired(document: OpenedDocument) -> tuple[str, tuple[str, ...]]:
-    """The text with what is ill-formed in it repaired, and what that was, in words.
+    """The repaired text, and a description of each repair.
 
-    Control characters and references to them go, halves of surrogate pairs become one character or
-    U+FFFD, named entities their characters, a bare `&` or `<` its escape. CDATA
-    sections stay as they are but for control characters.
+    Control characters and references to them are removed, halves of surrogate pairs become one character or
+    U+FFFD, named entities become their characters, a bare `&` or `<` its escape. CDATA sections lose control
+    characters only.
     """
     repairs: dict[str, None] = {}
     left = _MOST_EXPANDED
@@ -131,7 +131,7 @@ def repaired(document: OpenedDocument) -> tuple[str, tuple[str, ...]]:
 
 
 def _prolog_end(text: str, start: int) -> tuple[int, str]:
-    """Where the root should begin, and the name the document type gives it."""
+    """The index at which the root should begin, and its name by the document type."""
     name = ""
     found = _PROLOG.match(text, start)
     end = found.end() if found else start
@@ -152,7 +152,7 @@ def _is_character(code: int) -> bool:
 
 
 def _joined(found: re.Match[str]) -> str:
-    """.NET and Java wrote an emoji as two references, one for each UTF-16 unit."""
+    """One character for two references: .NET and Java wrote an emoji as one for each UTF-16 unit."""
     high = int(found[1]) if found[1] else int(found[2], 16)
     low = int(found[3]) if found[3] else int(found[4], 16)
     if not (0xD800 <= high <= 0xDBFF and 0xDC00 <= low <= 0xDFFF):
@@ -161,9 +161,9 @@ def _joined(found: re.Match[str]) -> str:
 
 
 def with_prefixes(text: str) -> str:
-    """The text, which begins with its root, with every prefix in use declared on the root.
+    """The text, which begins with its root, with each used prefix declared on the root.
 
-    A prefix that feeds are known to use gets the namespace it is known for.
+    A prefix that is usual in feeds gets its usual namespace.
     """
     root = re.match(r"<[A-Za-z_][\w.:-]*", text)
     if root is None:

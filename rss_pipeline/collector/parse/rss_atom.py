@@ -1,7 +1,7 @@
 """RSS 0.9x, 1.0 and 2.0, RDF and Atom 0.3 and 1.0: a parsed tree to a RawFeed.
 
-Raw fields are read from the item's own XML, nothing is sanitized or resolved inside them. Identity and
-dates are decided in `collector.parse`.
+Raw fields are read from the item's own XML, without sanitizing or resolving anything inside them. Identity
+and dates are decided in `document.py`.
 """
 
 import re
@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import atom_html
 from rss_pipeline.collector.parse.links import absolute, is_web, web_base
 from rss_pipeline.collector.parse.namespaces import ATOM_03, XML, short_name
-from rss_pipeline.collector.parse.publisher_hints import skipped_days, skipped_hours, wished_pause
+from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
 from rss_pipeline.collector.parse.raw_feed import (
     MAX_ITEMS,
     RawFeed,
@@ -37,7 +37,7 @@ Fields = Mapping[str, list[Element]]
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an element stands: the xml:base in force, and what else links may be relative to."""
+    """The bases of an element's links: the xml:base in force, then further ones."""
 
     base: str | None
     further: tuple[str | None, ...] = ()
@@ -56,7 +56,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Vocabulary:
-    """Short names, looked up once a document."""
+    """The short names of a document's tags, each looked up once."""
 
     own: str
     names: dict[str, str] = field(default_factory=dict)
@@ -75,9 +75,10 @@ class _Vocabulary:
 
 
 def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
-    """The feed in a tree whose root is `rss`, `RDF` or `feed`; None where nothing in it is a feed.
+    """The feed in a tree whose root is `rss`, `RDF` or `feed`; None if the tree has none.
 
-    Items without an end tag in a document that was cut off are left out: what is stored once stays.
+    Items without an end tag, in a document that was cut off, are left out: a stored item is not corrected
+    later.
     """
     root = tree.root
     uri, _, local = root.tag.rpartition("}")
@@ -108,16 +109,16 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
         dropped_items=max(0, len(elements) - MAX_ITEMS),
         repairs={
             None: (),
-            "cut off": ("the document breaks off; the item without an end was left out",),
+            "cut off": ("the document is cut off; the item without an end was left out",),
             "junk after": ("junk after the feed cut",),
-        }[tree.trouble],
+        }[tree.defect],
         hints=_hints(fields, vocabulary),
     )
 
 
 def _hints(fields: Fields, vocabulary: _Vocabulary) -> PublisherHints:
     return PublisherHints(
-        ttl=wished_pause(
+        ttl=requested_interval(
             _first(fields, "ttl"), _first(fields, "sy:updatePeriod"), _first(fields, "sy:updateFrequency")
         ),
         skip_hours=skipped_hours(_inner(fields, "skipHours", "hour", vocabulary)),
@@ -243,7 +244,7 @@ def _all(places: tuple[Fields, ...], name: str) -> Iterator[Element]:
 
 
 def _markup(element: Element) -> str:
-    """What RSS carries as HTML: character data as it is, or markup that was not escaped."""
+    """The HTML of an RSS element: its character data, or markup that was not escaped."""
     return element.text or "" if len(element) == 0 else inner_html(element)
 
 
@@ -275,7 +276,7 @@ def _atom_link(fields: Fields, name: str) -> str | None:
 
 
 def _rss_link(fields: Fields) -> str | None:
-    # <link> with href and no text is Atom's, in a document whose default namespace is Atom's.
+    # <link> with href and no text is an Atom link, in a document with Atom's default namespace.
     return _first(fields, "link") or _atom_link(fields, "link") or _atom_link(fields, "atom:link")
 
 

@@ -1,6 +1,6 @@
-"""A web page where a feed was expected: what to tell the person who registered it.
+"""The message for a web page that came instead of a feed, with the feeds that the page names.
 
-Only the sentence is made here; whether a document is a feed is decided in `collector.parse`.
+`document.py` decides whether a document is a feed.
 """
 
 import re
@@ -19,14 +19,14 @@ _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+
 
 
 def is_web_page(text: str, content_type: str | None) -> bool:
-    """Whether a document that is no feed is HTML, by its beginning or by what the server calls it."""
+    """True if a document that is no feed is HTML, by its beginning or by its Content-Type."""
     return _START.match(text) is not None or "html" in (content_type or "").split(";")[0].lower()
 
 
 def web_page_sentence(text: str, url: str | None) -> str:
-    """What came instead of a feed, and which feeds the page names."""
+    """A message with the page's title and the feeds that it names."""
     with warnings.catch_warnings():
-        # It may be XML that its server calls HTML, or a word that resembles a file's name.
+        # The text may be XML that its server calls HTML, or resemble a file's name.
         warnings.simplefilter("ignore", UserWarning)
         page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=_PARTS)
     title = page.find("title")
@@ -34,14 +34,14 @@ def web_page_sentence(text: str, url: str | None) -> str:
     start = f'The server sent a web page ("{named}")' if named else "The server sent a web page"
     feeds = feed_links(page, url)
     if feeds:
-        return f"{start}, not a feed. The page names these feeds, register one of them: {', '.join(feeds)}"
+        return f"{start}, not a feed. The page names these feeds; register one of them: {', '.join(feeds)}"
     return f"{start}, not a feed, and the page names no feed. Open its address in a browser to see why."
 
 
 def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
-    """The absolute URLs of the feeds a page offers by `<link rel="alternate">`, at most five.
+    """The absolute URLs of the feeds in a page's `<link rel="alternate">`, at most five.
 
-    Without userinfo: a sentence is stored and logged.
+    Without userinfo: the message is stored and logged.
     """
     base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
     bases = (absolute(base, (url,)), url)
@@ -51,7 +51,7 @@ def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
         if "alternate" not in _value(link, "rel").lower().split() or kind not in _FEED_TYPES:
             continue
         target = web_base(absolute(_value(link, "href"), bases))
-        # What was asked for is no way out of here; a URL of a kilobyte is none a person would copy.
+        # The requested URL itself does not help; no one copies a URL of a kilobyte.
         if target and target != url and len(target) <= _LONGEST:
             found.setdefault(target)
     return list(found)[:_MOST_NAMED]

@@ -1,6 +1,6 @@
-"""A strict XML parse of a document's text, which keeps what ended before the text breaks off.
+"""A strict XML parser for a document's text; of a text that is cut off it keeps the complete elements.
 
-No meaning is read from the elements here, and nothing is repaired.
+The elements are given no meaning here, and nothing is repaired.
 """
 
 import html
@@ -13,7 +13,7 @@ from xml.parsers.expat import errors
 
 from rss_pipeline.collector.parse.namespaces import XHTML
 
-_BROKEN_OFF = frozenset(
+_CUT_OFF = frozenset(
     errors.codes[message]
     for message in (
         errors.XML_ERROR_NO_ELEMENTS,
@@ -48,19 +48,19 @@ _VOID = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """The root element, and the elements without an end tag where the document was cut off."""
+    """The root element, and the elements without an end tag if the document was cut off."""
 
     root: Element
     unended: tuple[Element, ...] = ()
-    trouble: Literal["cut off", "junk after"] | None = None
+    defect: Literal["cut off", "junk after"] | None = None
 
 
 def read_tree(text: str) -> Tree:
     """Parse text that begins with its root element.
 
-    With expat, and no document type in the text: so no entity but XML's five, no file, no network.
-    Raises `xml.etree.ElementTree.ParseError` for what is ill-formed; a text that merely ends early, or
-    goes on after its root, is none of that. `MemoryError` where this process may have no more.
+    With expat and without a document type in the text, so no entity but XML's five, no file, no network.
+    Raises `xml.etree.ElementTree.ParseError` for ill-formed text, but not for text that only ends early or
+    continues after its root; `MemoryError` at the memory limit of this process.
     """
     parser = XMLParser()
     try:
@@ -69,7 +69,7 @@ def read_tree(text: str) -> Tree:
     except ParseError as error:
         if error.code == _NO_MEMORY:
             raise MemoryError from error
-        if error.code != _JUNK_AFTER and error.code not in _BROKEN_OFF:
+        if error.code != _JUNK_AFTER and error.code not in _CUT_OFF:
             raise
         return _partial(text, error)
 
@@ -81,7 +81,7 @@ def _partial(text: str, error: ParseError) -> Tree:
     parser.feed(text)
     with suppress(ParseError):
         parser.close()
-    # The error is the last of the events, behind those of what went before it.
+    # The error is the last event, after those of the text before it.
     try:
         for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
             if event == "start":
@@ -97,7 +97,7 @@ def _partial(text: str, error: ParseError) -> Tree:
     return Tree(
         root=root,
         unended=tuple(unended),
-        trouble="junk after" if error.code == _JUNK_AFTER else "cut off",
+        defect="junk after" if error.code == _JUNK_AFTER else "cut off",
     )
 
 
@@ -107,9 +107,9 @@ def text_of(element: Element) -> str:
 
 
 def inner_html(element: Element) -> str:
-    """What stands inside an element, as HTML: names without prefixes, void elements closed by ` />`.
+    """The inside of an element as HTML: names without prefixes, void elements closed by ` />`.
 
-    Not recursive: a document may nest deeper than Python's stack.
+    Not recursive: a document may be nested deeper than Python's stack.
     """
     pieces = [html.escape(element.text or "", quote=False)]
     stack = [(iter(element), "")]
@@ -132,7 +132,7 @@ def inner_html(element: Element) -> str:
 
 
 def unwrapped(element: Element) -> Element:
-    """The single `<div>` that Atom puts around XHTML (RFC 4287, 3.1.1.3), or the element itself."""
+    """The single `<div>` around Atom's XHTML (RFC 4287, 3.1.1.3), or the element itself."""
     if len(element) != 1 or (element.text or "").strip() or (element[0].tail or "").strip():
         return element
     return element[0] if element[0].tag in (f"{{{XHTML}}}div", "div") else element

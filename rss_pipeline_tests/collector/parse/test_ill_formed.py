@@ -95,11 +95,11 @@ def test_of_a_document_that_was_cut_off_the_items_that_end_are_kept(trouble: str
     assert [(item.guid, item.content_html) for item in feed.items] == [
         (str(n), f"text {n}") for n in range(CUT[:end].count("</item>"))
     ]
-    assert any("breaks off" in repair for repair in feed.header.repairs)
+    assert any("cut off" in repair for repair in feed.header.repairs)
 
 
 def test_a_document_that_was_cut_off_before_an_item_ended_is_a_failure() -> None:
-    with pytest.raises(NotAFeed, match="breaks off"):
+    with pytest.raises(NotAFeed, match="cut off"):
         parse_feed(CUT[: CUT.index("</item>")].encode())
 
 
