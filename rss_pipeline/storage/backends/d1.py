@@ -17,7 +17,7 @@ from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
 from rss_pipeline.storage.database import Result, Statement, Value, as_json, as_request, check_batch
 from rss_pipeline.tls import tls_context
 
-logger = logging.getLogger("rss_pipeline")
+logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 35.0
