@@ -116,7 +116,7 @@ def _job(urls: Sequence[str], folder: Path) -> float:
         with open_database(settings) as database:
             done = database.query("SELECT count(*) AS n FROM image_tasks WHERE status = 'success'").rows
             assert done == [{"n": len(urls)}]
-    (step,) = steps
+    (step,) = [step for step in steps if step.step_key == "item_images"]
     assert step.start_time is not None
     assert step.end_time is not None
     return step.end_time - step.start_time
@@ -151,7 +151,8 @@ def _write_tasks(database: Database, urls: Sequence[str]) -> None:
 
 
 def _fetch(urls: Sequence[str], folder: Path) -> float:
-    from rss_pipeline.collector.fetch.image import Image, ImageRequest, KeptImage
+    from rss_pipeline.collector.fetch.image import ImageRequest, KeptImage
+    from rss_pipeline.collector.fetch.image_body import Image
     from rss_pipeline.collector.fetch.images import fetch_images, image_policy
     from rss_pipeline.storage.backends.folder import FolderStore
 

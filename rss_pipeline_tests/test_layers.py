@@ -40,3 +40,17 @@ def test_collecting_a_room_s_tests_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT)
     assert done.stdout.decode().strip() == "[]"
+
+
+def test_tests_import_no_benchmark() -> None:
+    """Benchmarks use the tests' servers and harness, never the other way round."""
+    folder = ROOT / "rss_pipeline_tests"
+    importing = [
+        str(path)
+        for path in folder.rglob("*.py")
+        if any(
+            line.lstrip().startswith(("from benchmarks", "import benchmarks"))
+            for line in path.read_text("utf-8").splitlines()
+        )
+    ]
+    assert importing == []

@@ -1,13 +1,13 @@
 """A year in some minutes: Dagster's home and its processes stop growing once runs are purged.
 
-benchmarks/year.py lives through it; here are the promises.
+year.py lives through it; here are the promises.
 """
 
 from pathlib import Path
 
 import pytest
 
-from benchmarks.year import Look, live, verdict
+from rss_pipeline_tests.soak.year import Look, live, verdict
 
 FEEDS = 200
 MAY_GROW = 1.15

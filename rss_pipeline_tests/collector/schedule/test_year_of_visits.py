@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks.intervals import Auto, Peer, Rule, Score, visit_for_a_year
-from benchmarks.synthetic_feeds import SILENT, SyntheticFeed, synthetic_feeds
+from rss_pipeline_tests.collector.schedule.simulated_year import Auto, Peer, Rule, Score, visit_for_a_year
+from rss_pipeline_tests.collector.schedule.synthetic_feeds import SILENT, SyntheticFeed, synthetic_feeds
 
 FEEDS = synthetic_feeds(20, seed=1)
 

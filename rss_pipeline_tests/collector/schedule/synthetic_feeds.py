@@ -1,6 +1,6 @@
 """A year of publishing by feeds that do not exist: what the rules for intervals are compared on.
 
-Not here: who visits them when, which is intervals.py's. The same seed gives the same year.
+Not here: who visits them when, which is simulated_year.py's. The same seed gives the same year.
 """
 
 import math
