@@ -4,6 +4,8 @@
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 # Test processes at once: one more than two cores, for some tests wait. `make test WORKERS=8` on a larger machine.
 WORKERS ?= 3
+# Tests that need no Dagster.
+QUICK := $(addprefix rss_pipeline_tests/,collector storage pipeline politeness/test_scoring.py test_settings.py test_layers.py)
 # Where `make cloudflare` listens on 127.0.0.1.
 CLOUDFLARE_PORT ?= 8787
 
@@ -17,25 +19,31 @@ WITH_NODE := cd $(WORKER) && PATH="$(abspath $(BIN)):$$PATH"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test coverage lint format soak bench worker worker-test cloudflare clean
+.PHONY: help run install quick test coverage lint format soak bench worker worker-test cloudflare clean
 
 help:
-	@echo "make run      set up, then the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); Ctrl-C ends it"
-	@echo "make install  set up, or bring up to date after a git pull; starts nothing"
-	@echo "make test     formatting, lint, types, import rules, tests: what CI runs"
-	@echo "make coverage the tests again, with the lines that none of them ran"
-	@echo "make lint     the same without the tests"
-	@echo "make format   put the code into its form"
-	@echo "make soak     the long form of the tests"
-	@echo "make cloudflare  a Cloudflare of your own: Worker, D1 and R2 on 127.0.0.1 (CLOUDFLARE_PORT), kept in var/"
-	@echo "make bench    measure the speed claims of README.md"
-	@echo "make clean    remove .venv and caches; what was collected (var/) stays"
+	@echo "make run         set up, then start the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); stop with Ctrl-C"
+	@echo "make install     set up, or update after a git pull; starts nothing"
+	@echo "make quick       formatting, lint, types, import rules and the tests that need no Dagster: about a minute"
+	@echo "make test        the same with all tests: what CI runs"
+	@echo "make lint        formatting, lint, types and import rules only"
+	@echo "make format      format the code and fix what ruff can fix"
+	@echo "make coverage    all tests, with the lines that none of them ran"
+	@echo "make soak        the long form of the tests: hours"
+	@echo "make cloudflare  run the Worker, D1 and R2 on 127.0.0.1 (CLOUDFLARE_PORT); data stays in var/"
+	@echo "make bench       measure the speed that README.md states"
+	@echo "make clean       remove .venv and caches; the collected data (var/) stays"
 
 run: $(VENV)/.runtime
 	@$(BIN)/rss-pipeline up
 
 install: $(VENV)/.runtime
 	@echo "rss_pipeline is set up in $(VENV)"
+
+# An import of Dagster fails in these tests; those in workerd are left to `make test`.
+quick: lint
+	$(BIN)/pytest -p rss_pipeline_tests.support.no_dagster -m "not slow and not soak and not workerd" \
+	  -n 2 --dist worksteal $(QUICK)
 
 test: lint worker-test
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist worksteal

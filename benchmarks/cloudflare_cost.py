@@ -102,7 +102,7 @@ def _pipeline(home: Path, cloudflare: Cloudflare) -> Iterator[tuple[DagsterPipel
         pipeline = DagsterPipeline(home, instance)
         database = Counting(cloudflare.url, cloudflare.token)
         migrate(database)
-        pipeline.database = database  # type: ignore[assignment]
+        pipeline.database = database
         yield pipeline, {"database": dg.ResourceDefinition.hardcoded_resource(database)}
         database.close()
 

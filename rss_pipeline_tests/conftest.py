@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from rss_pipeline_tests.support.pipeline import Pipeline
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start the local Cloudflare: directly, or by a parameter of a fixture."""
+    for item in items:
+        names = set(getattr(item, "fixturenames", ()))
+        params = map(str, getattr(getattr(item, "callspec", None), "params", {}).values())
+        if "running_cloudflare" in names or not {"cloudflare", "d1", "r2"}.isdisjoint(params):
+            item.add_marker(pytest.mark.workerd)
+
+
 @pytest.fixture
 def server() -> Iterator[FeedServer]:
     with FeedServer() as server:

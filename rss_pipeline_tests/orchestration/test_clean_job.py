@@ -41,7 +41,7 @@ def _metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     (output,) = (event for event in result.all_events if event.event_type_value == "STEP_OUTPUT")
     return {
         name: value.records if isinstance(value, dg.TableMetadataValue) else value.value
-        for name, value in output.event_specific_data.metadata.items()  # type: ignore[union-attr]
+        for name, value in output.event_specific_data.metadata.items()
     }
 
 

@@ -3,6 +3,7 @@
 The decisions are in pipeline/triggers/test_clean.py.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -70,14 +71,15 @@ def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(
     pipeline.clock.now = utc_now()
     again = schedule(pipeline, "clean_again")
 
-    def requested() -> list[dg.RunRequest] | None:
+    def requested() -> Sequence[dg.RunRequest] | None:
         with dg.build_schedule_context(
             instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
         ) as context:
             return again.evaluate_tick(context).run_requests or None
 
-    def made(status: dg.DagsterRunStatus, *, dry: bool = False, **tags: str) -> None:
+    def made(status: dg.DagsterRunStatus, *, dry: bool = False, unfinished: bool = False) -> None:
         config = {"ops": {"clean": {"config": {"dry_run": dry}}}}
+        tags = {UNFINISHED_TAG: "true"} if unfinished else {}
         made = pipeline.instance.create_run_for_job(clean_store, status=status, tags=tags, run_config=config)
         assert made.job_name == CLEAN_STORE
 
@@ -86,7 +88,7 @@ def test_the_hourly_one_starts_a_clean_only_where_the_newest_was_not_finished(
     assert requested() is None
     made(dg.DagsterRunStatus.FAILURE, dry=True)
     assert requested() is None, "a dry run does not count as a clean"
-    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED_TAG: "true"})
+    made(dg.DagsterRunStatus.SUCCESS, unfinished=True)
     [request] = requested() or []
     assert request.tags.items() >= UPKEEP_TAGS.items()
     made(dg.DagsterRunStatus.STARTED)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.storage.feeds.claimable import Due
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 PART = 20
 """A visit through the pipeline costs at most this part of the same through a run; measured: a 75th."""
@@ -24,7 +24,7 @@ def _cpu_seconds(visit: Callable[[], None], *, times: int) -> float:
     return (time.process_time() - began) / times
 
 
-def test_a_failing_visit_through_the_pipeline_costs_a_twentieth_of_a_run(pipeline: Pipeline) -> None:
+def test_a_failing_visit_through_the_pipeline_costs_a_twentieth_of_a_run(pipeline: DagsterPipeline) -> None:
     pipeline.register("http://127.0.0.2:1/refused", "refused")
     pipeline.sync()
     job = pipeline.definitions().resolve_job_def("poll_feeds")

@@ -180,7 +180,7 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeli
     repository = definitions.get_repository_def()
     graph = repository.asset_graph
     jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
-    automations = [*repository.schedule_defs, *repository.sensor_defs]
+    automations: list[Any] = [*repository.schedule_defs, *repository.sensor_defs]
     assert (len(jobs), len(automations)) == (6, 11)
 
     assets = [graph.get(key) for key in graph.get_all_asset_keys()]
@@ -193,7 +193,7 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeli
     assert len(checks) == 11
     assert [check.name for check in checks if not check.description] == []
 
-    described = {**ops(definitions), **repository.get_top_level_resources()}
+    described: dict[str, Any] = {**ops(definitions), **repository.get_top_level_resources()}
     assert [name for name, each in described.items() if not each.description] == []
     configs = {name: each.config_schema.as_field() for name, each in described.items() if each.config_schema}
     assert {"claim", "database", "objects"} <= {name for name, field in configs.items() if field.config_type}

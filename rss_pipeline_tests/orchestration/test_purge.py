@@ -273,7 +273,7 @@ def files_of_runs_that_were_deleted_in_the_ui(polled: DagsterPipeline) -> None:
 
 def old_ticks_but_for_each_sensors_newest(polled: DagsterPipeline) -> None:
     history = Path(polled.instance.root_directory, "schedules")
-    polled.instance.schedule_storage.get_ticks("origin", "one")  # type: ignore[union-attr]
+    polled.instance.schedule_storage.get_ticks("origin", "one")
     with closing(sqlite3.connect(history / "schedules.db")) as database:
         rows = [(s, f"2026-01-0{day} 00:00:00.000000") for s in ("one", "two") for day in (1, 2, 3)]
         database.executemany("INSERT INTO job_ticks (selector_id, timestamp) VALUES (?, ?)", rows)

@@ -1,5 +1,6 @@
 """The schedule of purges: it ticks hourly, and its runs come after polls."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -29,21 +30,27 @@ def test_the_schedule_decides_hourly_and_its_run_comes_behind_polls(pipeline: Da
     assert (schedule.cron_schedule, schedule.job_name) == ("15 * * * *", PURGE_HISTORY)
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
-    def requested() -> list[dg.RunRequest] | None:
+    def requested() -> Sequence[dg.RunRequest] | None:
         with dg.build_schedule_context(
             instance=pipeline.instance, scheduled_execution_time=pipeline.clock()
         ) as context:
             return schedule.evaluate_tick(context).run_requests or None
 
-    def made(status: dg.DagsterRunStatus, *, dry: bool = False, **tags: str) -> None:
+    def made(status: dg.DagsterRunStatus, *, dry: bool = False, unfinished: bool = False) -> None:
         config = {"ops": {"purge": {"config": {"dry_run": dry}}}}
-        pipeline.instance.create_run_for_job(purge_history, status=status, tags=tags, run_config=config)
+        tags = {UNFINISHED_TAG: "true"} if unfinished else {}
+        pipeline.instance.create_run_for_job(
+            purge_history,
+            status=status,
+            tags=tags,
+            run_config=config,
+        )
 
     [request] = requested() or []
     assert request.tags.items() >= UPKEEP_TAGS.items()
     made(dg.DagsterRunStatus.SUCCESS, dry=True)
     assert requested(), "a dry run does not count as a purge"
-    made(dg.DagsterRunStatus.SUCCESS, **{UNFINISHED_TAG: "true"})
+    made(dg.DagsterRunStatus.SUCCESS, unfinished=True)
     assert requested()
     made(dg.DagsterRunStatus.SUCCESS)
     assert requested() is None

@@ -63,15 +63,22 @@ class Client:
     def ask_politely(self, **when: Any) -> httpx.Response:
         """With the validators of the last document, where it came from; one redirect is followed."""
         url = self.stand.url(self.id)
-        answer = self.ask(**when, **(self.kept if self._kept_from in ("", url) else {}))
+        validators: dict[str, Any] = self.kept if self._kept_from in ("", url) else {}
+        answer = self.ask(**when, **validators)
         if answer.has_redirect_location:
             url = answer.headers["location"]
-            answer = self.ask(url, after=0.001, **(self.kept if self._kept_from in ("", url) else {}))
+            validators = self.kept if self._kept_from in ("", url) else {}
+            answer = self.ask(url, after=0.001, **validators)
         if answer.status_code == 200:
             names = {"if_none_match": "etag", "if_modified_since": "last-modified"}
             self.kept = {to: answer.headers[name] for to, name in names.items() if name in answer.headers}
             self._kept_from = url
         return answer
+
+
+def losing(client: Client) -> None:
+    client.ask_politely()
+    client.stand.scorer.kept(client.id, None, None)
 
 
 def unasked(client: Client) -> None:
@@ -94,7 +101,8 @@ def stale(client: Client) -> None:
     client.ask_politely()
     old = client.kept["if_none_match"]
     client.ask_politely(after=48)
-    client.ask(**{**client.kept, "if_none_match": old})
+    stale: dict[str, Any] = {**client.kept, "if_none_match": old}
+    client.ask(**stale)
 
 
 def to_the_first_hop(client: Client) -> None:
@@ -188,7 +196,7 @@ RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
     "two at once": (TWO_AT_ONCE.name, twofold, {"two connections"}),
     "its store has lost them": (
         "both",
-        lambda client: [client.ask_politely(), client.stand.scorer.kept(client.id, None, None)],
+        losing,
         {"validators not kept"},
     ),
 }

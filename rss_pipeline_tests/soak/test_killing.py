@@ -46,8 +46,18 @@ IN_FLIGHT = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-TEN = ("worker", "code server", "worker", "its child", "worker", "worker and its servers", "worker", "daemon")
-TEN += ("worker and its servers", "worker")
+TEN = (
+    "worker",
+    "code server",
+    "worker",
+    "its child",
+    "worker",
+    "worker and its servers",
+    "worker",
+    "daemon",
+    "worker and its servers",
+    "worker",
+)
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
 ANY = (*TEN, "webserver", "dagster dev")
 

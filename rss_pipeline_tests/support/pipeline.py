@@ -31,6 +31,7 @@ from rss_pipeline.storage.backends.connect import connect, open_database, open_o
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, feeds
 from rss_pipeline.storage.feeds.claimable import Named, Wanted
+from rss_pipeline.storage.feeds.visit_facts import known_facts
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.cloudflare import Cloudflare
@@ -198,7 +199,7 @@ class Pipeline:
     def _report(self, database: Database) -> None:
         """Keep the changes that are not reported yet, and mark them: a list in place of Dagster's events."""
         changes = feeds.unreported(database)
-        self._reports += [(change.feed_id, dict(change.facts)) for change in changes]
+        self._reports += [(change.feed_id, known_facts(change.facts)) for change in changes]
         marks = [(change.feed_id, change.count) for change in changes]
         feeds.mark_reported(database, marks, now=self.clock())
 

@@ -220,7 +220,7 @@ class TestTime:
         outcome = ask(server, Answer(body=RSS * 99, drip=(1, 0.02)), tmp_path, deadline=0.3)
         assert time.monotonic() - started < 2
         assert failure(outcome, "timeout", tmp_path).answered
-        assert "0.3 s" in outcome.message  # type: ignore[union-attr]
+        assert "0.3 s" in outcome.message
 
     def test_a_host_that_never_answers(self, server: FeedServer, tmp_path: Path) -> None:
         outcome = failure(ask(server, Answer(delay=30), tmp_path, deadline=0.2), "timeout", tmp_path)

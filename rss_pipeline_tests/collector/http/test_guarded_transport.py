@@ -231,8 +231,20 @@ _REST = [host for name, host in SHUT.items() if re.search(_NO_HOME, name)]
 
 
 class TestWhatAFeedOpens:
-    HOMES = ("127.0.0.1", "[::1]", "10.1.2.3", "172.20.0.1", "192.168.0.1", "[fd12:3456:789a::1]", "127.1")
-    HOMES += ("inside.example", "half.example", "localhost", "0x7f.1", "１２７.０.０.１")
+    HOMES = (
+        "127.0.0.1",
+        "[::1]",
+        "10.1.2.3",
+        "172.20.0.1",
+        "192.168.0.1",
+        "[fd12:3456:789a::1]",
+        "127.1",
+        "inside.example",
+        "half.example",
+        "localhost",
+        "0x7f.1",
+        "１２７.０.０.１",
+    )
 
     @pytest.mark.parametrize("host", HOMES)
     def test_it_and_its_images_may_be_at_home(
@@ -391,7 +403,7 @@ class TestTls:
 
         with FeedServer(tls=context) as server:
             server.route(HOST, "/feed", Answer(body=RSS))
-            more = {"ca_file": TLS / "authority.pem", "network": Network(resolve)}
+            more: dict[str, Any] = {"ca_file": TLS / "authority.pem", "network": Network(resolve)}
             fine = fetch(feed(f"https://localhost:{server.port}/feed"), tmp_path, **more)
             wrong = fetch(feed(f"https://other.example:{server.port}/feed"), tmp_path, **more)
         assert isinstance(fine, Document)

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
@@ -113,8 +112,7 @@ def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
     home.register(server.url(FEED_HOST, "/feed"), "feed")
     home.poll()
     home.database.query("UPDATE feeds SET allow_private = 0")
-    opened = {"allow_networks": (ip_network("127.0.0.0/8"),), "allow_ports": frozenset({server.port})}
-    home.settings = replace(home.settings, **opened)
+    home.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
     home.download()
     rows = image_rows(home)
     assert (rows["own"]["status"], rows["item"]["status"]) == ("success", "success")

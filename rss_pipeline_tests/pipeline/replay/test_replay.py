@@ -386,7 +386,7 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
             nonlocal most
             most = max(most, len(list(pipeline.settings.spool_path.glob("*/*"))))
 
-    with pipeline.session(database=Counting(), progress=Looking()) as opened:  # type: ignore[arg-type]
+    with pipeline.session(database=Counting(), progress=Looking()) as opened:
         done = list(replays_of(opened, ["one", "two"]))
     assert [each.items_new for each in done] == [16, 1]
     assert sum(sent) == 17

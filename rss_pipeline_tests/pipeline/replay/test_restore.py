@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.storage.backups.restore import REASON
-from rss_pipeline_tests.pipeline.images.test_download import png
 from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected, drop_database, restored
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import HOSTS, serve
+from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 

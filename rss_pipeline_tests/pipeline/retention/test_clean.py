@@ -22,7 +22,7 @@ from rss_pipeline.settings import R2Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import retention
-from rss_pipeline_tests.pipeline.images.test_download import document, png
+from rss_pipeline_tests.pipeline.images.test_download import document
 from rss_pipeline_tests.pipeline.retention.archive import (
     IMAGE,
     NEW,
@@ -36,6 +36,7 @@ from rss_pipeline_tests.pipeline.retention.archive import (
 )
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
+from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 

@@ -128,8 +128,8 @@ def test_what_needs_more_memory_than_a_worker_has_is_its_own_trouble_and_the_poo
         outcomes = dict(workers.map(bytearray, [10, 2 << 30, 20]))
     finally:
         workers.close()
-    assert outcomes[10] == bytes(10)
-    assert outcomes[20] == bytes(20)
+    assert outcomes[10] == bytearray(10)
+    assert outcomes[20] == bytearray(20)
     trouble = outcomes[2 << 30]
     assert isinstance(trouble, WorkerFailure)
     assert trouble.kind == "parse_memory"

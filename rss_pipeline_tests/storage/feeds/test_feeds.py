@@ -2,13 +2,14 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
 from rss_pipeline.errors import RegistryError, StorageRejected
@@ -90,7 +91,7 @@ def test_headers_and_passwords_leave_a_mark_and_no_trace(database: Database) -> 
     ],
 )
 def test_what_the_registry_changes_is_updated(
-    database: Database, fields: dict[str, object], column: str, value: object
+    database: Database, fields: dict[str, Any], column: str, value: object
 ) -> None:
     register(database, spec("a"), spec("b"))
     changes = register(database, spec("a", **fields), spec("b"))
@@ -237,7 +238,7 @@ registries = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=registries, second=registries)
 def test_whatever_stood_there_the_table_says_what_the_registry_says(
-    database: Database, first: list[feeds.FeedSpec], second: list[feeds.FeedSpec]
+    database: Database, first: list[FeedSpec], second: list[FeedSpec]
 ) -> None:
     database.query("DELETE FROM feeds")
     register(database, *first)

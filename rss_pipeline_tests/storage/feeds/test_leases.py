@@ -8,6 +8,7 @@ import itertools
 import multiprocessing
 import statistics
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline.storage.feeds.leases import Release
+from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -256,14 +258,15 @@ def test_a_run_that_ends_late_does_not_release_what_another_took_over(database: 
     first = claim(database, lease_now=NOW)
     second = claim(database, suspects=True, lease_now=NOW + HOUR)
     before = feed_row(database)
-    for late in (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: leases.end(database, first.token, forgive=True),
         lambda: leases.release(database, [Release(feed_id="a", token=first.token)]),
         lambda: leases.release(
             database,
             [Release(feed_id="a", token=first.token, next=NextVisit(at=NOW + DAY, reason="late"))],
         ),
-    ):
+    )
+    for late in attempts:
         late()
         assert feed_row(database) == before
     assert before["lease_token"] == second.token
@@ -418,7 +421,7 @@ def test_claim_summary_and_question_agree(
     for n, feed in enumerate(feeds):
         visited = None if feed["visited"] is None else instant(NOW + int(feed["visited"]) * SECOND)
         rows.append(
-            leases.Statement(
+            Statement(
                 "INSERT INTO feeds (id, url, host, registered, enabled, next_fetch_at, created_at,"
                 " lease_token, unclosed_claims, last_error_kind, last_visited_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -429,17 +432,16 @@ def test_claim_summary_and_question_agree(
                 ],
             )
         )
-    emptied = [leases.Statement(f"DELETE FROM {table}") for table in ("feeds", "hosts", "leases")]
+    emptied = [Statement(f"DELETE FROM {table}") for table in ("feeds", "hosts", "leases")]
     pauses = [
-        leases.Statement("INSERT INTO hosts VALUES (?, ?, '429', 1)", [host, instant(NOW + HOUR)])
-        for host in held
+        Statement("INSERT INTO hosts VALUES (?, ?, '429', 1)", [host, instant(NOW + HOUR)]) for host in held
     ]
     database.batch([*emptied, *rows, *pauses])
     clock = leases_clock(database)
     database.query(
         "INSERT INTO leases (token, run_id, expires_at, feeds, hosts)"
         """ VALUES ('live', 'r', ?, '[]', ?), ('lapsed', 'r', ?, '[]', '["x","y"]')""",
-        [instant(clock + HOUR), leases.compact(sorted(kept)), instant(clock - HOUR)],
+        [instant(clock + HOUR), compact(sorted(kept)), instant(clock - HOUR)],
     )
     expected = sorted(
         (max(-(10**9), int(feed["due"] or 0)) if feed["due"] != 90_001 else 0, f"f{n:02}")

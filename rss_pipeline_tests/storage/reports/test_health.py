@@ -8,7 +8,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.holds import keep_holds
+from rss_pipeline.storage.feeds.holds import Kept, keep_holds
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.reports import health
@@ -153,7 +153,8 @@ def test_images_wait_for_us_from_the_end_of_their_hosts_pause_on_and_while_their
     def waiting(since: datetime) -> list[tuple[str, str]]:
         return [(row["host"], row["due_since"]) for row in health.waiting_images(known, since=since).rows]
 
-    for kept, host in (("image_holds", "paused"), ("hosts", "paused-for-feeds")):
+    held: list[tuple[Kept, str]] = [("image_holds", "paused"), ("hosts", "paused-for-feeds")]
+    for kept, host in held:
         hold = HostHold(host=host, until=NOW + MINUTE, reason="429", times=1)
         keep_holds(known, kept, hosts=[hold], now=NOW)
     free = ("free", instant(NOW - HOUR))
