@@ -1,6 +1,6 @@
-"""What the commands share: options, and the feed that a person means.
+"""Options and arguments that several commands share: `--json`, and FEED as a stored feed.
 
-The commands themselves are in cli.py and replay_commands.py.
+The commands are in the modules beside this one.
 """
 
 import click
@@ -12,10 +12,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 
 
 def one_feed(database: Database, text: str) -> Row:
-    """The feed that an id, a URL or a part of one names.
+    """The row of the feed with this id or URL, or with this text as a part of one.
 
     Raises:
-        click.ClickException: it names none, or several, which the text lists.
+        click.ClickException: no feed matches, or several do; the message lists them.
     """
     found = overview.find_feeds(database, text)
     if len(found) == 1:

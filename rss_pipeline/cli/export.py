@@ -1,6 +1,6 @@
-"""The command `export`: collected items into a file, or to the next program.
+"""The command `export`: collected items to a file, or to standard output.
 
-How a file is written is exporting.py's; the other commands are in cli.py.
+The file formats are in pipeline/read/export.py.
 """
 
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from rss_pipeline.cli import output as console
 from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.output.terminal import Bars
 from rss_pipeline.pipeline.read.export import FORMATS, Format
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -25,7 +25,7 @@ class _Since(click.ParamType["str | datetime"]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | datetime:
-        """A day or instant (UTC where it names no zone), or a cursor."""
+        """A day or an instant (UTC if it has no time zone), or a cursor."""
         text = str(value)
         try:
             found = datetime.fromisoformat(text)
@@ -33,19 +33,24 @@ class _Since(click.ParamType["str | datetime"]):
             try:
                 return str(Position.of(text))
             except ValueError:
-                self.fail(f"{text!r} is neither a day (2026-02-18), an instant, nor a cursor", param, ctx)
+                self.fail(f"{text!r} is neither a day (2026-02-18) nor an instant nor a cursor", param, ctx)
         return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 @click.command()
 @click.argument("feed", nargs=-1)
 @click.option(
-    "--format", "format_", type=click.Choice(FORMATS), help="By default what FILE ends with, or jsonl."
+    "--format", "format_", type=click.Choice(FORMATS), help="Default: by the ending of FILE, else jsonl."
 )
-@click.option("--since", type=_Since(), help="What came in from a day on (UTC), or behind a cursor.")
-@click.option("--html", is_flag=True, help="With a field `html`: the content with archived images in place.")
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="FILE; - or none: stdout."
+    "--since", type=_Since(), help="Only items that came in from this day on (UTC), or after this cursor."
+)
+@click.option("--html", is_flag=True, help="Add a field `html`: the content with archived images in place.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to FILE; default, and with -: standard output.",
 )
 @as_json
 @click.pass_obj
@@ -58,10 +63,10 @@ def export(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Write items to a file: those of FEED (an id, a URL or a part of one), or all.
+    """Write the items of FEED (an id, a URL or a part of one), or all items, to a file.
 
-    A JSON object a line, or Parquet where pyarrow is installed. At the end it names the cursor to give
-    --since the next time, for what came in meanwhile.
+    One JSON object per line, or Parquet if pyarrow is installed. At the end it prints a cursor: give it to
+    --since the next time, to get only the items that came in after it.
     """
     from rss_pipeline.pipeline.read.export import export as export_items
     from rss_pipeline.pipeline.read.reader import FeedReader
@@ -70,7 +75,7 @@ def export(
     format_ = format_ or ("parquet" if output is not None and output.suffix == ".parquet" else "jsonl")
     if to_stdout and (format_ == "parquet" or as_json):
         raise click.UsageError(f"{'--json' if as_json else 'parquet'} needs a file: -o FILE")
-    with open_database(settings) as database, console.Bars() as progress:
+    with open_database(settings) as database, Bars() as progress:
         ids = [one_feed(database, text)["id"] for text in feed] or None
         exported = export_items(
             FeedReader(database, open_objects(settings)),
@@ -88,6 +93,6 @@ def export(
         where = "" if to_stdout else f" in {output}"
         click.echo(
             f"{exported.items:,} items of {exported.feeds:,} feeds{where};"
-            f" go on with --since {exported.cursor}",
+            f" for the next ones: --since {exported.cursor}",
             err=True,
         )

@@ -1,6 +1,6 @@
 """The commands `replay` and `restore`: backups read again, in this process.
 
-What they do is orchestration's (replaying.py, restoring.py); the other commands are in cli.py.
+The work itself is in pipeline/replay; the job `replay_backups` does the same in Dagster.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rss_pipeline.cli import output
 from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.output.terminal import ROWS_SHOWN, Bars, complain, show_table
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -27,15 +27,13 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.replay.restore import Restored
     from rss_pipeline.pipeline.visits.session import Session
 
-_ROWS_SHOWN = 40
-
 
 @contextmanager
 def _session(settings: Settings, database: Database) -> "Iterator[Session]":
     from rss_pipeline.pipeline.visits.session import Session
 
     with (
-        output.Bars() as progress,
+        Bars() as progress,
         Session(
             settings=settings,
             database=database,
@@ -50,25 +48,29 @@ def _session(settings: Settings, database: Database) -> "Iterator[Session]":
 
 @click.command()
 @click.argument("feed", nargs=-1)
-@click.option("--all", "all_feeds", is_flag=True, help="Every feed that is stored.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; tell what would be new and what differs.")
+@click.option("--all", "all_feeds", is_flag=True, help="Replay every stored feed.")
 @click.option(
-    "--repair", is_flag=True, help="Also rewrite items that read otherwise now; old versions are kept."
+    "--dry-run", is_flag=True, help="Write nothing; show which items would be new and which differ."
+)
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Also rewrite items that the parser now reads differently; old versions are kept.",
 )
 @as_json
 @click.pass_obj
 def replay(
     settings: Settings, feed: tuple[str, ...], all_feeds: bool, dry_run: bool, repair: bool, as_json: bool
 ) -> None:
-    """Read the backups of FEED again, oldest first, and bring in the items that are missing.
+    """Read the backups of FEED again, oldest first, and store the items that are missing.
 
-    FEED is an id, a URL or a part of one. No publisher is asked; validators, counts and schedule stay. Exit
-    code 1 where a backup could not be read.
+    FEED is an id, a URL or a part of one. No request is made to a publisher; validators, counts and schedule
+    stay as they are. Exit code 1 if a backup could not be read.
     """
     from rss_pipeline.pipeline.replay.replay import replay_feeds, summed
 
     if bool(feed) == all_feeds:
-        raise click.UsageError("name feeds, or say --all")
+        raise click.UsageError("name feeds, or use --all")
     with open_database(settings) as database:
         ids = sorted(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
         with _session(settings, database) as session:
@@ -84,8 +86,8 @@ def replay(
                 )
             )
     if as_json:
-        told = {"dry_run": dry_run, **summed(replays), "feeds": [_as_json(each) for each in replays]}
-        click.echo(json.dumps(told, ensure_ascii=False))
+        result = {"dry_run": dry_run, **summed(replays), "feeds": [_as_json(each) for each in replays]}
+        click.echo(json.dumps(result, ensure_ascii=False))
     else:
         _show_replays(replays, dry_run=dry_run)
     if any(each.unread for each in replays):
@@ -97,7 +99,7 @@ def _as_json(replay: "FeedReplay") -> dict[str, Any]:
         "feed": replay.feed.id,
         **replay.counts,
         "findings": [asdict(finding) for finding in replay.findings],
-        "troubles": [asdict(trouble) for trouble in replay.troubles],
+        "troubles": [asdict(problem) for problem in replay.troubles],
     }
 
 
@@ -113,28 +115,28 @@ def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
         f" {counts.get('backups_without_feed', 0):,} without a feed in them."
     )
     click.echo(
-        f"{new:,} items {words}, {differ:,} read otherwise now, {counts.get('items_gone', 0):,} no longer"
+        f"{new:,} items {words}, {differ:,} now read differently, {counts.get('items_gone', 0):,} no longer"
         f" found; {counts.get('items_repaired', 0):,} rewritten."
     )
     findings = [(each.feed.id, finding) for each in replays for finding in each.findings]
     if findings:
         rows = [
             (feed, item.item_id[:12], item.what, ", ".join(item.fields), (item.title or "")[:60])
-            for feed, item in findings[:_ROWS_SHOWN]
+            for feed, item in findings[:ROWS_SHOWN]
         ]
-        output.show_table(("feed", "item", "what", "fields", "title"), rows)
+        show_table(("feed", "item", "what", "fields", "title"), rows)
         in_all = sum(each.findings_in_all for each in replays)
         if in_all > len(rows):
             click.echo(f"... {in_all - len(rows):,} more; --json has the first 200 of each feed")
-    troubles = [(each.feed.id, trouble) for each in replays for trouble in each.troubles]
-    _show_troubles([(trouble.backup_key, trouble.kind, trouble.message) for _, trouble in troubles])
+    problems = [problem for each in replays for problem in each.troubles]
+    _show_problems([(problem.backup_key, problem.kind, problem.message) for problem in problems])
 
 
-def _show_troubles(rows: list[tuple[str, str, str]]) -> None:
+def _show_problems(rows: list[tuple[str, str, str]]) -> None:
     if rows:
-        output.show_table(("backup", "kind", "what happened"), rows[:_ROWS_SHOWN])
-        if len(rows) > _ROWS_SHOWN:
-            click.echo(f"... {len(rows) - _ROWS_SHOWN:,} more; --json has them all")
+        show_table(("backup", "kind", "what happened"), rows[:ROWS_SHOWN])
+        if len(rows) > ROWS_SHOWN:
+            click.echo(f"... {len(rows) - ROWS_SHOWN:,} more; --json has them all")
 
 
 @click.command()
@@ -143,10 +145,10 @@ def _show_troubles(rows: list[tuple[str, str, str]]) -> None:
 def restore(settings: Settings, as_json: bool) -> None:
     """Rebuild a lost database from feeds.yaml and the objects.
 
-    Feeds (those no longer in feeds.yaml are not scheduled), items with their dates, image tasks with the
-    images that are there, and the validators of each feed's newest document. Run it before `rss-pipeline up`:
-    what is polled meanwhile counts as first seen then. It may be ended and run again. Exit code 1 where a
-    backup or a feed could not be restored.
+    It restores feeds (those no longer in feeds.yaml are not scheduled), items with their dates, image tasks
+    with the images in the object store, and the validators of each feed's newest document. Run it before
+    `rss-pipeline up`: items of a poll before it count as first seen at that poll. It may be interrupted and
+    run again. Exit code 1 if a backup or a feed could not be restored.
     """
     from rss_pipeline.orchestration.instance.home import open_instance
     from rss_pipeline.orchestration.registry_partitions import register, register_keys
@@ -174,13 +176,13 @@ def restore(settings: Settings, as_json: bool) -> None:
 
 def _show_restored(restored: "Restored") -> None:
     if restored.registry_error is not None:
-        output.complain(
+        complain(
             f"{restored.registry_error}\nAll feeds were restored from their backups alone and are not"
-            " scheduled: mend feeds.yaml, then run `rss-pipeline poll`."
+            " scheduled: correct feeds.yaml, then run `rss-pipeline poll`."
         )
     click.echo(
         f"{restored.registered:,} feeds of feeds.yaml, {len(restored.unregistered):,} more from their"
-        f" backups; {restored.stood:,} stand where their newest document left them."
+        f" backups; {restored.stood:,} have the validators of their newest document again."
     )
     click.echo(
         f"{restored.items_new:,} items from {restored.backups_replayed:,} of {restored.backups:,} backups;"
@@ -188,10 +190,10 @@ def _show_restored(restored: "Restored") -> None:
     )
     click.echo(
         f"{restored.images_adopted:,} images adopted, {restored.images_known:,} were known,"
-        f" {restored.images_orphaned:,} belong to no item and stay."
+        f" {restored.images_orphaned:,} belong to no item and are kept."
     )
     for sentence in restored.renamed:
         click.echo(sentence)
-    _show_troubles([(each.backup_key, each.kind, each.message) for each in restored.troubles])
+    _show_problems([(each.backup_key, each.kind, each.message) for each in restored.troubles])
     if restored.lost_feeds:
-        output.show_table(("not restored", "why"), restored.lost_feeds)
+        show_table(("not restored", "why"), restored.lost_feeds)

@@ -1,9 +1,10 @@
-"""Keeping Dagster's processes up: `rss-pipeline up` starts them again where they end without being told to.
+"""A supervisor of Dagster's processes: `rss-pipeline up` restarts them when they end without a signal to us.
 
-`dagster dev` restarts a code server that was killed. It does not notice where the code server lost the
-process that does its work: every tick and every start of a run fails from then on. So here such a server is
-killed, and restarted by it; and where it gave up restarting one, all is started again. Where its webserver or
-daemon is killed, `dagster dev` ends itself with all the rest, and is likewise started again here.
+`dagster dev` restarts a code server that was killed. It does not notice when a code server has lost the child
+process that does its work: from then on every tick and every start of a run fails. The supervisor kills such
+a code server, and `dagster dev` restarts it; if `dagster dev` gave up on that, the supervisor restarts all of
+it. When its webserver or daemon is killed, `dagster dev` ends itself and all the rest, and is restarted here,
+too. No Dagster is imported.
 """
 
 import os
@@ -18,27 +19,27 @@ from types import FrameType
 import psutil
 
 STARTED_SECONDS = 10.0
-"""Who ends sooner at the first start has a mistake to mend, and nothing to be restarted for."""
+"""A process that ends sooner at the first start has a configuration error; a restart would not help."""
 STEADY_SECONDS = 60.0
-"""Who lived this long is started again at once."""
-LONGEST_PAUSE = 60.0
+"""A process that ran this long is restarted without delay."""
+LONGEST_WAIT = 60.0
 GRACE_SECONDS = 20.0
-"""For the rest of a group to end by itself: runs give their claims back."""
+"""Time for the rest of a process group to end by itself: runs release their claims."""
 
 LOOK_SECONDS = 5.0
 MISSED_LOOKS = 3
 STARTING_SECONDS = 90.0
-"""A code server that has no child by then lost it before it was seen with one."""
+"""A code server without a child after this time lost it before it was seen with one."""
 CODE_SERVER = "code-server start"
-"""In the command line of a process that has a child to do its work."""
+"""In the command line of a process that has a child for its work."""
 
-_TOLD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def pause_before(lives: Sequence[float]) -> float | None:
-    """Seconds to wait before the next start, by how long each life lasted up to now, the last one last.
+def wait_before_restart(lives: Sequence[float]) -> float | None:
+    """Seconds to wait before the next start, by the seconds that each start lasted, the last one last.
 
-    1, 2, 4 ... 60 s while the lives are short; None where there is to be no next start.
+    1, 2, 4 ... 60 s while the processes end soon; None for no next start.
     """
     if len(lives) == 1 and lives[0] < STARTED_SECONDS:
         return None
@@ -47,74 +48,74 @@ def pause_before(lives: Sequence[float]) -> float | None:
         if life >= STEADY_SECONDS:
             break
         short += 1
-    return min(2.0 ** max(short - 1, 0), LONGEST_PAUSE)
+    return min(2.0 ** max(short - 1, 0), LONGEST_WAIT)
 
 
 def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
-    """Run a command until it is told to end, by a signal to this process that is handed on; its exit code.
+    """Run a command until this process gets a signal, which is passed on to it; return its exit code.
 
-    Ended by anything else, it is started again, after the rest of its process group has ended.
+    A command that ends for any other reason is restarted, after the rest of its process group has ended.
     """
-    told: list[int] = []
+    signals: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
-    def hand_on(number: int, _: FrameType | None) -> None:
-        told.append(number)
-        # A closed terminal ends what it started as a service manager does; HUP would just kill it.
+    def pass_on(number: int, _: FrameType | None) -> None:
+        signals.append(number)
+        # A closed terminal ends its processes as a service manager does; HUP would just kill them.
         number = signal.SIGTERM if number == signal.SIGHUP else number
         if child is not None:
-            # A person who asks a second time has waited long enough.
-            _signal(child, signal.SIGKILL if len(told) > 2 else number, whole=len(told) > 1)
+            # A person who sends a second signal has waited long enough.
+            _signal(child, signal.SIGKILL if len(signals) > 2 else number, whole=len(signals) > 1)
 
-    # A shell that starts us in the background lets us ignore these: they are set, whatever they were.
-    for number in _TOLD:
-        signal.signal(number, hand_on)
+    # A shell that starts us in the background makes us ignore these signals, so all of them are set.
+    for number in _SIGNALS:
+        signal.signal(number, pass_on)
     lives: list[float] = []
     while True:
         began = time.monotonic()
-        # A group of its own, in our session: Ctrl-C comes to us alone, and is handed on once.
+        # Its own process group, in our session: Ctrl-C reaches only us, and is passed on once.
         child = subprocess.Popen(command, process_group=0)
-        if told:
-            child.send_signal(told[-1])
+        if signals:
+            child.send_signal(signals[-1])
         over = threading.Event()
-        threading.Thread(target=_look_after, args=(child.pid, over), daemon=True).start()
+        threading.Thread(target=_watch, args=(child.pid, over), daemon=True).start()
         code = child.wait()
         over.set()
         lives.append(time.monotonic() - began)
         end_group(child.pid)
-        if told:
+        if signals:
             return code if code >= 0 else 128 - code
-        pause = pause_before(lives)
-        if pause is None:
+        wait = wait_before_restart(lives)
+        if wait is None:
             return code or 1
-        say(f"Dagster's processes ended by themselves (exit code {code}): started again in {pause:g} s.")
-        until = time.monotonic() + pause
-        while not told and time.monotonic() < until:
+        say(f"Dagster's processes ended by themselves (exit code {code}); they are restarted in {wait:g} s.")
+        until = time.monotonic() + wait
+        while not signals and time.monotonic() < until:
             time.sleep(0.2)
-        if told:
+        if signals:
             return 0
 
 
-def _look_after(root: int, over: threading.Event) -> None:
+def _watch(root: int, over: threading.Event) -> None:
     looks: dict[int, int] = {}
     most = missed = 0
     while not over.wait(LOOK_SECONDS):
-        here = end_childless(root, looks)
+        here = kill_childless(root, looks)
         most = max(most, here)
         missed = missed + 1 if here < most else 0
         if missed > MISSED_LOOKS:
-            # Who restarts them gave up: it does so for ever where a server is killed while it starts.
+            # `dagster dev` gave up on restarts: it does so for ever when a server is killed while it starts.
             with suppress(ProcessLookupError):
                 os.kill(root, signal.SIGTERM)
             return
 
 
-def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTING_SECONDS) -> int:
-    """Kill each code server below `root` that has no child at the second look in a row, too; how many
-    code servers there are.
+def kill_childless(root: int, looks: dict[int, int], *, starting: float = STARTING_SECONDS) -> int:
+    """Kill each code server below `root` that has no child at two looks in a row; return the number of
+    code servers.
 
-    `looks` are those that were seen with one, and how many looks ago. Who was not may be starting for so
-    many seconds.
+    `looks` has, for each code server that was seen with a child, how many looks ago that was. One that never
+    was may be starting, for `starting` seconds.
     """
     try:
         processes = psutil.Process(root).children(recursive=True)
@@ -137,7 +138,7 @@ def end_childless(root: int, looks: dict[int, int], *, starting: float = STARTIN
 
 
 def end_group(group: int) -> None:
-    """End what is left of a process group: politely at first."""
+    """End the processes left of a process group: with SIGTERM first, with SIGKILL after a time."""
     until = time.monotonic() + GRACE_SECONDS
     _send(group, signal.SIGTERM)
     while _is_alive(group):
@@ -147,7 +148,7 @@ def end_group(group: int) -> None:
 
 
 def _is_alive(group: int) -> bool:
-    """Whether it has a process that is no zombie: these stay where nobody reaps orphans."""
+    """True for a group with a process that is no zombie: zombies stay where no process reaps orphans."""
     for process in psutil.process_iter(["status"]):
         with suppress(ProcessLookupError):
             if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:

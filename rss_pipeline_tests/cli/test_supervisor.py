@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from rss_pipeline.cli.supervisor import (
     CODE_SERVER,
-    LONGEST_PAUSE,
+    LONGEST_WAIT,
     STEADY_SECONDS,
-    end_childless,
-    pause_before,
+    kill_childless,
+    wait_before_restart,
 )
 from rss_pipeline_tests.support.up import soon
 
@@ -30,20 +30,20 @@ from rss_pipeline_tests.support.up import soon
         ([30], 1),
         ([30, 3], 2),
         ([30, 3, 3, 3], 8),
-        ([30, *[3] * 20], LONGEST_PAUSE),
+        ([30, *[3] * 20], LONGEST_WAIT),
         ([30, 3, 3, STEADY_SECONDS], 1),
         ([30, 3, STEADY_SECONDS, 3], 1),
     ],
 )
 def test_pauses_grow_while_lives_are_short(lives: list[float], pause: float | None) -> None:
-    assert pause_before(lives) == pause
+    assert wait_before_restart(lives) == pause
 
 
 @given(st.lists(st.floats(0, 1000), min_size=2))
 def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[float]) -> None:
-    pause = pause_before(lives)
+    pause = wait_before_restart(lives)
     assert pause is not None
-    assert 1 <= pause <= LONGEST_PAUSE
+    assert 1 <= pause <= LONGEST_WAIT
 
 
 KEEPER = """
@@ -138,26 +138,26 @@ def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path
     with subprocess.Popen(command) as server:
         starting: dict[int, int] = {}
         for _ in range(3):
-            end_childless(os.getpid(), starting)
+            kill_childless(os.getpid(), starting)
         assert server.poll() is None, "it may have no child yet"
         child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
         seen: dict[int, int] = {}
-        end_childless(os.getpid(), seen)
+        kill_childless(os.getpid(), seen)
         assert seen == {server.pid: 0}
         os.kill(child, signal.SIGKILL)
         soon(lambda: not is_alive(child), seconds=20)
-        end_childless(os.getpid(), seen)
+        kill_childless(os.getpid(), seen)
         assert server.poll() is None, "it may be changing it for another"
-        end_childless(os.getpid(), seen)
+        kill_childless(os.getpid(), seen)
         assert server.wait(timeout=20) == -signal.SIGKILL
 
 
 def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", CODE_SERVER]) as server:
         looks: dict[int, int] = {}
-        end_childless(os.getpid(), looks, starting=0)
+        kill_childless(os.getpid(), looks, starting=0)
         assert server.poll() is None
-        end_childless(os.getpid(), looks, starting=0)
+        kill_childless(os.getpid(), looks, starting=0)
         assert server.wait(timeout=20) == -signal.SIGKILL
 
 

@@ -1,0 +1,89 @@
+"""The result of `poll`: a summary, a table of failures, and why requested feeds were not visited.
+
+The poll itself is in pipeline/visits/rounds.py.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from rich.text import Text
+
+from rss_pipeline.cli.output.terminal import ROWS_SHOWN, new_console, new_table, plain
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.visits.rounds import NotVisited, Round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollResult:
+    """The result of the rounds of a poll."""
+
+    counts: Mapping[str, int]
+    failures: Sequence[tuple[str, str, str]]
+    """Feed id, kind and sentence."""
+    errors: Sequence[str]
+    runs: Sequence[str]
+    left: "Sequence[NotVisited]" = ()
+
+    @classmethod
+    def of(cls, rounds: "Sequence[Round]", left: "Sequence[NotVisited]" = ()) -> Self:
+        from rss_pipeline.orchestration.reporting.feeds import failures, summary
+
+        visits = [visit for round_ in rounds for visit in round_.visits]
+        return cls(
+            counts=summary(visits),
+            failures=[(each.feed_id, each.kind, each.message) for each in failures(visits)],
+            errors=[round_.error for round_ in rounds if round_.error is not None],
+            runs=[round_.run_id for round_ in rounds],
+            left=left,
+        )
+
+    @property
+    def is_fine(self) -> bool:
+        return not (self.failures or self.errors)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.counts,
+            "failures": [dict(zip(("feed", "kind", "message"), row, strict=True)) for row in self.failures],
+            "not_visited": [asdict(each) for each in self.left],
+            "errors": list(self.errors),
+            "runs": list(self.runs),
+        }
+
+    def not_visited(self) -> list[str]:
+        """A sentence with the reason for each feed that was not visited; of many, the first ones."""
+        sentences = [f"{each.feed} was not visited: {each.message}" for each in self.left[:ROWS_SHOWN]]
+        if len(self.left) > ROWS_SHOWN:
+            sentences.append(f"... and {len(self.left) - ROWS_SHOWN} more; --json has them all")
+        return sentences
+
+    def as_text(self) -> str:
+        """The summary, then a table of the failed visits, then the errors of runs."""
+        console = new_console()
+        with console.capture() as captured:
+            visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
+            if visited == 0 and not self.errors:
+                console.print("Nothing was visited." if self.left else "Nothing was due.")
+            else:
+                console.print(
+                    f"{visited} feeds visited: {self.counts['stored']} with a new document,"
+                    f" {self.counts['unchanged']} unchanged, {self.counts['failed']} failed;"
+                    f" {self.counts['items_new']} new items."
+                )
+                if gaps := self.counts["gaps"]:
+                    console.print(
+                        f"{gaps} feeds had no item in common with the document before, so items were probably"
+                        " missed; `rss-pipeline status` names them."
+                    )
+            if self.failures:
+                table = new_table("feed", "kind", "what happened")
+                for feed, kind, message in self.failures[:ROWS_SHOWN]:
+                    table.add_row(feed, kind, plain(message))
+                console.print(table)
+                if len(self.failures) > ROWS_SHOWN:
+                    console.print(f"... and {len(self.failures) - ROWS_SHOWN} more; --json has them all")
+            for error in self.errors:
+                console.print(Text(f"The run failed: {plain(error)}", style="red"), soft_wrap=True)
+        return captured.get().rstrip()

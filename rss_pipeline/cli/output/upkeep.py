@@ -1,0 +1,123 @@
+"""The output of `doctor`, `copy`, `clean` and `purge`, as text and as JSON.
+
+The work itself is in pipeline/health, storage/copy, pipeline/retention and orchestration/purge.py.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from rss_pipeline.cli.output.terminal import ROWS_SHOWN, complain, new_console, new_table, plain
+from rss_pipeline.storage.copy.stores import Copied
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.health.findings import Check
+    from rss_pipeline.pipeline.retention.result import CleanResult
+
+_FEEDS_SHOWN = 20
+_STATE_STYLES: Mapping[str, str] = {"ok": "green", "warning": "yellow", "failure": "bold red"}
+
+
+def show_checks(checks: "Sequence[Check]") -> None:
+    """One line for each check, the fix below it, and the number of each state."""
+    console = new_console()
+    for check in checks:
+        style = _STATE_STYLES[check.state]
+        text = Text.assemble((f"{check.state:<8}", style), (f"{check.name:<16}", "bold"), plain(check.found))
+        console.print(text, soft_wrap=True)
+        for line in check.mend.splitlines():
+            console.print(Text(f"{'':<24}{plain(line)}", style=style), soft_wrap=True)
+    counts = Counter(check.state for check in checks)
+    console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")
+
+
+def copied_as_json(copied: Copied) -> dict[str, Any]:
+    """The result of a copy, for programs."""
+    made = {**copied.tables, "objects": copied.objects}
+    return {
+        **{name: {"count": each.count, "sha256": each.sha256} for name, each in made.items()},
+        "object_bytes": copied.object_bytes,
+        "rows_written": copied.rows_written,
+        "objects_written": copied.objects_written,
+    }
+
+
+def show_copied(copied: Copied) -> None:
+    """What both sides hold now, with hashes."""
+    console = new_console()
+    table = new_table("what", "items", "SHA-256")
+    for name, each in {**copied.tables, "objects": copied.objects}.items():
+        table.add_row(name, f"{each.count:,}", each.sha256[:32])
+    console.print(table)
+    console.print(
+        f"Both sides hold the same rows and objects; written now: {copied.rows_written:,} rows and"
+        f" {copied.objects_written:,} of {copied.objects.count:,} objects"
+        f" ({copied.object_bytes / 1e6:,.1f} MB in all).",
+        soft_wrap=True,
+    )
+
+
+def cleaned_as_json(cleaned: "CleanResult") -> dict[str, Any]:
+    """The result of a clean, for programs."""
+    by_feed = {id: asdict(removed) for id, removed in sorted(cleaned.by_feed.items())}
+    return {**cleaned.figures(), "by_feed": by_feed, "refusals": cleaned.refusals}
+
+
+def show_cleaned(cleaned: "CleanResult") -> None:
+    """What a clean removed, and what it could not remove and why."""
+    console = new_console()
+    total = cleaned.total
+    would = "would be " if cleaned.dry_run else ""
+    parts = [
+        (total.items, f"{total.items:,} items {would}removed"),
+        (total.images, f"{total.images:,} images ({total.image_bytes / 1e6:,.1f} MB) {would}removed"),
+        (total.backups, f"{total.backups:,} backups ({total.backup_bytes / 1e6:,.1f} MB) {would}removed"),
+        (
+            cleaned.backups_renewed,
+            f"{cleaned.backups_renewed:,} backups {would}written again, so that they do not expire",
+        ),
+        (cleaned.leftovers, f"{cleaned.leftovers:,} files of killed processes {would}removed"),
+    ]
+    summary = ", ".join(text for number, text in parts if number)
+    console.print(f"{summary or 'Nothing is old enough to be removed'}.", soft_wrap=True)
+    table = new_table("feed", "items", "images", "backups")
+    first = sorted(cleaned.by_feed.items(), key=lambda each: (-each[1].items, -each[1].backups, each[0]))
+    for id, removed in first[:_FEEDS_SHOWN]:
+        table.add_row(id, f"{removed.items:,}", f"{removed.images:,}", f"{removed.backups:,}")
+    if first:
+        console.print(table)
+    if len(first) > _FEEDS_SHOWN:
+        console.print(f"... and {len(first) - _FEEDS_SHOWN} more feeds; --json has them all")
+    if cleaned.items_waiting:
+        console.print(f"{cleaned.items_waiting:,} items are kept for now: a run is downloading their images.")
+    if cleaned.refused:
+        complain(
+            f"{cleaned.refused:,} objects could not be removed; their items are kept until the next clean:"
+        )
+    for key, reason in islice(cleaned.refusals.items(), ROWS_SHOWN):
+        complain(f"  {key}: {reason}")
+
+
+def purged_as_text(figures: Mapping[str, int | bool]) -> str:
+    """The result of a purge of run history."""
+    would = "would be " if figures["dry_run"] else ""
+    room = f"{figures['runs_removed']:,} runs {would}removed ({figures['bytes_removed'] / 1e6:,.1f} MB)"
+    parts = [
+        (figures["backfills_removed"], f"{figures['backfills_removed']:,} backfills"),
+        (figures["ticks_removed"], f"{figures['ticks_removed']:,} ticks"),
+        (
+            figures["orphans_removed"],
+            f"files of {figures['orphans_removed']:,} runs that were deleted before",
+        ),
+        (figures["heartbeats"], f"{figures['heartbeats']:,} feeds reported again, so that they stay green"),
+        (
+            figures["runs_kept"],
+            f"{figures['runs_kept']:,} runs kept, because each holds the last materialization of something",
+        ),
+        (figures["runs_left"], f"{figures['runs_left']:,} runs left for the next purge"),
+    ]
+    return ", ".join([room, *(text for number, text in parts if number)]) + "."

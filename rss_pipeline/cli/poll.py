@@ -1,0 +1,151 @@
+"""The commands `up` and `poll`: collecting, in Dagster's own processes or in this one.
+
+`up` starts processes that supervisor.py keeps running; the rounds of `poll` are in pipeline/visits/rounds.py.
+"""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.cli.output.polls import PollResult
+from rss_pipeline.cli.supervisor import keep_up
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.database import Database
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.registry.sync import RegistrySync
+
+yes = click.option(
+    "--yes", is_flag=True, help="Accept a feeds.yaml that removes more than half of the feeds."
+)
+
+
+@click.command()
+@yes
+@click.pass_obj
+def up(settings: Settings, yes: bool) -> None:
+    """Start the UI and the daemon: migrate, sync the registry, then poll until it is stopped.
+
+    A Dagster process that ends by itself is started again, after a wait that grows. SIGINT (Ctrl-C) and
+    SIGTERM end all processes.
+    """
+    from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
+
+    _check_port(settings.port)
+    with open_database(settings) as database, open_instance(settings) as instance:
+        if (sentence := changed_by_hand(settings)) is not None:
+            terminal.complain(sentence)
+        _sync(settings, database, instance, yes=yes)
+    workspace = Path.cwd() / "workspace.yaml"
+    where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
+    # It saves typing -m at Dagster's other commands; `dagster dev` refuses it beside -w.
+    os.environ.pop("DAGSTER_MODULE_NAME", None)
+    click.echo(f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C stops it.")
+    sys.stdout.flush()
+    command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-h", "127.0.0.1"]
+    sys.exit(keep_up([*command, "-p", str(settings.port), *where], say=terminal.complain))
+
+
+@click.command()
+@click.argument("feed", nargs=-1)
+@click.option(
+    "--all",
+    "all_feeds",
+    is_flag=True,
+    help="Visit every feed, due or not; requests stay conditional and paced.",
+)
+@click.option(
+    "--wait",
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for FEED while another run visits it or its host; that run makes way.",
+)
+@yes
+@as_json
+@click.pass_obj
+def poll(
+    settings: Settings, feed: tuple[str, ...], all_feeds: bool, wait: float, yes: bool, as_json: bool
+) -> None:
+    """Poll in this process until nothing is due. FEED is an id, a URL or a part of one.
+
+    Named feeds, or all feeds with --all, are visited even if they are not due, but not while their host is on
+    hold (Retry-After). Exit code 1 if a feed failed, a requested feed was not visited, a store failed, or
+    feeds.yaml has mistakes.
+    """
+    import dagster as dg
+
+    from rss_pipeline.orchestration.build import build_definitions
+    from rss_pipeline.orchestration.in_process import poll_in_process
+    from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.pipeline.visits.rounds import not_visited, on_hold
+
+    started = utc_now()
+    with open_database(settings) as database, open_instance(settings) as instance:
+        synced = _sync(settings, database, instance, yes=yes)
+        ids = [one_feed(database, text)["id"] for text in feed]
+        with terminal.Bars() as progress:
+            # The runs use the open database and the registry already read: on D1 each is a request more.
+            definitions = build_definitions(
+                settings,
+                progress=progress,
+                synced=synced,
+                resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
+            )
+            rounds = list(
+                poll_in_process(
+                    definitions,
+                    instance,
+                    database,
+                    clock=utc_now,
+                    feeds=ids,
+                    all_feeds=all_feeds,
+                    patience=wait,
+                )
+            )
+        is_requested = bool(ids) or all_feeds
+        left = on_hold(rounds)
+        if is_requested and synced is not None and all(round_.error is None for round_ in rounds):
+            left = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
+        result = PollResult.of(rounds, left)
+    click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
+    for sentence in result.not_visited():
+        terminal.complain(sentence)
+    if (is_requested and left) or synced is None or not result.is_fine:
+        sys.exit(1)
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise click.ClickException(
+                f"port {port} is in use ({error.strerror}): stop the program that uses it, or set RSS_PORT to"
+                " another port"
+            ) from error
+
+
+def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> "RegistrySync | None":
+    """Sync the registry; None, with a message, if feeds.yaml has mistakes."""
+    from rss_pipeline.orchestration.registry_partitions import register
+    from rss_pipeline.pipeline.registry.sync import sync_registry
+
+    try:
+        synced = sync_registry(database, settings, now=utc_now(), yes=yes)
+        register(database, instance, synced)
+    except RegistryError as error:
+        terminal.complain(str(error))
+        return None
+    click.echo(f"{settings.feeds_file}: {synced}", err=True)
+    return synced

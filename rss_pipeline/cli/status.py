@@ -1,0 +1,103 @@
+"""The commands `status`, `items` and `item`: what the database holds, for a person or as JSON.
+
+`export`, which writes all items to a file, is in export.py.
+"""
+
+import json
+import sys
+from dataclasses import asdict
+
+import click
+
+from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.output import feeds as output
+from rss_pipeline.cli.output.terminal import show_fields
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.items import items as stored
+from rss_pipeline.storage.reports import overview
+
+
+@click.command()
+@click.argument("feed", required=False)
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    show_default=f"{output.FEEDS_LISTED}, all with --json",
+    help="List at most this many feeds; 0 for all.",
+)
+@as_json
+@click.pass_obj
+def status(settings: Settings, feed: str | None, limit: int | None, as_json: bool) -> None:
+    """Show the feeds: health, next visit and its reason, stored items, disk use.
+
+    Exit code 1 if a feed has failed ten times in a row.
+    """
+    from rss_pipeline.pipeline.health.feed_notes import feed_notes
+
+    if limit is None and not as_json:
+        limit = output.FEEDS_LISTED
+    with open_database(settings) as database:
+        whole = overview.overview(database, now=utc_now())
+        rows = overview.feed_health(database, limit=limit or None)
+        if feed is not None:
+            wanted = one_feed(database, feed)["id"]
+            rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
+    rows = [{**row, "notes": feed_notes(row, now=utc_now())} for row in rows]
+    disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
+    if as_json:
+        click.echo(json.dumps({**asdict(whole), "disk": disk, "feeds": rows}, ensure_ascii=False))
+    elif feed is not None:
+        show_fields(rows[0])
+    else:
+        output.show_status(whole, rows, disk)
+    if whole.failing_long:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("feed")
+@click.option("--limit", default=20, show_default=True, help="List at most this many items.")
+@as_json
+@click.pass_obj
+def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
+    """List the collected items of FEED, newest first."""
+    with open_database(settings) as database:
+        found = one_feed(database, feed)
+        rows = stored.newest(database, found["id"], limit=limit)
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+    else:
+        output.show_items(found, rows)
+
+
+@click.command()
+@click.argument("id")
+@click.option("--html", is_flag=True, help="Print only the content, as HTML, with archived images in place.")
+@click.option("--original", is_flag=True, help="With --html: the content as published.")
+@as_json
+@click.pass_obj
+def item(settings: Settings, id: str, html: bool, original: bool, as_json: bool) -> None:
+    """Show one item. ID is its id or the start of it."""
+    if original and not html:
+        raise click.UsageError("--original changes what --html prints: use both")
+    with open_database(settings) as database:
+        found = stored.item(database, id)
+        content = found and found["content_html"]
+        if found is not None and html and not original:
+            from rss_pipeline.pipeline.read.render import item_html
+
+            content = item_html(database, open_objects(settings), found)
+    if found is None:
+        raise click.ClickException(
+            f"no item, or more than one, has an id that begins with {id};"
+            " `rss-pipeline items FEED` lists them"
+        )
+    if html:
+        # Bytes, and no newline of ours: text would lose its escape sequences on the way into a pipe.
+        click.echo((content or "").encode(), nl=sys.stdout.isatty())
+    elif as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        show_fields(found)

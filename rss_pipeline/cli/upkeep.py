@@ -1,0 +1,154 @@
+"""The commands that keep the stores in order: `clean`, `purge`, `forget`, `migrate`, `doctor` and `copy`.
+
+The daemon does the clean and the purge by itself each day.
+"""
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.output import upkeep as output
+from rss_pipeline.cli.output.terminal import Bars
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
+from rss_pipeline.storage.copy.stores import SIDES, SideName, open_side
+from rss_pipeline.storage.copy.stores import copy as copy_stores
+from rss_pipeline.storage.schema import migrate as apply_migrations
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@as_json
+@click.pass_obj
+def clean(settings: Settings, dry_run: bool, as_json: bool) -> None:
+    """Remove old items with their images, and old backups. The daemon does so each day.
+
+    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. Exit code
+    1 if something could not be removed.
+    """
+    from rss_pipeline.pipeline.retention.clean import clean as clean_stores
+
+    with open_database(settings) as database, Bars() as progress:
+        cleaned = clean_stores(
+            database,
+            open_objects(settings),
+            settings,
+            now=utc_now(),
+            dry_run=dry_run,
+            progress=progress,
+        )
+    if as_json:
+        click.echo(json.dumps(output.cleaned_as_json(cleaned), ensure_ascii=False))
+    else:
+        output.show_cleaned(cleaned)
+    if cleaned.refused:
+        sys.exit(1)
+
+
+@click.command()
+@click.option(
+    "--days",
+    type=click.FloatRange(0, min_open=True),
+    help="Remove runs older than this; default RSS_HISTORY_DAYS.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@as_json
+@click.pass_obj
+def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) -> None:
+    """Remove Dagster's history of old runs. The daemon does so each day. Collected items stay."""
+    import dagster as dg
+
+    from rss_pipeline.orchestration.build import build_definitions
+    from rss_pipeline.orchestration.in_process import purge_in_process
+    from rss_pipeline.orchestration.instance.home import open_instance
+
+    with open_database(settings) as database, open_instance(settings) as instance:
+        definitions = build_definitions(
+            settings,
+            resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
+        )
+        figures = purge_in_process(definitions, instance, days=days, dry_run=dry_run)
+    click.echo(json.dumps(figures) if as_json else output.purged_as_text(figures))
+
+
+@click.command()
+@click.argument("feed")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@click.pass_obj
+def forget(settings: Settings, feed: str, yes: bool) -> None:
+    """Delete FEED's rows and partition key. Its backups and images stay in the object store."""
+    from rss_pipeline.orchestration.instance.forget_feed import forget_feed
+    from rss_pipeline.orchestration.instance.home import open_instance
+
+    with open_database(settings) as database, open_instance(settings) as instance:
+        found = one_feed(database, feed)
+        if not yes:
+            click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
+        gone = forget_feed(database, instance, found["id"])
+    click.echo(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+
+
+@click.command()
+@click.pass_obj
+def migrate(settings: Settings) -> None:
+    """Bring the database's schema up to date."""
+    database = connect(settings)
+    try:
+        applied = apply_migrations(database)
+    finally:
+        database.close()
+    where = settings.database_path if settings.d1 is None else settings.d1.url
+    click.echo(f"{where}: {', '.join(applied) or 'already up to date'}")
+
+
+@click.command()
+@click.option("--alert", is_flag=True, help="Send a test alert to RSS_ALERT_WEBHOOK as well.")
+@as_json
+def doctor(alert: bool, as_json: bool) -> None:
+    """Check everything this installation needs, and show how to fix what is wrong.
+
+    Changes nothing, except that it writes and deletes one small object. Exit code 1 if a check fails.
+    """
+    from rss_pipeline.pipeline.health.doctor import examine, try_alert
+
+    checks = examine(os.environ, cwd=Path.cwd(), clock=utc_now)
+    if alert:
+        checks.append(try_alert(os.environ, cwd=Path.cwd()))
+    if as_json:
+        click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
+    else:
+        output.show_checks(checks)
+    if any(check.state == "failure" for check in checks):
+        sys.exit(1)
+
+
+@click.command()
+@click.option("--from", "source", type=click.Choice(SIDES), required=True, help="The storage to copy from.")
+@click.option("--to", "target", type=click.Choice(SIDES), required=True, help="The storage to copy to.")
+@as_json
+@click.pass_obj
+def copy(settings: Settings, source: SideName, target: SideName, as_json: bool) -> None:
+    """Copy all rows and objects to another storage, and check them by counts and hashes.
+
+    `embedded` is the folder RSS_PIPELINE_HOME, `cloudflare` the stores named by the six variables D1_... and
+    R2_... The target must be empty, or an earlier copy of the same source that was not used since. Nothing is
+    deleted on either side. After an interruption, run the same command again: it continues.
+    """
+    if source == target:
+        raise click.ClickException(f"--from and --to are both {source}: there is nothing to copy")
+    with (
+        open_side(settings, source, as_source=True) as ours,
+        open_side(settings, target) as theirs,
+        Bars() as progress,
+    ):
+        copied = copy_stores(ours, theirs, progress=progress)
+    if as_json:
+        click.echo(json.dumps(output.copied_as_json(copied)))
+    else:
+        output.show_copied(copied)
