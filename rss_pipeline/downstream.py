@@ -1,13 +1,14 @@
-"""What assets of your own build on: the one module of this project that other projects import.
+"""The base of downstream assets: the only module of this project that other projects import.
 
-- `feeds_partitions`: the partitions, a feed each, its id the key.
-- `feed_reader_resource()`: the resource that reads items; in an asset `feed_reader: FeedReaderResource`.
-- `last_cursor(context)`: how far the asset came the last time.
-- `feed_changed()`: the automation condition that is true on news and not on heartbeats.
-- `open_feed_reader()`: the same reader outside of Dagster; `export` writes JSON lines or Parquet of it.
+- `feeds_partitions`: one partition for each feed; its key is the feed's id.
+- `feed_reader_resource()`: the resource that reads items; in an asset, `feed_reader: FeedReaderResource`.
+- `last_cursor(context)`: the cursor that the asset recorded the last time.
+- `feed_changed()`: the automation condition that is true for new items and not for heartbeats.
+- `open_feed_reader()`: the same reader outside of Dagster; `export` writes its items as JSON lines or
+  Parquet.
 
-docs/downstream.md explains them, examples/digest is a project that uses them. All else in rss_pipeline may
-change its place.
+docs/downstream.md explains them, examples/digest is a project that uses them. Every other module of
+rss_pipeline may move.
 """
 
 from rss_pipeline.collector.models.item import Enclosure

@@ -123,9 +123,9 @@ class _Cursor:
     """The instant up to which feeds were reported, and the back-off of the webhook."""
 
     since: datetime
-    """Feeds whose tenth failure is more than the overlap older were reported, or never will be."""
+    """Feeds with an older tenth failure, by more than the overlap, were reported or never will be."""
     reported: frozenset[str] = frozenset()
-    """Reported feeds whose tenth failure is later than `since` less the overlap."""
+    """Reported feeds with a tenth failure later than `since` minus the overlap."""
     refusals: int = 0
     """Messages in a row that the webhook refused."""
     again_at: datetime | None = None

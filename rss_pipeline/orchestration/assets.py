@@ -1,6 +1,7 @@
-"""The assets: the person's doors. `feed_items` has a partition a feed; `item_images` is their images.
+"""The computed assets: `feed_items`, with one partition for each feed, and `item_images`.
 
-The daemon's doors are jobs.py, with the same ops.
+A person materializes them. The daemon runs the jobs in jobs.py, which have the same ops. Assets that no run
+computes are in external_assets.py.
 https://docs.dagster.io/guides/build/assets
 """
 
@@ -26,9 +27,9 @@ PARTITIONS_A_RUN = 100
     kinds={"rss"},
     ins={"registry": dg.AssetIn(REGISTRY, dagster_type=dg.Nothing)},
     description=(
-        "The items of a feed, as far as they were collected. Materializing a partition visits that feed now:"
-        " conditionally, and with the pauses between requests that its host is always given. The daemon does"
-        " the same for all that is due, in runs of the job `poll_feeds`, and records here what changed."
+        "The job `poll_feeds` updates this asset: it visits every feed that is due and records here which"
+        " feeds changed. Each partition holds the collected items of one feed. Materialize a partition to"
+        " visit its feed now; the request is conditional and paced, as always."
     ),
 )
 def feed_items(registry: Any) -> Any:
@@ -44,14 +45,15 @@ def feed_items(registry: Any) -> Any:
     group_name=GROUP,
     kinds={"image"},
     description=(
-        "The images of the items, archived in the object store under `images/`. Materializing downloads"
-        " what is due now: new images, and those whose pause after a failed attempt is over."
+        "The job `download_images` updates this asset: it downloads the images of stored items into the"
+        " object store, under `images/`. Materialize it to download what is due now: new images, and images"
+        " due for another attempt after a failed one."
     ),
 )
 def item_images(
     context: dg.AssetExecutionContext, session: ops.SessionResource
 ) -> dg.MaterializeResult[None]:
-    """Claim, download, put, record: in rounds, until nothing is due or a quarter of an hour is over."""
+    """Claim, download, store and record images in rounds, until none is due or 15 minutes are over."""
     with session.step():
         done = download.download_images(
             run=session.run,

@@ -1,4 +1,4 @@
-"""All definitions, assembled from one Settings: once for production, tests and command line.
+"""All definitions, built from one Settings: for production, tests and the command line.
 
 The definitions themselves are in the modules beside this one.
 """
@@ -35,9 +35,9 @@ def build_definitions(
 ) -> dg.Definitions:
     """All definitions for these settings.
 
-    `clock` gives the present, `progress` hears how runs of this process get on, `synced` is the registry
-    where this process read it already, `resource_overrides` replaces resources by key (a database that is
-    open already; a test that makes a store fail).
+    `clock` returns the present time, `progress` gets the progress of runs in this process, `synced` is the
+    registry if this process has read it already, `resource_overrides` replaces resources by key (an open
+    database; in a test a store that fails).
     """
     resources = {
         "database": database_resource(settings),
@@ -53,6 +53,6 @@ def build_definitions(
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
         sensors=[*build_sensors(settings, clock=clock), *build_alerts(settings, clock=clock)],
         resources={**resources, **(resource_overrides or {})},
-        # One process a run: values between ops stay in memory, and a process start costs 3 s and more.
+        # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.
         executor=dg.in_process_executor,
     )

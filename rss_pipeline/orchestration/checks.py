@@ -1,7 +1,7 @@
-"""The health of the whole as asset checks, and the job and schedule that evaluate them.
+"""The health checks, as asset checks, and the job and the schedule that evaluate them.
 
-Each is one query and a verdict (storage.health, health.py); it passes, warns, or is an error, with a table of
-the feeds concerned and a sentence on what to do. None blocks anything.
+Each is one query (storage/reports) and a verdict (pipeline/health/verdicts.py): it passes, warns or is an
+error, with a sentence on what to do and a table of the feeds concerned. No check blocks a materialization.
 https://docs.dagster.io/guides/test/asset-checks
 """
 
@@ -28,48 +28,50 @@ from rss_pipeline.storage.reports import health as tables
 
 CHECK_HEALTH = "check_health"
 BACKUPS_LOOKED_AT = 25
-"""Feeds whose newest backup is looked for at each check: a request each."""
+"""The number of feeds with a look for their newest backup at each check: one request for each."""
 _SEVERITIES = {"warning": dg.AssetCheckSeverity.WARN, "error": dg.AssetCheckSeverity.ERROR}
 
 Judge = Callable[[Database, datetime], Verdict]
 
 _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
     "no_feed_overdue": (
-        "No feed waits for its visit longer than 30 minutes. An error from six hours on.",
+        "No feed has waited for its visit longer than 30 minutes; an error after six hours.",
         lambda database, now: verdicts.judge_overdue(
             tables.overdue(database, since=now - verdicts.OVERDUE), now=now
         ),
     ),
     "feeds_answer": (
-        "No feed has failed ten times in a row. The table tells why, and when it last went well.",
+        "No feed has failed ten times in a row. The table has the reason and the last success.",
         lambda database, _: verdicts.judge_failing(tables.failing(database)),
     ),
     "feeds_not_gone": (
-        "No publisher has said that a feed is gone for good (410).",
+        "No publisher has answered that a feed is gone for good (HTTP status 410).",
         lambda database, _: verdicts.judge_gone(tables.gone(database)),
     ),
     "feeds_not_moved": (
-        "Every feed is at the address that feeds.yaml has; permanent redirects lead elsewhere for good.",
+        "Every feed is at its address in feeds.yaml; no permanent redirect leads to another address.",
         lambda database, _: verdicts.judge_moved(tables.moved(database)),
     ),
     "no_gaps": (
-        "Within a week no feed had a document without any item of the one before: items were not missed.",
+        "In the last week, each new document of a feed had an item in common with the one before, so none"
+        " was missed.",
         lambda database, now: verdicts.judge_gaps(
             tables.with_gaps(database, since=now - verdicts.GAPS_WITHIN)
         ),
     ),
     "guids_stable": (
-        "Items keep their guids; where a server puts tokens into them, known items come again as new ones.",
+        "Items keep their guids. If a server puts changing tokens into them, known items come again as new"
+        " ones.",
         lambda database, _: verdicts.judge_unstable(tables.unstable(database)),
     ),
     "dates_readable": (
-        "Every feed with items dates them; else the fetch time stands in.",
+        "Every feed with items has dates in them; without a date, an item gets its fetch time.",
         lambda database, _: verdicts.judge_undated(tables.undated(database)),
     ),
 }
 _ABOUT_IMAGES: dict[str, tuple[str, Judge]] = {
     "images_had": (
-        "No feed lost ten images or more within a week, each after three attempts.",
+        "In the last week, no feed lost ten images or more, each after three attempts.",
         lambda database, now: verdicts.judge_given_up(
             tables.given_up_images(
                 database, since=now - verdicts.GIVEN_UP_WITHIN, least=verdicts.MANY_GIVEN_UP
@@ -77,7 +79,7 @@ _ABOUT_IMAGES: dict[str, tuple[str, Judge]] = {
         ),
     ),
     "no_image_backlog": (
-        "No image waits for its download longer than six hours. An error from two days on.",
+        "No image has waited for its download longer than six hours; an error after two days.",
         lambda database, now: verdicts.judge_waiting_images(
             tables.waiting_images(database, since=now - verdicts.IMAGES_OVERDUE), now=now
         ),
@@ -92,15 +94,15 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         asset=FEED_ITEMS,
         name="backups_there",
         description=(
-            f"The {BACKUPS_LOOKED_AT} feeds that changed last have their newest backup in the object store:"
-            " what a restore would need."
+            f"The {BACKUPS_LOOKED_AT} feeds that changed last have their newest backup in the object store;"
+            " a restore needs it."
         ),
         compute_kind="file",
     )
     def backups_there(
         database: dg.ResourceParam[Database], objects: dg.ResourceParam[ObjectStore]
     ) -> dg.AssetCheckResult:
-        """Ask the object store for the newest backup of each feed that changed last."""
+        """Look in the object store for the newest backup of each feed that changed last."""
         loss = diagnostics.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
         return _result(verdicts.judge_backups(loss))
 
@@ -108,13 +110,13 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         asset=FEED_ITEMS,
         name="database_has_room",
         description=(
-            "The database is below 80 % of D1's limit; where database or objects lie on this machine, their"
-            " disk has a gigabyte left, an error from 100 MB on."
+            "The database is below 80 % of D1's limit. If database or objects are on this machine, their disk"
+            " has more than 1 GB left; an error below 100 MB."
         ),
         compute_kind="python",
     )
     def database_has_room() -> dg.AssetCheckResult:
-        """Compare the database's size with D1's limit, and see what room the disk has."""
+        """Compare the database's size with D1's limit, and read the free space of the disk."""
         checks = []
         if settings.d1 is not None:
             size = probes.ask_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
@@ -136,7 +138,7 @@ def _build(
     def check(database: dg.ResourceParam[Database]) -> dg.AssetCheckResult:
         return _result(judge(database, clock()))
 
-    # Of the op in the graph of a run, which is made of the function.
+    # The graph of a run shows it: the description of the op is the docstring of the function.
     check.__doc__ = description
     return dg.asset_check(asset=asset, name=name, description=description, compute_kind="sql")(check)
 
@@ -170,8 +172,9 @@ check_health = dg.define_asset_job(
     tags={**UPKEEP_TAGS, "dagster/max_runtime": "600"},
     owners=OWNERS,
     description=(
-        "Evaluates every health check: feeds that are overdue, failing, gone, or unsound, images that cannot"
-        " be had, backups, and the database's size. Started hourly by `check_health_hourly`; reads only."
+        "Evaluates every health check: overdue, failing, gone, moved and irregular feeds, images that cannot"
+        " be downloaded, backups, and the size of the database. The schedule `check_health_hourly` starts it"
+        " each hour. It changes nothing."
     ),
 )
 
@@ -185,5 +188,5 @@ def build_check_schedule() -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         tags={CONCERNS: "upkeep", **UPKEEP_TAGS},
         owners=OWNERS,
-        description="Evaluates the health checks, which stand on the assets' pages, once an hour.",
+        description="Starts the health checks once an hour; the pages of the assets show their results.",
     )

@@ -1,6 +1,6 @@
-"""The job `clean_store`: removes what is past its time, and reports what that was.
+"""The job `clean_store`: it removes old items, images and backups, and reports what it removed.
 
-The clean itself is pipeline.retention.clean's; when it starts is decided in pipeline.triggers.
+The clean itself is in pipeline/retention/clean.py; schedules.py starts it.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
@@ -22,14 +22,14 @@ from rss_pipeline.storage.objects import ObjectStore
 
 CLEAN_STORE = "clean_store"
 CLEAN_SECONDS = 600.0
-"""A clean ends after that time; the next one continues within the hour."""
+"""A clean stops after this time; the next one, within the hour, continues."""
 
 _TABLE_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaning:
-    """The parts of a clean. A resource of the run."""
+    """The stores and settings of a clean. A resource of the run."""
 
     settings: Settings
     database: Database
@@ -38,7 +38,7 @@ class Cleaning:
 
 
 def cleaning_resource(settings: Settings, *, clock: Clock) -> dg.ResourceDefinition:
-    """A run's `Cleaning`, on the run's stores."""
+    """The `Cleaning` of a run, with the stores of the run."""
 
     def open_cleaning(context: dg.InitResourceContext) -> Cleaning:
         return Cleaning(
@@ -51,23 +51,21 @@ def cleaning_resource(settings: Settings, *, clock: Clock) -> dg.ResourceDefinit
     return dg.ResourceDefinition(
         resource_fn=open_cleaning,
         required_resource_keys={"database", "objects"},
-        description="What a clean needs: the stores, and the ages at which rows and objects are removed.",
+        description="Everything a clean needs: the stores, and how long items and backups are kept.",
     )
 
 
 class CleanConfig(dg.Config):
     """The options of a clean."""
 
-    dry_run: bool = Field(
-        default=False, description="Only report what would be removed; nothing is written anywhere."
-    )
+    dry_run: bool = Field(default=False, description="Only report what would be removed; nothing is written.")
 
 
 @dg.op(name="clean", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def clean_(
     context: dg.OpExecutionContext, config: CleanConfig, cleaning: dg.ResourceParam[Cleaning]
 ) -> dg.Output[None]:
-    """Remove items past their time with their images, and old backups; put needed backups again."""
+    """Remove old items with their images, and old backups; write backups again that must not expire."""
     cleaned = clean(
         cleaning.database,
         cleaning.objects,
@@ -84,7 +82,7 @@ def clean_(
 
 
 def metadata(cleaned: CleanResult) -> dict[str, Any]:
-    """Numbers, which plot over runs, and a table of the feeds of which most was removed."""
+    """Numbers, which plot over runs, and a table of the feeds with the most removed items."""
     tables: dict[str, Any] = {}
     if cleaned.by_feed:
         tables["by_feed"] = _table(cleaned.by_feed)
@@ -102,10 +100,11 @@ def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
 @dg.job(
     name=CLEAN_STORE,
     description=(
-        "Removes items past their time (RSS_KEEP_DAYS, `keep` in feeds.yaml) with their images, and backups"
-        " older than RSS_BACKUP_DAYS; each feed's newest backup is put again before it ages out. What was"
-        " removed does not come back while its feed still lists it. Started daily by `clean_daily`; what it"
-        " could not finish `clean_again` takes up within the hour. The run fails only where a store does."
+        "Removes items older than RSS_KEEP_DAYS (or `keep` in feeds.yaml) with their images, and backups"
+        " older than RSS_BACKUP_DAYS; the newest backup of each feed is written again before it expires. A"
+        " removed item does not come back while its feed still lists it. The schedule `clean_daily` starts"
+        " it each day; if it did not finish, `clean_again` starts it again within the hour. The run fails"
+        " only if a store fails."
     ),
     # A run that was killed with its machine looks alive until then.
     tags={"dagster/max_runtime": "1800"},

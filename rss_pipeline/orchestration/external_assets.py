@@ -1,7 +1,7 @@
-"""Where things come from and lie, as the asset graph tells it: registry -> feed_items -> item_images.
+"""The assets that no run computes, and the storage of all assets as metadata.
 
-The assets that are computed are assets.py's; here stand those that are only told of, and what depends on the
-settings: which database and which object store.
+The graph is registry -> feed_items -> item_images, and registry -> polls. The metadata depends on the
+settings: database, object store, feeds.yaml. Computed assets are in assets.py.
 https://docs.dagster.io/guides/build/assets/external-assets
 """
 
@@ -21,14 +21,15 @@ _OBJECTS = {
 
 
 def reported_assets(settings: Settings) -> list[dg.AssetSpec]:
-    """The assets no run computes: the registry, and the daemon's polls."""
+    """The assets that no run computes: the registry, and the daemon's polls."""
     registry = dg.AssetSpec(
         REGISTRY,
         group_name=GROUP,
         kinds={"yaml"},
         description=(
-            "Which feeds are collected, and how: feeds.yaml. The sensor `sync_registry` and each poll take"
-            " its changes over; each change is told here, with how many feeds there are then."
+            "The sensor `sync_registry` and each poll update this asset: they apply the changes of"
+            " feeds.yaml, the list of the feeds to collect. Each change is recorded here with the number"
+            " of feeds."
         ),
     )
     polls = dg.AssetSpec(
@@ -37,9 +38,10 @@ def reported_assets(settings: Settings) -> list[dg.AssetSpec]:
         group_name=GROUP,
         kinds={"rss"},
         description=(
-            "The polls of the job `poll_feeds`, one event each: how many feeds were due, how they ended, how"
-            " long the longest due had waited and how long the poll took. Its plots show whether polling"
-            " keeps up. No table holds them: they are in Dagster's history and go with it (RSS_HISTORY_DAYS)."
+            "The job `poll_feeds` records each of its polls here: the number of feeds that were due, how"
+            " their visits ended, how long the longest due had waited, and how long the poll took. The"
+            " plots show whether polling keeps up. No table holds these figures: they are part of"
+            " Dagster's history and are removed with it (RSS_HISTORY_DAYS)."
         ),
     )
     return [_with_storage_metadata(spec, settings) for spec in (registry, polls)]
@@ -48,7 +50,7 @@ def reported_assets(settings: Settings) -> list[dg.AssetSpec]:
 def with_storage_metadata(
     assets: Sequence[dg.AssetsDefinition], settings: Settings
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """The assets with their owners, and where these settings keep what they collect."""
+    """The assets with their owners and, as metadata, the storage that these settings name."""
     return list(dg.map_asset_specs(lambda spec: _with_storage_metadata(spec, settings), assets))
 
 

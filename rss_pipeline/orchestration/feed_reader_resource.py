@@ -1,6 +1,6 @@
-"""The collected items as a Dagster resource, for other people's assets, and how far an asset has read.
+"""The collected items as a Dagster resource for downstream assets, and the cursor of an asset.
 
-What a reader does is reading.py's. What other people's code imports is gathered in downstream.py.
+The reader itself is in pipeline/read/reader.py. Other projects import all of this from downstream.py.
 https://docs.dagster.io/guides/build/external-resources
 """
 
@@ -12,20 +12,20 @@ from rss_pipeline.pipeline.read.reader import FeedReader, open_feed_reader, sett
 from rss_pipeline.settings import Settings
 
 CURSOR = "cursor"
-"""The metadata entry in which `last_cursor` finds how far an asset came."""
+"""The metadata entry with the cursor that `last_cursor` returns."""
 
 FeedReaderResource = dg.ResourceParam[FeedReader]
-"""What an asset's argument is annotated with: `feed_reader: FeedReaderResource`."""
+"""The annotation of an asset's argument: `feed_reader: FeedReaderResource`."""
 
 
 def feed_reader_resource(settings: Settings | None = None) -> dg.ResourceDefinition:
     """The resource to put under the key `feed_reader` of your own Definitions: a `FeedReader`.
 
-    Without settings they are the environment's and those of a file `.env` in the current folder, as they are
+    Without settings, they are read from the environment and from the file `.env` in the current folder, as
     for the pipeline itself.
 
     Raises:
-        SettingsError: the environment says something that cannot be.
+        SettingsError: a setting has a wrong value.
     """
     found = settings or settings_here()
 
@@ -35,22 +35,22 @@ def feed_reader_resource(settings: Settings | None = None) -> dg.ResourceDefinit
 
     return dg.ResourceDefinition(
         resource_fn=open_reader,
-        description="The collected feeds and items, to be read: `items(feed_id, since=...)`, `feeds()`.",
+        description="Reads the collected feeds and items: `items(feed_id, since=...)`, `feeds()`.",
     )
 
 
 def last_cursor(context: dg.AssetExecutionContext, partition: str | None = None) -> str | None:
-    """The cursor that this asset's last materialization recorded, of this partition where it has partitions.
+    """The cursor recorded in this asset's last materialization, or in that of this partition.
 
-    None at the first one. An asset records it as metadata, `{"cursor": item.cursor}`, so a run that fails
-    leaves it where it was and the next run reads the same items again.
+    None before the first one. An asset records it as metadata, `{"cursor": item.cursor}`: a run that fails
+    does not move it, and the next run reads the same items again.
 
     Raises:
-        ValueError: the run is over several partitions, and `partition` does not say of which.
+        ValueError: the run has several partitions, and `partition` names none of them.
     """
     key = context.partition_key if partition is None and context.has_partition_key else partition
     if key is None and context.assets_def.partitions_def is not None:
-        raise ValueError("this run is over several partitions: name one, last_cursor(context, key)")
+        raise ValueError("this run has several partitions: name one of them, last_cursor(context, key)")
     filter_ = dg.AssetRecordsFilter(asset_key=context.asset_key, asset_partitions=[key] if key else None)
     for record in context.instance.fetch_materializations(filter_, limit=1).records:
         event = record.asset_materialization

@@ -1,6 +1,6 @@
-"""Polling and purging in this process: the same jobs, recorded in the same instance as the daemon's runs.
+"""Polls and purges in this process: the same jobs as the daemon's, recorded in the same instance.
 
-How long polls follow each other is pipeline.visits.rounds'; what is printed, the command's.
+The rounds of a poll are in pipeline/visits/rounds.py, the printed output is in cli/output/.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
-"""The UI lists a job's runs by this tag."""
+"""The UI lists the runs of a job by this tag."""
 _OWN_ERRORS = frozenset(
     name
     for name, value in vars(errors).items()
@@ -66,7 +66,7 @@ def _config(wanted: Due | NotVisitedSince) -> dict[str, object]:
 def purge_in_process(
     definitions: dg.Definitions, instance: dg.DagsterInstance, *, days: float | None, dry_run: bool
 ) -> dict[str, int | bool]:
-    """Run the purge; gives its numbers by name.
+    """Run the purge; return its numbers by name.
 
     Raises:
         InfrastructureError: the database cannot work now.
@@ -110,6 +110,12 @@ def _sentence(error: Any) -> str:
     while error.cause is not None and error.cls_name not in _OWN_ERRORS:
         error = error.cause
     if error.cls_name in _INTERRUPTS:
-        return "stopped before it was through; what it had not finished is due again"
+        return "stopped before its end; feeds that were not finished are due again"
     text = str(error.message).strip()
-    return text.partition(": ")[2] if error.cls_name in _OWN_ERRORS else text
+    return _without_class_name(text) if error.cls_name in _OWN_ERRORS else text
+
+
+def _without_class_name(text: str) -> str:
+    # Dagster passes errors on as text, "rss_pipeline.errors.DatabaseUnavailable: the sentence", and nothing
+    # else.
+    return text.partition(": ")[2]

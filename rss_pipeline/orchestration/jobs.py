@@ -1,8 +1,8 @@
-"""The jobs: the daemon's doors, and `replay_backups`, which reads a feed's backups again.
+"""The jobs `poll_feeds` and `download_images`, which the daemon starts, and `replay_backups`.
 
-One run claims all that is due; one bad feed or image does not fail it.
-
-The person's doors are assets.py, with the same ops.
+One run claims everything that is due; a feed or image that fails does not fail the run. The assets that a
+person materializes are in assets.py, with the same ops; the clean and the purge are in clean_job.py and
+purge_job.py.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
@@ -17,17 +17,17 @@ POLL_FEEDS = "poll_feeds"
 DOWNLOAD_IMAGES = "download_images"
 REPLAY_BACKUPS = "replay_backups"
 MINUTES_TAGS = {"dagster/max_runtime": "1800"}
-"""For runs that take minutes: one that hangs is ended after half an hour, in seconds."""
+"""For runs that take minutes: Dagster ends a run that hangs after half an hour; in seconds."""
 REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
-"""Behind polls, which have -1; dagster.yaml limits how many run at once."""
+"""After polls, which have -1; dagster.yaml limits how many run at once."""
 
 
 @dg.job(
     name=POLL_FEEDS,
     description=(
-        "Visits every feed that is due: fetch, back up, parse, store, find images. Started by the sensor"
-        " `poll_feeds_when_due`. Feeds that fail are in the table of the op `report`; the run itself fails"
-        " only where a store, or our own network, does."
+        "Visits every feed that is due: fetch, back up, parse, store, find images. The sensor"
+        " `poll_feeds_when_due` starts it. The table of the op `report` lists the feeds that failed; the run"
+        " itself fails only if a store or our own network fails."
     ),
     tags=MINUTES_TAGS,
     owners=OWNERS,
@@ -45,10 +45,10 @@ download_images = dg.define_asset_job(
     tags=MINUTES_TAGS,
     owners=OWNERS,
     description=(
-        "Downloads the images of stored items into the object store: new ones, started by the sensor"
-        " `download_images_when_waiting`, and those whose last attempt failed, started by the schedule"
-        " `retry_images`. Images that fail are in a table of the materialization; the run itself fails only"
-        " where a store, or our own network, does."
+        "Downloads the images of stored items into the object store. The sensor"
+        " `download_images_when_waiting` starts it for new images, the schedule `retry_images` for images"
+        " with a failed attempt. A table of the materialization lists the images that failed; the run"
+        " itself fails only if a store or our own network fails."
     ),
 )
 
@@ -59,11 +59,12 @@ download_images = dg.define_asset_job(
     tags=REPLAY_TAGS,
     owners=OWNERS,
     description=(
-        "Reads all backups of a feed again, oldest first, and brings in the items that are missing, as they"
-        " would have come: same ids, same dates. Nothing is asked of the publisher, and validators, counts"
-        " and schedule stay. With `dry_run` it writes nothing and tells what would be new and what the parser"
-        " reads otherwise now; with `repair` it rewrites the latter. A run a feed; backfill it over several"
-        " or all. A run fails only where a backup could not be read, or a store fails."
+        "Reads all backups of a feed again, oldest first, and stores the items that are missing, with the"
+        " ids and dates that they would have had. No request is made to the publisher; validators, counts and"
+        " schedule stay as they are. With `dry_run` it writes nothing and lists the items that would be new"
+        " and the items that the parser now reads differently; with `repair` it rewrites those. One run for"
+        " each feed; start a backfill for several feeds or all. A run fails only if a backup could not be"
+        " read or a store fails."
     ),
 )
 def replay_backups() -> None:

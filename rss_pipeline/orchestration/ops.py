@@ -1,6 +1,6 @@
 """The ops of a poll, from `claim` to `report`: shared by the asset and the job `poll_feeds`.
 
-Each body calls pipeline.visits or reporting. The value between two ops is the list of visits. The ops of a
+Each body calls pipeline/visits or reporting/. The value between two ops is the list of visits. The ops of a
 replay are in replay_ops.py.
 https://docs.dagster.io/guides/build/ops
 """
@@ -29,11 +29,13 @@ from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
 
 VISITS_IO_MANAGER = "visits_io_manager"
-"""A key of its own: bound as `io_manager`, memory would capture the assets of every user."""
+"""A key of our own: bound as `io_manager`, the memory would hold the assets of other projects, too."""
 
 Visits = list[Visit]
 SessionResource = dg.ResourceParam[Session]
-visits_out = dg.Out(io_manager_key=VISITS_IO_MANAGER, description="The run's visits and how far each came.")
+visits_out = dg.Out(
+    io_manager_key=VISITS_IO_MANAGER, description="The visits of this run, each with its outcome so far."
+)
 
 
 class ClaimConfig(dg.Config):
@@ -42,35 +44,36 @@ class ClaimConfig(dg.Config):
     feeds: list[str] = Field(
         default=[],
         description=(
-            "Feed ids to visit, due or not. Empty: all that are due. A run of partitions visits its"
+            "Feed ids to visit, due or not. Empty: all feeds that are due. A run of partitions visits its"
             " partitions and ignores this field."
         ),
     )
     all: bool = Field(
         default=False,
         description=(
-            "Visit every registered feed now, due or not, also those in back-off. Where one run cannot visit"
-            " all (RSS_BATCH_SIZE feeds, two minutes), `poll_feeds_when_due` starts the next within a minute,"
-            " until all were visited. Requests stay conditional and paced, and a host on hold gets none."
+            "Visit every registered feed now, due or not, also feeds in back-off. One run visits at most"
+            " RSS_BATCH_SIZE feeds and starts requests for two minutes; the sensor `poll_feeds_when_due`"
+            " starts the next run within a minute, until all were visited. Requests stay conditional and"
+            " paced; a host on hold is left alone until its hold ends."
         ),
     )
     not_visited_since: str | None = Field(
-        default=None, description="An instant (UTC, ISO 8601): claim every feed without a visit since then."
+        default=None, description="An instant (UTC, ISO 8601). Visit every feed without a visit since then."
     )
 
 
 @dg.op(
-    ins={"registry": dg.In(dg.Nothing, description="Only an order: the op reads feeds.yaml itself.")},
+    ins={"registry": dg.In(dg.Nothing, description="Sets the order only; the op reads feeds.yaml itself.")},
     out=visits_out,
     tags=kind("sql"),
 )
 def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionResource) -> Visits:
-    """Sync the registry, probe both stores, and claim the feeds this run visits."""
+    """Sync the registry, check that both stores work, and claim the feeds that this run visits."""
     with session.step():
         synced = _synced(context, session)
         accesses = None if synced is None else synced.accesses
         suspects = synced is None or synced.has_suspects
-        reporting.settle(session.run, context.instance)
+        reporting.mark_recorded(session.run, context.instance)
         if context.has_partitions:
             wanted: Wanted = Named(ids=list(context.partition_keys), now=session.run.clock())
         else:
@@ -85,14 +88,14 @@ def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionR
 
 
 def _synced(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
-    """The registry, synced; None, with an error in the log, where it cannot be used."""
+    """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes."""
     if session.synced is not None:
         return session.synced
     try:
         synced = sync_registry(session.run.database, session.run.settings, now=session.run.clock())
         register(session.run.database, context.instance, synced)
     except RegistryError as error:
-        context.log.error(f"{error}\nThe poll goes on with the feeds as they were.")
+        context.log.error(f"{error}\nThe poll continues with the feeds as they were.")
         return None
     if not synced.changes.is_empty:
         context.log.info(str(synced))
@@ -123,7 +126,7 @@ def _instant(text: str) -> datetime:
 
 @dg.op(out=visits_out, tags=kind("http"))
 def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
-    """Request each feed with the validators of its stored document; close what is unchanged or failed."""
+    """Request each feed with the validators of its stored document; close unchanged and failed visits."""
     with session.step():
         return steps.fetch(
             session, visits, round_seconds=None if context.has_partitions else poll.ROUND_SECONDS
@@ -132,38 +135,38 @@ def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visi
 
 @dg.op(out=visits_out, tags=kind("file"))
 def backup(session: SessionResource, visits: Visits) -> Visits:
-    """Put each new document into the object store as served, before anything reads it."""
+    """Put each new document into the object store as served, before it is parsed."""
     with session.step():
         return steps.backup(session, visits)
 
 
 @dg.op(out=visits_out, tags=kind("python"))
 def parse(session: SessionResource, visits: Visits) -> Visits:
-    """Decode, repair and parse each document in worker processes under a time limit."""
+    """Decode, repair and parse each document in worker processes with a time limit."""
     with session.step():
         return steps.parse(session, visits)
 
 
 @dg.op(out=visits_out, tags=kind("sql"))
 def store(session: SessionResource, visits: Visits) -> Visits:
-    """Insert new items, then close each visit: validators, schedule, release of the claim."""
+    """Insert new items, then close each visit: store validators and schedule, release the claim."""
     with session.step():
         return steps.store(session, visits)
 
 
 @dg.op(out=visits_out, tags=kind("sql"))
 def extract_images(session: SessionResource, visits: Visits) -> Visits:
-    """Write a task for each image of the new items, and of items an earlier run left."""
+    """Store a download task for each image of the new items, and of items that an earlier run left."""
     with session.step():
         visits = steps.extract_images(session, visits)
         session.leases.end({visit.token for visit in visits})
         return visits
 
 
-# Without a kind: on the asset's page the kind of this op would replace the asset's own kinds.
+# No kind: the asset's page would show the kind of its last op in place of the asset's own kinds.
 @dg.op(out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
-    """Report every feed that changed to Dagster; in a backfill, every requested feed, and what failed."""
+    """Record a materialization of every feed that changed, or, in a backfill, of every visited feed."""
     with session.step():
         session.run.progress.begin("report", 0)
         rest, held = poll.apart(visits)
@@ -188,9 +191,9 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             our_outage.raise_for_our_outage(visits)
             failed = reporting.failures(visits)
             if any(isinstance(visit.outcome, Refused) for visit in visits):
-                # The feed was named by mistake, and the mistake would not be seen in a green run.
+                # The person who named it has to correct a mistake, and would not look into a green run.
                 reporting.raise_for(failed, visits=len(visits))
-            # The table comes first: the end of a long message is cut off in the run's log.
+            # The table first: the run's log cuts a long message at its end.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**table, **counts})
 

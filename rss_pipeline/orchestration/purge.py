@@ -1,9 +1,9 @@
-"""Removing run history that is past its time: which runs may go, and what is told again before they do.
+"""The purge of old run history: which runs are removed, and which events are recorded again before that.
 
-What is removed of a run is history.py's, of ticks tick_history.py's. The rule: nothing that is green may turn
-grey. So before the run goes in which a feed was last materialized, the feed is materialized once more, as a
-heartbeat in the purge's own run; and where that cannot be done (somebody's own asset; a key that is red) the
-run stays.
+The files and rows of a run are removed in instance/run_history.py, those of ticks in
+instance/tick_history.py. The rule: no green partition turns grey. So before the run with a feed's newest
+materialization is removed, the feed is materialized once more, as a heartbeat in the purge's own run; where
+that is impossible (a downstream asset; a partition that is red) the run is kept.
 """
 
 import shutil
@@ -26,53 +26,53 @@ from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.images.closings import image_totals
 
 RUNS_AT_ONCE = 100
-"""A slice holds the event log's write lock for some tenths of a second."""
+"""So many hold the write lock of the event log for some tenths of a second."""
 REPORTED_AT_ONCE = 100
 SPOOL_AGE = timedelta(days=1)
 
 
 @dataclass(slots=True, kw_only=True)
 class Purged:
-    """What a purge came to. In a dry run what it would have come to; nothing was written."""
+    """The result of a purge; of a dry run what it would have removed."""
 
     dry_run: bool
     runs: int = 0
     events: int = 0
-    """Rows in the log that all runs share; those in a run's own file go with it."""
+    """Rows of the log that all runs share; the rows in a run's own file are removed with the file."""
     files: int = 0
     bytes: int = 0
     backfills: int = 0
     ticks: int = 0
     orphans: int = 0
-    """Runs that were deleted before, whose files stayed."""
+    """Runs that were deleted before, with files that stayed."""
     spools: int = 0
-    """Folders in which a killed run kept the documents it was at."""
+    """Folders with the documents of killed runs."""
     heartbeats: int = 0
-    """Feeds told of again, because their newest materialization was going, or was nowhere."""
+    """Feeds recorded again, because their newest materialization is removed, or was lost."""
     runs_kept: int = 0
-    """Past their time, but something was last materialized in them."""
+    """Old runs that are kept, because they hold the newest materialization of something."""
     runs_left: int = 0
-    """Past their time, but not reached."""
+    """Old runs that were not reached in time."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Something due is still there; the next purge takes it up."""
+        """True with old runs left; the next purge continues."""
         return self.runs_left > 0
 
     def add(self, freed: Freed) -> None:
-        """Count what went."""
+        """Add what was removed."""
         self.files += freed.files
         self.bytes += freed.bytes
         self.events += freed.events
 
     def figures(self) -> dict[str, int | bool]:
-        """Its numbers, by name."""
-        gone = ("runs", "events", "files", "bytes", "backfills", "ticks", "orphans", "spools")
+        """The numbers, by name."""
+        removed = ("runs", "events", "files", "bytes", "backfills", "ticks", "orphans", "spools")
         numbers = asdict(self)
         return {
             "dry_run": self.dry_run,
             "unfinished": self.is_unfinished,
-            **{f"{name}_removed": numbers[name] for name in gone},
+            **{f"{name}_removed": numbers[name] for name in removed},
             "heartbeats": self.heartbeats,
             "runs_kept": self.runs_kept,
             "runs_left": self.runs_left,
@@ -88,10 +88,11 @@ def purge(
     dry_run: bool = False,
     allowance: Allowance | None = None,
 ) -> Iterator[list[dg.AssetMaterialization] | Purged]:
-    """Remove what ended more than `keep` before `now`; yields batches of events, at last the result.
+    """Remove runs that ended more than `keep` before `now`; yield batches of events, and the result at last.
 
-    A batch must be recorded before the next one is asked for: the runs it replaces go then. Two
-    purges at once do no harm; ended at any moment, the next one completes it.
+    Each batch must be recorded before the next one is requested, because the runs that it replaces are
+    removed then. Two purges at once do no harm; a purge that was ended at any point is completed by the next
+    one.
 
     Raises:
         InfrastructureError: the database cannot work now.
@@ -126,14 +127,14 @@ class _Purging:
     purged: Purged
 
     def missing(self) -> Events:
-        """What was materialized once and is nowhere in this instance: its home was lost, or wiped."""
+        """Record again what this instance has lost: its home folder was lost or emptied."""
         there = self.instance.event_log_storage.get_materialized_partitions(FEED_ITEMS)
         lost = [id for id in self.known if id not in there]
-        yield from self._tell_again(lost)
+        yield from self._record_again(lost)
         if self.instance.get_latest_materialization_event(ITEM_IMAGES) is None:
             totals = image_totals(self.run.database)
             if totals.success or totals.failed:
-                yield from self._tell_images_again()
+                yield from self._record_images_again()
 
     def runs(self) -> Events:
         due = self.history.ended_before(self.before)
@@ -142,14 +143,14 @@ class _Purging:
                 self.purged.runs_left = len(due) - start
                 return
             some = due[start : start + RUNS_AT_ONCE]
-            held = yield from self._relieve(self.history.newest_in(some))
+            held = yield from self._free(self.history.newest_in(some))
             free = [id for id in some if id not in held]
             self.purged.runs_kept += len(held)
             self.purged.runs += len(free)
             self._remove(free)
 
-    def _relieve(self, newest: Sequence[Newest]) -> Any:
-        """Tell again of what these runs alone tell; ids of those that are to stay."""
+    def _free(self, newest: Sequence[Newest]) -> Any:
+        """Record the newest materializations of these runs again; return the ids of runs to keep."""
         known = set(self.known)
         held: set[str] = set()
         again: list[str] = []
@@ -157,29 +158,29 @@ class _Purging:
             if each.is_challenged:
                 held.add(each.run_id)
             elif each.asset_key == FEED_ITEMS and each.partition is not None:
-                # A feed that was forgotten has no key any more, and needs no event.
+                # A feed that was forgotten has no partition any more, and needs no event.
                 again += [each.partition] if each.partition in known else []
             elif each.asset_key == ITEM_IMAGES:
-                yield from self._tell_images_again()
+                yield from self._record_images_again()
             elif each.asset_key == POLLS:
-                yield from self._tell_poll_again()
+                yield from self._record_poll_again()
             else:
                 held.add(each.run_id)
-        yield from self._tell_again(again)
+        yield from self._record_again(again)
         return held
 
-    def _tell_again(self, ids: Sequence[str]) -> Events:
+    def _record_again(self, ids: Sequence[str]) -> Events:
         self.purged.heartbeats += len(ids)
         if not self.purged.dry_run:
             for start in range(0, len(ids), REPORTED_AT_ONCE):
                 yield from heartbeats(self.run, ids[start : start + REPORTED_AT_ONCE])
 
-    def _tell_images_again(self) -> Events:
+    def _record_images_again(self) -> Events:
         if not self.purged.dry_run:
             nothing = image_metadata(self.run, self.instance, Downloads())
             yield [dg.AssetMaterialization(asset_key=ITEM_IMAGES, metadata=nothing)]
 
-    def _tell_poll_again(self) -> Events:
+    def _record_poll_again(self) -> Events:
         event = self.instance.get_latest_materialization_event(POLLS)
         last = None if event is None else event.asset_materialization
         if last is not None and not self.purged.dry_run:
@@ -211,7 +212,7 @@ class _Purging:
             self._remove(some)
 
     def spools(self) -> None:
-        """Of runs that could not clear up behind them: no run takes a day."""
+        """Remove the spool folders of runs that were killed: no run takes a day."""
         root = self.run.settings.spool_path
         before = (self.run.clock() - SPOOL_AGE).timestamp()
         for folder in root.iterdir() if root.is_dir() else ():

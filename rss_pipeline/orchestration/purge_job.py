@@ -1,6 +1,6 @@
-"""The job `purge_history`: removes run history that is past its time, and reports what that was.
+"""The job `purge_history`: it removes old run history, and reports what it removed.
 
-What it does is purging.py's; when it starts, schedules.py's and purging_times.py's.
+The purge itself is in purge.py; schedules.py starts it.
 https://docs.dagster.io/guides/build/jobs/op-jobs
 """
 
@@ -19,25 +19,23 @@ from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 
 PURGE_HISTORY = "purge_history"
 PURGE_SECONDS = 600.0
-"""What a purge has not done by then the next one takes up, within the hour."""
+"""A purge stops after this time; the next one, within the hour, continues."""
 
 
 class PurgeConfig(dg.Config):
-    """What a purge removes."""
+    """The options of a purge."""
 
     days: float | None = Field(
         default=None,
-        description="Remove what ended longer ago than this; unset, RSS_HISTORY_DAYS (30).",
+        description="Remove runs that ended more days ago than this. Default: RSS_HISTORY_DAYS (30).",
         gt=0,
     )
-    dry_run: bool = Field(
-        default=False, description="Only report what would be removed; nothing is written anywhere."
-    )
+    dry_run: bool = Field(default=False, description="Only report what would be removed; nothing is written.")
 
 
 @dg.op(name="purge", out=dg.Out(dg.Nothing), tags=kind("sql"))
 def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: SessionResource) -> Iterator[Any]:
-    """Remove old runs with all they left; tell again of each feed that only they told of."""
+    """Remove old runs with their files; record again each feed with its only event in one of them."""
     # Imported in its own runs only: what it needs of Dagster takes every other process a quarter of a second.
     from rss_pipeline.orchestration.purge import Purged, purge
 
@@ -62,12 +60,11 @@ def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: Session
 @dg.job(
     name=PURGE_HISTORY,
     description=(
-        "Removes runs that ended more than RSS_HISTORY_DAYS ago (30) with their events, files, compute logs"
-        " and tags, ended backfills, and old ticks of sensors and schedules with what they logged. What was"
-        " collected is not touched. A feed whose newest materialization would go is materialized once more,"
-        " as a heartbeat without news, so that no key turns grey; a run in which somebody's own asset was"
-        " last materialized stays. Started daily by `purge_daily`, which goes on within the hour where it did"
-        " not finish."
+        "Removes runs that ended more than RSS_HISTORY_DAYS (30) ago with their events, files, compute logs"
+        " and tags, ended backfills, and old ticks of sensors and schedules with their logs. Collected items"
+        " stay. A feed with its newest materialization in such a run gets a new one, without news, so that no"
+        " partition turns grey; a run with the newest materialization of a downstream asset is kept. The"
+        " schedule `purge_daily` starts it each day, and again within the hour if it did not finish."
     ),
     tags={"dagster/max_runtime": "1800"},
     owners=OWNERS,

@@ -1,8 +1,8 @@
-"""The order of the queue: what a person starts first, then the daemon's runs, then backfills.
+"""The order of the run queue: first the runs that a person starts, then the daemon's runs, then backfills.
 
-dagster.yaml names the coordinator here. Runs of equal priority go in the order of their coming, at most
-`max_concurrent_runs` at once, and of backfills and replays two each. That there is one poll at a time is the
-sensor's doing (polling.py) and not a limit's: a run that died would hold the limit's only place.
+dagster.yaml names the coordinator in here. Runs of equal priority start in the order of their submission, at
+most `max_concurrent_runs` at once, and at most two of a backfill and two replays. The sensor
+`poll_feeds_when_due` ensures one poll at a time, not a limit: a dead run would hold the limit's only place.
 https://docs.dagster.io/guides/operate/managing-concurrency
 """
 
@@ -13,24 +13,24 @@ from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG
 
 DAEMON_TAGS = {PRIORITY_TAG: "-1"}
-"""Polls and images; a person's run has no tag, which is 0."""
+"""Tags of polls and downloads; a run that a person starts has no such tag, which means 0."""
 UPKEEP_TAGS = {PRIORITY_TAG: "-2"}
-"""The clean and the purge."""
+"""Tags of the clean and the purge."""
 REASON_TAG = "rss_pipeline/reason"
-"""Why the daemon started a run, in a sentence."""
+"""A tag of the daemon's runs: the reason for the start, in a sentence."""
 BACKFILL_PRIORITY = "-3"
-"""A backfill over all feeds is hundreds of runs, and a feed that is due does not wait for them."""
+"""A backfill of all feeds is hundreds of runs; a feed that is due does not wait for them."""
 
 
 def missing_priority(tags: Mapping[str, str]) -> str | None:
-    """The priority that a run with these tags is to be given; None where it has one, or needs none."""
+    """The priority to add to a run with these tags; None if it has one or needs none."""
     return BACKFILL_PRIORITY if BACKFILL_ID_TAG in tags and PRIORITY_TAG not in tags else None
 
 
 class BackfillsLastRunCoordinator(QueuedRunCoordinator[dg.DagsterInstance]):
-    """Dagster's queue, in which a backfill's run stands last unless it says otherwise.
+    """Dagster's queue, in which the runs of a backfill come last unless they have a priority.
 
-    The dialog for backfills gives its runs no priority of ours, and 0 would put them before every poll.
+    The UI's dialog for backfills sets no priority, and 0 would put them before every poll.
     """
 
     def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:

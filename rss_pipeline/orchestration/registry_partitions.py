@@ -1,6 +1,6 @@
-"""The registry's feeds as partition keys, and its changes as events of the asset `registry`.
+"""Partition keys for the registry's feeds, and its changes as events of the asset `registry`.
 
-The rows are pipeline.registry.sync's. Keys of feeds that are gone stay, and so does their history.
+The rows are written in pipeline/registry/sync.py. Keys of feeds that were removed stay, with their history.
 """
 
 import dagster as dg
@@ -13,7 +13,7 @@ from rss_pipeline.storage.feeds import feeds
 
 
 def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:
-    """Add the keys that a synced registry needs and report its changes; the number of keys added."""
+    """Add the keys that a synced registry needs and record its changes; return the number of keys added."""
     added = register_keys(database, instance, [spec.id for spec in synced.specs])
     changes = synced.changes
     if not changes.is_empty:
@@ -32,11 +32,11 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
 
 
 def register_keys(database: Database, instance: dg.DagsterInstance, ids: list[str]) -> int:
-    """Add the keys of these feeds that the instance does not have; their number."""
+    """Add the keys missing from the instance; return their number."""
     missing = missing_keys(instance, ids)
     if missing:
-        # A key that is new to this instance has no event in it, whatever was reported once: Dagster's home
-        # was lost, or this is another machine's. First of all, so that a crash leaves the keys missing.
+        # A key that is new to this instance has no event in it, whatever was reported before: Dagster's home
+        # was lost, or it is that of another machine. First of all, so that a crash leaves the keys missing.
         feeds.report_again(database, missing)
         add_keys(instance, missing)
     return len(missing)

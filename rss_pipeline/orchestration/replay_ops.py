@@ -1,6 +1,6 @@
 """The ops of a replay, from `open_backups` to `report_replay`, for the job `replay_backups`.
 
-Each body calls pipeline.replay. The value between two ops is the list of backups.
+Each body calls pipeline/replay. The value between two ops is the list of backups.
 https://docs.dagster.io/guides/build/ops
 """
 
@@ -19,17 +19,20 @@ from rss_pipeline.pipeline.replay.backup_visit import BackupVisits
 
 
 class ReplayConfig(dg.Config):
-    """The options of a replay beside bringing in items that are missing."""
+    """The options of a replay. With no field set, it stores the items that are missing."""
 
     dry_run: bool = Field(
         default=False,
-        description="Write nothing; list in a table what would be new, and what reads otherwise now.",
+        description=(
+            "Write nothing; list the items that would be new and the items that the parser now reads"
+            " differently."
+        ),
     )
     repair: bool = Field(
         default=False,
         description=(
-            "Also rewrite items that read otherwise now in the backup they were stored of. Their old versions"
-            " go into the table item_versions; with dry_run they are only listed."
+            "Also rewrite items that the parser now reads differently in the backup they came from. Their old"
+            " versions are kept in the table item_versions; with dry_run they are only listed."
         ),
     )
 
@@ -38,7 +41,7 @@ class ReplayConfig(dg.Config):
 def open_backups(
     context: dg.OpExecutionContext, config: ReplayConfig, session: SessionResource
 ) -> BackupVisits:
-    """A visit of each backup of the feed, oldest first, without a request to its publisher."""
+    """List the backups of the feed, oldest first; no request is made to its publisher."""
     with session.step():
         run = session.run
         feed = replay.one_feed(run.database, context.partition_key)
@@ -49,7 +52,7 @@ def open_backups(
 
 @dg.op(out=visits_out, tags=kind("python"))
 def parse_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
-    """Decode, repair and parse each backup in worker processes under a time limit."""
+    """Decode, repair and parse each backup in worker processes with a time limit."""
     with session.step():
         return steps.parse(visits, run=session.run, pool=session.parser_pool, spool=session.spool)
 
@@ -63,7 +66,7 @@ def store_backups(session: SessionResource, visits: BackupVisits) -> BackupVisit
 
 @dg.op(out=visits_out, tags=kind("sql"))
 def extract_backup_images(session: SessionResource, visits: BackupVisits) -> BackupVisits:
-    """Write a task for each image of the items that were inserted or rewritten."""
+    """Store a download task for each image of the items that were inserted or rewritten."""
     with session.step():
         return steps.extract_images(visits, run=session.run, pool=session.parser_pool)
 
@@ -72,7 +75,7 @@ def extract_backup_images(session: SessionResource, visits: BackupVisits) -> Bac
 def report_replay(
     context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
 ) -> Iterator[Any]:
-    """Report what the backups brought, what they would bring, and which of them could not be read."""
+    """Report the new or differing items, and the backups that could not be read."""
     with session.step():
         done = replay.FeedReplay(feed=replay.one_feed(session.run.database, context.partition_key))
         for visit in visits:

@@ -1,4 +1,4 @@
-"""The stores as Dagster resources, for our ops and for anybody's downstream assets, and a run's session.
+"""The stores as Dagster resources, for our ops and for downstream assets, and the session of a run.
 
 What the stores do is storage's; what a session holds is pipeline.visits.session's.
 https://docs.dagster.io/guides/build/external-resources
@@ -27,7 +27,7 @@ from rss_pipeline.storage.schema import migrate
 
 
 class SqliteResource(dg.ConfigurableResource[Database]):
-    """The embedded database. Its schema is brought up to date when it is opened."""
+    """The embedded database. Opening it brings its schema up to date."""
 
     path: str = Field(description="The SQLite file.")
 
@@ -42,11 +42,13 @@ class SqliteResource(dg.ConfigurableResource[Database]):
 
 
 class D1Resource(dg.ConfigurableResource[Database]):
-    """Cloudflare D1 through the proxy Worker. Its schema must be this code's: `rss-pipeline migrate`."""
+    """Cloudflare D1 through the proxy Worker. `rss-pipeline migrate` brings its schema up to date."""
 
     url: str = Field(description="The proxy Worker's URL.")
     token: str = Field(description="The Worker's bearer token.")
-    ca_file: str | None = Field(default=None, description="Authorities to trust besides the usual ones; PEM.")
+    ca_file: str | None = Field(
+        default=None, description="Certificate authorities to trust besides the usual ones; a PEM file."
+    )
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
@@ -72,15 +74,15 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
     """A Cloudflare R2 bucket, by its S3 API."""
 
     endpoint_url: str = Field(description="https://ACCOUNT.r2.cloudflarestorage.com")
-    bucket: str = Field(description="The bucket's name: `backups/` and `images/` are in it.")
+    bucket: str = Field(description="The bucket's name; it holds `backups/` and `images/`.")
     access_key_id: str = Field(
         description="The key id of an R2 API token that may read and write the bucket."
     )
     secret_access_key: str = Field(description="That token's secret.")
-    public_url: str | None = Field(default=None, description="Where a browser finds the bucket's objects.")
+    public_url: str | None = Field(default=None, description="The URL under which browsers find the objects.")
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
-        # boto3 takes a third of a second and 25 MB; who keeps a folder does not pay for it.
+        # boto3 takes a third of a second and 25 MB; an installation with a folder does not need it.
         from rss_pipeline.storage.backends.r2 import R2Store
 
         return R2Store(
@@ -93,7 +95,7 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
 
 
 def database_resource(settings: Settings) -> SqliteResource | D1Resource:
-    """The database these settings name. The token comes from the environment: the UI shows its name only."""
+    """The database that these settings name. Its token comes from the environment: the UI never shows it."""
     if settings.d1 is not None:
         return D1Resource(
             url=settings.d1.url,
@@ -104,7 +106,7 @@ def database_resource(settings: Settings) -> SqliteResource | D1Resource:
 
 
 def object_resource(settings: Settings) -> FolderResource | R2Resource:
-    """The object store these settings name; its keys come from the environment likewise."""
+    """The object store that these settings name; its keys are read from the environment, too."""
     if settings.r2 is not None:
         return R2Resource(
             endpoint_url=settings.r2.endpoint_url,
@@ -123,7 +125,7 @@ def session_resource(
     progress: Progress | None = None,
     synced: RegistrySync | None = None,
 ) -> dg.ResourceDefinition:
-    """A run's `Session`, opened with the run and ended with it."""
+    """The `Session` of a run, opened when the run starts and closed at its end."""
     pace, image_pace = Pace(), Pace()
 
     def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
@@ -143,5 +145,5 @@ def session_resource(
     return dg.ResourceDefinition(
         resource_fn=open_session,
         required_resource_keys={"database", "objects"},
-        description="What one run needs to visit feeds: stores, worker processes, spool folder, leases.",
+        description="Everything a run needs to visit feeds: stores, worker processes, spool folder, leases.",
     )

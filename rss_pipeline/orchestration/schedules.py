@@ -62,7 +62,7 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
         tags={CONCERNS: "images", **DAEMON_TAGS},
         owners=OWNERS,
         description=(
-            "Downloads images again whose first or second attempt failed: an hour after the first attempt,"
+            "Downloads images again after a failed first or second attempt: an hour after the first attempt,"
             " eight hours after the second, later where the host requests it."
         ),
     )

@@ -108,7 +108,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             "end_dead_runs",
             _end_dead_runs,
             concerns="upkeep",
-            description="Ends runs whose process no longer exists, so that they take no place in the queue.",
+            description="Ends runs without a living process, so that they take no place in the queue.",
         ),
     ]
 

@@ -1,6 +1,6 @@
-"""What everything that the UI shows is labelled with: group, owners, and a tag to filter by.
+"""Labels that the UI shows: group, owners, a tag to filter by, and the kinds of ops.
 
-Where things come from and lie is told in lineage.py.
+The storage of each asset is in external_assets.py.
 https://docs.dagster.io/guides/build/assets/metadata-and-tags
 """
 
@@ -12,17 +12,19 @@ from dagster._core.storage.tags import COMPUTE_KIND_TAG
 GROUP = "feeds"
 OWNERS = ["team:rss_pipeline"]
 CONCERNS = "rss_pipeline/concerns"
-"""A tag of schedules and sensors: `feeds`, `images`, `upkeep` or `alerts`; beside those of their runs."""
+"""A tag of schedules and sensors, besides those of their runs: `feeds`, `images`, `upkeep` or `alerts`."""
 
-# Of jobs, schedules and sensors they are a beta feature, which Dagster says at each of them and at each copy
-# that it makes of one: nothing a reader could act on. Here, so that it stands before the first of them.
+# Owners of jobs, schedules and sensors are a beta feature; Dagster warns at each definition and each copy of
+# one, and a reader can do nothing about it. Here, because every module with a definition imports this one
+# first.
 warnings.filterwarnings("ignore", message="Parameter `owners`", category=dg.BetaWarning)
 
 
 def kind(name: str) -> dict[str, str]:
-    """The tags of an op of this kind, which the graph of a run shows.
+    """The tags of an op of this kind; the graph of a run shows it.
 
-    True whatever the stores are: `sql` works on tables, `file` on objects. `dagster/kind/...`, which assets
-    have, is not shown for ops. An op that gives an asset has none: it would stand in place of the asset's.
+    The same for all stores: `sql` works on tables, `file` on objects. The UI does not show
+    `dagster/kind/...`, the tag of assets, for ops. An op that yields an asset has no kind: it would replace
+    the asset's kinds.
     """
     return {COMPUTE_KIND_TAG: name}

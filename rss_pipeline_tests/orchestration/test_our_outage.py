@@ -55,6 +55,6 @@ def test_a_backfill_in_which_the_network_goes_says_so_of_each_feed_and_keeps_the
     (failure,) = [event for event in result.all_node_events if event.is_step_failure]
     said = str(failure.event_specific_data.error)
     assert "3 of 6 feeds were not collected" in said
-    assert "our own network went down; it is due again in 5 minutes" in said
+    assert "our own network went down; the feed is due again in 5 minutes" in said
     assert [len(pipeline.events(id)) for id in (*up, *gone)] == [1, 1, 1, 1, 1, 1]
     assert blamed(pipeline, *gone) == {0}

@@ -47,7 +47,7 @@ def copied_as_json(copied: Copied) -> dict[str, Any]:
 
 
 def show_copied(copied: Copied) -> None:
-    """What both sides hold now, with hashes."""
+    """Print the counts and hashes of both sides."""
     console = new_console()
     table = new_table("what", "items", "SHA-256")
     for name, each in {**copied.tables, "objects": copied.objects}.items():
@@ -68,7 +68,7 @@ def cleaned_as_json(cleaned: "CleanResult") -> dict[str, Any]:
 
 
 def show_cleaned(cleaned: "CleanResult") -> None:
-    """What a clean removed, and what it could not remove and why."""
+    """Print what a clean removed, and what it could not remove and why."""
     console = new_console()
     total = cleaned.total
     would = "would be " if cleaned.dry_run else ""

@@ -1,8 +1,8 @@
-"""Runs whose process is gone although Dagster shows them as started: found by their process, and ended.
+"""Dead runs: Dagster shows them as started, but their process no longer exists. They are found and ended.
 
-A code server tells of a worker that dies. Where both die (out of memory, a machine that restarts), nobody
-does, and the run holds a place in the queue until it is past its longest time. The decision is `is_dead`; the
-sensor that asks is sensors.py's.
+A code server reports a worker that is killed. If both are killed (out of memory, restart of the machine),
+nothing reports it, and the run holds a place in the queue until `max_runtime_seconds`. The decision is
+`is_dead`; the sensor `end_dead_runs` is in sensors.py.
 """
 
 import json
@@ -17,13 +17,13 @@ from dagster._core.events import JobFailureData, RunFailureReason
 from dagster._core.storage.tags import GRPC_INFO_TAG
 
 HOST_TAG = "rss_pipeline/host"
-"""Of a run that the command executes itself: the machine on which its process is to be looked for."""
+"""A tag of runs that the command executes itself: the machine with its process."""
 _LOOKED_AT = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
-    """What a run last let be seen: its process, by its event of it, and its newest event."""
+class RunSign:
+    """The last signs of life of a run: the event with its process id, and its newest event."""
 
     pid: int
     process_seen_at: datetime
@@ -31,7 +31,7 @@ class Sign:
 
 
 def host_tags() -> dict[str, str]:
-    """For runs that this process executes."""
+    """Tags for runs that this process executes."""
     return {HOST_TAG: socket.gethostname()}
 
 
@@ -42,8 +42,10 @@ def end_dead_runs(
     silence: timedelta,
     live_runs: Callable[[], Collection[str]],
 ) -> list[str]:
-    """End the runs of this machine that are dead; their ids. `live_runs`, ids with a live lease, is asked
-    where there may be one."""
+    """End the dead runs of this machine; return their ids.
+
+    `live_runs` returns the ids of runs with a live lease; it is called only if a run may be dead.
+    """
     suspects: list[dg.DagsterRun] = []
     for run in instance.get_runs(dg.RunsFilter(statuses=_LOOKED_AT)):
         if is_ours(run.tags):
@@ -58,18 +60,20 @@ def end_dead_runs(
 
 
 def is_ours(tags: Mapping[str, str]) -> bool:
-    """Whether its process, if it lives, is to be seen here: of a code server that listens on this machine,
-    or of our command. Another machine's or container's code location has processes of its own."""
+    """True if the run's process can be seen here: the code server listens on this machine, or our command
+    executes the run. The code location of another machine or container has its own processes."""
     here = {"localhost", "127.0.0.1", "::1", socket.gethostname()}
     if GRPC_INFO_TAG in tags:
         return json.loads(tags[GRPC_INFO_TAG]).get("host") in here
     return tags.get(HOST_TAG) in here
 
 
-def is_dead(sign: Sign, *, now: datetime, silence: timedelta, born: Callable[[int], datetime | None]) -> bool:
-    """Its process is gone, or its number is another's by now, and it has been silent for some time.
+def is_dead(
+    sign: RunSign, *, now: datetime, silence: timedelta, born: Callable[[int], datetime | None]
+) -> bool:
+    """True if the process no longer exists, or its id belongs to another one now, after some time of silence.
 
-    Silence, because the last events of a process may be on their way when it ends.
+    Silence, because the last events of a process may not be stored yet when it ends.
     """
     if now - sign.newest_at < silence:
         return False
@@ -78,7 +82,7 @@ def is_dead(sign: Sign, *, now: datetime, silence: timedelta, born: Callable[[in
 
 
 def born(pid: int) -> datetime | None:
-    """When the living process of this number was started."""
+    """The start of the living process with this id; None without one."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -88,14 +92,14 @@ def born(pid: int) -> datetime | None:
         return None
 
 
-def last_sign(instance: dg.DagsterInstance, run_id: str) -> Sign | None:
-    """None where the run never told of its process: a time-out of Dagster's ends that one."""
+def last_sign(instance: dg.DagsterInstance, run_id: str) -> RunSign | None:
+    """The last signs of the run; None without an event with its process id: Dagster's time-out ends it."""
     newest = instance.get_records_for_run(run_id, limit=1, ascending=False).records
     for entry in instance.all_logs(run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
         event = entry.dagster_event
         pid = event.engine_event_data.metadata.get("pid") if event is not None else None
         if pid is not None and str(pid.value).isdigit() and newest:
-            return Sign(
+            return RunSign(
                 pid=int(str(pid.value)),
                 process_seen_at=datetime.fromtimestamp(entry.timestamp, UTC),
                 newest_at=datetime.fromtimestamp(newest[0].event_log_entry.timestamp, UTC),
@@ -107,7 +111,9 @@ def _end(instance: dg.DagsterInstance, run_id: str) -> None:
     run = instance.get_run_by_id(run_id)
     if run is None or run.status not in _LOOKED_AT:
         return
-    message = "Its process is gone: killed together with the code server, or the machine was restarted."
+    message = (
+        "Its process no longer exists: it was killed together with the code server, or the machine restarted."
+    )
     if run.status is dg.DagsterRunStatus.CANCELING:
         instance.report_run_canceled(run, message)
     else:

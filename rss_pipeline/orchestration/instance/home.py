@@ -61,24 +61,24 @@ def warn_without_home(settings: Settings) -> None:
 
 
 def changed_by_hand(settings: Settings) -> str | None:
-    """A sentence for who changed dagster.yaml, and so has not what this version ships."""
+    """A sentence about a dagster.yaml that was changed by hand and so differs from that of this version."""
     target = settings.dagster_home / "dagster.yaml"
     text = target.read_text("utf-8")
     if is_untouched(text) or text == _shipped():
         return None
     return (
-        f"{target} was changed by hand and stays as it is; this version's is"
-        f" {files('rss_pipeline').joinpath('dagster.yaml')}. Compare the two; delete yours to have that one."
+        f"{target} was changed by hand and stays as it is; the file of this version is"
+        f" {files('rss_pipeline').joinpath('dagster.yaml')}. Compare the two; delete yours to get that one."
     )
 
 
 def stamped(text: str) -> str:
-    """The file with a first line that tells whether anybody changed the rest."""
+    """The file with a first line that shows if the rest was changed."""
     return f"{_STAMP}{_sha256(text)}\n{text}"
 
 
 def is_untouched(text: str) -> bool:
-    """Whether this is a dagster.yaml as some version of ours wrote it."""
+    """True for a dagster.yaml as a version of this project wrote it."""
     stamp = _STAMPED.match(text)
     return _sha256(text) in _UNSTAMPED if stamp is None else _sha256(text[stamp.end() :]) == stamp[1]
 

@@ -1,8 +1,8 @@
-"""What Dagster's instance keeps of runs that ended, and how it is taken away whole.
+"""The data of ended runs in Dagster's instance, and its complete removal.
 
-Which runs go, and when, is purging.py's; ticks are tick_history.py's. Dagster has no call for most of this:
-`delete_run` leaves the run's tags, its check executions, its own SQLite file and its compute logs behind, and
-nothing deletes a backfill. So the tables are named in these two, and nowhere else.
+Which runs are removed is decided in orchestration/purge.py; ticks are in tick_history.py. Dagster has no call
+for most of this: `delete_run` leaves the run's tags, its check executions, its own SQLite file and its
+compute logs, and nothing deletes a backfill. So these two modules, and no others, name Dagster's tables.
 https://docs.dagster.io/deployment/oss/dagster-instance
 """
 
@@ -38,23 +38,23 @@ _MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION.value
 _PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value
 _IN_PROGRESS = [status for status in BulkActionStatus if status not in BULK_ACTION_TERMINAL_STATUSES]
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Only such an id is made a path of."""
+"""Only such an id becomes part of a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Newest:
-    """A materialization that is the newest of its asset's partition, and would go with its run."""
+    """The newest materialization of an asset's partition; its run is to be removed."""
 
     run_id: str
     asset_key: dg.AssetKey
     partition: str | None
     is_challenged: bool
-    """A later attempt is under way or failed: the key is red, and a new event would turn it green."""
+    """A later attempt is in progress or failed: the partition is red, and a new event would turn it green."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freed:
-    """Files that went, their bytes, and rows of events that went."""
+    """The removed files, their bytes, and the removed rows of events."""
 
     files: int = 0
     bytes: int = 0
@@ -93,12 +93,12 @@ class History:
         return busy
 
     def newest_in(self, run_ids: Sequence[str]) -> list[Newest]:
-        """What these runs materialized and no later run did again, of any asset."""
+        """The materializations of these runs that no later run repeated, of any asset."""
         mine = (
             sa.select(
                 Events.c.asset_key, Events.c.partition, sa.func.max(Events.c.id).label("id"), Events.c.run_id
             )
-            # Joined to nothing, lest SQLite look for the type first: most rows of the log are of this one.
+            # An empty string is appended so that SQLite does not search by type: most rows have this one.
             .where(Events.c.run_id.in_(run_ids), Events.c.dagster_event_type.concat("") == _MATERIALIZATION)
             .where(Events.c.asset_key.is_not(None))
             .group_by(Events.c.run_id, Events.c.asset_key, Events.c.partition)
@@ -108,7 +108,7 @@ class History:
         found = []
         rows: list[Any] = []
         with self._events.index_connection() as connection:
-            # Apart, for an index serves `=` and `IS NULL`, and not what holds for both.
+            # Two queries: an index serves `=` and `IS NULL`, but no condition for both.
             for is_whole in (False, True):
                 some = wanted.add_columns(_later(mine, _PLANNED, is_whole=is_whole)).where(
                     mine.c.partition.is_(None) if is_whole else mine.c.partition.is_not(None),
@@ -125,7 +125,7 @@ class History:
         return found
 
     def sizes(self, run_ids: Sequence[str]) -> Freed:
-        """What `remove` of these runs would free."""
+        """The files and events that `remove` of these runs would remove."""
         files = [path for id in run_ids for path in self._files(id)]
         with self._events.index_connection() as connection:
             count = connection.execute(sa.select(sa.func.count()).where(Events.c.run_id.in_(run_ids)))
@@ -133,7 +133,7 @@ class History:
         return Freed(files=len(files), bytes=sum(map(size_of, files)), events=events)
 
     def remove(self, run_ids: Sequence[str]) -> Freed:
-        """Take these runs away: events, check executions, files, compute logs, and at last the runs.
+        """Remove these runs: events, check executions, files, compute logs, and at last the runs.
 
         A process that ends in between leaves the rows of the runs, and the next purge does it again.
         """
@@ -146,13 +146,13 @@ class History:
         for id in run_ids:
             self._unlink(id)
         with self._runs.connect() as connection:
-            # Dagster leaves SQLite's foreign keys off, so the tags do not go by themselves.
+            # Dagster does not switch SQLite's foreign keys on, so the tags are not removed with the run.
             connection.execute(RunTagsTable.delete().where(RunTagsTable.c.run_id.in_(run_ids)))
             connection.execute(RunsTable.delete().where(RunsTable.c.run_id.in_(run_ids)))
         return freed
 
     def orphans(self, before: datetime) -> list[str]:
-        """Ids of runs that are gone, whose files last changed before then: the UI deletes no files."""
+        """Ids of deleted runs with files that last changed before then: the UI deletes no files."""
         found: set[str] = set()
         young: set[str] = set()
         for folder in self._folders():
@@ -176,7 +176,7 @@ class History:
         return [id for id in ids if not self._instance.get_run_ids(dg.RunsFilter.for_backfill(id), limit=1)]
 
     def remove_backfills(self, ids: Sequence[str]) -> None:
-        """Take the records of these backfills away."""
+        """Remove the records of these backfills."""
         with self._runs.connect() as connection:
             for some in sliced(ids):
                 connection.execute(
@@ -236,7 +236,7 @@ def _later(mine: sa.Subquery, event_type: str, *, is_whole: bool) -> sa.Exists:
 
 
 def _ids_in(folder: Path) -> Iterator[tuple[str, float]]:
-    """Ids of which files or folders are named, and when these changed."""
+    """Run ids in the names of files and folders, with the time of their last change."""
     with os.scandir(folder) as entries:
         for entry in entries:
             id = entry.name.partition(".")[0]
@@ -252,7 +252,7 @@ def sliced(ids: Sequence[T], most: int = 500) -> Iterator[Sequence[T]]:
 
 
 def size_of(path: Path) -> int:
-    """A file's bytes; none where it is gone meanwhile."""
+    """A file's size in bytes; 0 if the file was removed meanwhile."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -260,5 +260,5 @@ def size_of(path: Path) -> int:
 
 
 def naive(at: datetime) -> datetime:
-    """As Dagster's tables have instants."""
+    """An instant as Dagster's tables hold it."""
     return at.astimezone(UTC).replace(tzinfo=None)

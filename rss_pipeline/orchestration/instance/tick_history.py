@@ -1,7 +1,8 @@
-"""What Dagster's instance keeps of the ticks of sensors and schedules, and how it is taken away.
+"""The ticks of sensors and schedules in Dagster's instance, and their removal.
 
-Runs are history.py's. A tick that logs anything has a file of its own, at `<repository>/<name>/<tick id>.err`
-beside the runs' compute logs; Dagster's own retention removes the rows of ticks and leaves the files.
+Runs are in run_history.py. A tick that logs anything has a file of its own, at `<repository>/<name>/<tick
+id>.err` beside the runs' compute logs; Dagster's own retention removes the rows of ticks and leaves the
+files.
 https://docs.dagster.io/deployment/oss/dagster-yaml#data-retention
 """
 
@@ -21,7 +22,7 @@ from dagster._core.storage.schedules.schema import JobTickTable
 from rss_pipeline.orchestration.instance.run_history import naive, sliced
 
 _LOG = re.compile(r"([0-9]{1,18}|[0-9]{8}_[0-9]{6})\.(out|err|complete)(\.partial)?")
-"""A tick's id, or its time where somebody tried a sensor in the UI. Files of users' assets may lie beside."""
+"""A tick's id, or the time of a test in the UI. Files of users' assets may be in the same folder."""
 _ROWS_AT_ONCE = 2_000
 
 
@@ -38,13 +39,13 @@ class TickHistory:
         return storage
 
     def count(self, before: datetime) -> int:
-        """How many ticks are older: all, but for each sensor's and schedule's newest."""
+        """The number of older ticks, without the newest tick of each sensor and schedule."""
         with self._ticks.connect() as connection:
             old = sa.select(sa.func.count()).where(*_old(before))
             return int(connection.execute(old).scalar_one())
 
     def remove(self, before: datetime) -> int:
-        """Take those ticks away, some at a time; how many went."""
+        """Remove those ticks, some at a time; return their number."""
         removed = 0
         while True:
             with self._ticks.connect() as connection:
@@ -53,12 +54,12 @@ class TickHistory:
             removed += went
             if went < _ROWS_AT_ONCE:
                 break
-        # Of automation conditions, which somebody's downstream assets may have.
+        # The evaluations of automation conditions: downstream assets may have them.
         self._ticks.purge_asset_evaluations(before.timestamp())
         return removed
 
     def logs(self, before: datetime) -> list[Path]:
-        """Files, last written before then, of ticks that are gone or that `remove` would take."""
+        """Log files last written before then, of ticks that were removed or that `remove` would remove."""
         found = [log for folder in self._log_folders() for log in _logs_in(folder, before)]
         ids = sorted({id for _, id in found if id is not None})
         kept: set[int] = set()
@@ -87,7 +88,7 @@ def _old(before: datetime) -> list[sa.ColumnElement[bool]]:
 
 
 def _logs_in(folder: Path, before: datetime) -> Iterator[tuple[Path, int | None]]:
-    """Logs that were last written before then, with the tick's id where its name has it."""
+    """Log files last written before then, with the tick's id if the name of the file has it."""
     if not folder.is_dir():
         return
     with os.scandir(folder) as entries:

@@ -3,12 +3,6 @@
 import dagster as dg
 
 FEED_ITEMS = dg.AssetKey("feed_items")
-
-
 ITEM_IMAGES = dg.AssetKey("item_images")
-
-
 REGISTRY = dg.AssetKey("registry")
-
-
 POLLS = dg.AssetKey("polls")

@@ -1,7 +1,7 @@
-"""What failed, as a table with links: to the feed's page in the UI, and to what was asked for.
+"""A table of failures with links to the feed's page in the UI and to the requested URL.
 
-Markdown, because a cell of Dagster's own tables shows a link as text. What failed is said by reporting.py,
-poll_reporting.py and image_reporting.py.
+In Markdown, because a cell of Dagster's own tables shows a link as text. The failures themselves come from
+feeds.py, polls.py and images.py.
 """
 
 import re
@@ -18,21 +18,21 @@ _LONGEST_ADDRESS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRow:
-    """A visit of a feed, or a download of one of its images, that failed."""
+    """A failed visit of a feed, or a failed download of one of its images."""
 
     feed_id: str
     url: str
-    """What was asked for; empty where the feed is not known."""
+    """The requested URL; empty for an unknown feed."""
     kind: str
     message: str
     in_a_row: int | None = None
-    """How often it failed in a row, this time included, where it is counted."""
+    """Failures in a row with this one, where they are counted."""
 
 
 def failure_table(
     failed: Sequence[FailureRow], *, rows: int = _ROWS, rest: str = "more failed."
 ) -> dg.MarkdownMetadataValue:
-    """A table of the first `rows`; below it how many there are besides, and `rest` on where."""
+    """A table of the first `rows`; below it the number of the others, and `rest`, a text about them."""
     columns = ["feed", "address", "kind", "what happened"]
     is_counted = any(each.in_a_row is not None for each in failed)
     if is_counted:
@@ -64,7 +64,7 @@ def _address(url: str) -> str:
 
 
 def _plain(text: str, longest: int) -> str:
-    """Publishers' words as text: no markup of theirs is shown as ours."""
+    """A publisher's text with all markup escaped."""
     line = " ".join(text.split())
     line = line if len(line) <= longest else f"{line[: longest - 1]}…"
     return re.sub(r"([\\`*_\[\]()<>|#~])", r"\\\1", line)

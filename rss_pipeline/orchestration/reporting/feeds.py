@@ -1,7 +1,7 @@
-"""What Dagster is told of visits: materializations, the summary of a run, the failures of a backfill.
+"""Dagster events for visits: materializations, the summary of a run, the failure table of a backfill.
 
-An event stands for a change that a closing batch recorded; none goes unreported, for a run that died before
-its report leaves the change counted, and the next report yields it.
+Each event reports a change that a closing batch stored. No change goes unreported: when a run is killed
+before its report, the change stays counted in the database, and the next report yields it.
 """
 
 import re
@@ -33,21 +33,21 @@ from rss_pipeline.storage.feeds.visit_facts import (
 )
 
 FAILED_OURS = "failed_ours"
-"""Metadata of a run's failure: of how many feeds that were not collected the trouble was ours, not theirs."""
+"""Metadata of a run's failure: the number of feeds that failed because of us, not of their publishers."""
 _OURS = frozenset({"our_network", "lost"})
 _MARK_EVERY = 100
 _FIRST = ("items_new", "items_seen", "body_bytes", "fetch_ms", "http_status")
-"""What a reader of an event looks for, before everything else."""
+"""The entries that come first in an event, because most readers look for them."""
 
 Events = Iterator[list[dg.AssetMaterialization]]
 """Batches of events: each is recorded before the next one is taken, which marks its changes as reported."""
 
 
-def settle(run: RunContext, instance: dg.DagsterInstance) -> None:
-    """Mark the changes whose event is recorded: a run died between the two.
+def mark_recorded(run: RunContext, instance: dg.DagsterInstance) -> None:
+    """Mark the changes that have an event already: a run was killed between the event and the mark.
 
-    Before any feed is visited: closing a visit adds to a change that seems unreported, and its items would
-    be told of twice.
+    Called before any feed is visited: closing a visit adds to a change that seems unreported, and its items
+    would be reported twice.
     """
     changes = feeds.unreported(run.database)
     marks = [(change.feed_id, change.count) for change in changes if _is_recorded(instance, change)]
@@ -55,7 +55,7 @@ def settle(run: RunContext, instance: dg.DagsterInstance) -> None:
 
 
 def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
-    """An event for every feed with a change not reported yet, from this run or an earlier one."""
+    """Yield an event for every feed with a change not reported yet, from this run or an earlier one."""
     visited = {visit.feed.id for visit in visits}
     changes = feeds.unreported(run.database)
     for start in range(0, len(changes), _MARK_EVERY):
@@ -63,7 +63,7 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
         yield [
             materialization(run, change)
             for change in some
-            # A run that died between event and mark left this one; the event log knows.
+            # A run that was killed between event and mark left this change; the event log has its event.
             if change.feed_id in visited or not _is_recorded(instance, change)
         ]
         marks = [(change.feed_id, change.count) for change in some]
@@ -71,7 +71,7 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
 
 
 def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
-    """An event for each of these feeds as it stands: a change that is unreported, or no news."""
+    """Yield an event with the state of each of these feeds: its unreported change, or one without news."""
     changes = feeds.last_changes(run.database, ids)
     yield [
         materialization(run, change, now=replace(change.facts, items_new=0) if change.is_reported else None)
@@ -84,10 +84,10 @@ def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
 def report_named(
     run: RunContext, visits: Sequence[Visit]
 ) -> Generator[list[AssetEvent], None, list[FailureRow]]:
-    """An event for every feed whose visit went well, whether or not it changed; returns the others.
+    """Yield events for every feed that was visited successfully, changed or not; return the others.
 
-    Of those, a feed that a pause kept from its visit has an observation that says until when: its key's page
-    shows it, where a failed run alone would leave it a mystery.
+    A feed among the others that was not visited because of its host's hold has an observation with the end of
+    the hold: the page of its partition shows it, where a failed run alone would not explain it.
     """
     failed: list[FailureRow] = []
     for start in range(0, len(visits), _MARK_EVERY):
@@ -97,9 +97,9 @@ def report_named(
         marks: list[tuple[str, int]] = []
         for visit in some:
             change = changes.get(visit.feed.id)
-            trouble = _trouble(visit, change)
-            if trouble is not None:
-                failed.append(_failed(visit, *trouble))
+            failure = _failure(visit, change)
+            if failure is not None:
+                failed.append(_failed(visit, *failure))
                 if isinstance(visit.outcome, OnHold):
                     events.append(_observation(visit.feed.id, visit.outcome))
                 continue
@@ -132,7 +132,7 @@ def raise_for(failed: Sequence[FailureRow], *, visits: int) -> None:
         dagster.Failure: some feeds were not collected; a table names them.
     """
     if failed:
-        # Our own trouble first: it explains more than one feed's.
+        # Our own outage first: it explains more than the failure of one feed.
         failed = sorted(failed, key=lambda each: each.kind != "our_network")
         names = ", ".join(each.feed_id for each in failed[:3])
         raise dg.Failure(
@@ -146,8 +146,8 @@ def raise_for(failed: Sequence[FailureRow], *, visits: int) -> None:
         )
 
 
-def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
-    """Failure kind and sentence, or None where the visit went well."""
+def _failure(visit: Visit, change: Change | None) -> tuple[str, str] | None:
+    """Failure kind and sentence, or None for a successful visit."""
     match visit.outcome:
         case Failure() as failure:
             return failure.kind, failure.message
@@ -156,23 +156,26 @@ def _trouble(visit: Visit, change: Change | None) -> tuple[str, str] | None:
         case OnHold() as held:
             return "host_on_hold", str(held)
         case CutOff(message=message):
-            return "our_network", f"our own network went down; it is due again in 5 minutes. {message}"
+            return "our_network", f"our own network went down; the feed is due again in 5 minutes. {message}"
         case HeldElsewhere() if change is not None and change.last_error_kind is None:
             return None
         case HeldElsewhere() if change is not None:
             return str(change.last_error_kind), str(change.last_error)
         case NotModified() | Stored() if change is not None:
             if visit.lost:
-                return "lost", "its lease lapsed and another run took it over; that run's result counts"
+                return (
+                    "lost",
+                    "its lease expired and another run claimed the feed; the result of that run counts",
+                )
             return None
         case GivenBack(reason=reason):
-            return "given_back", f"its turn did not come: {reason or 'the run ended first'}"
+            return "given_back", f"it was not requested: {reason or 'the run ended first'}"
         case _:
             return "not_visited", "it was not visited; materialize it again"
 
 
 def _facts_of(visit: Visit, change: Change) -> VisitFacts | None:
-    """The facts of a visit that changed nothing; None if the change's own facts serve."""
+    """The facts of a visit that changed nothing; None if the facts of the change are those of the visit."""
     match visit.outcome:
         case NotModified() as confirmed if change.is_reported:
             return facts_after(change.facts, confirmed)
@@ -186,9 +189,9 @@ def _facts_of(visit: Visit, change: Change) -> VisitFacts | None:
 def materialization(
     run: RunContext, change: Change, *, now: VisitFacts | None = None
 ) -> dg.AssetMaterialization:
-    """The event of a change, or, with `now`, of a visit that brought none.
+    """The event of a change, or, with `now`, of a visit that changed nothing.
 
-    Its data version changes with new items only: downstream automation tells a heartbeat from news.
+    Its data version changes with new items only, so downstream automation can ignore heartbeats.
     """
     facts = known_facts(change.facts if now is None else now)
     backup_key = facts.pop("backup_key", None)
@@ -217,14 +220,14 @@ def materialization(
 
 
 def _place(url: str) -> dg.MetadataValue[Any]:
-    """A link, or for a file a path: no browser follows a link from the UI to a file."""
+    """A link, or for a file its path: browsers follow no link from the UI to a file."""
     if url.startswith("file:"):
         return dg.MetadataValue.path(url2pathname(urlsplit(url).path))
     return dg.MetadataValue.url(url)
 
 
 def _version(items_version: str | None) -> str:
-    """Tag values take letters, digits and `-_.` only."""
+    """The version as a tag value: only letters, digits and `-_.` are allowed."""
     return re.sub(r"[^A-Za-z0-9_.-]", ".", items_version or "0")
 
 

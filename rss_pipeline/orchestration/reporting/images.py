@@ -1,7 +1,7 @@
-"""What Dagster is told of a download run: its own figures, and how the archive stands.
+"""The metadata of a download run: its own figures, and the totals of the image archive.
 
-Counting every task reads every row, which D1 charges for: it is done once a day, and in between the counts of
-the last materialization are carried on.
+To count every task, every row is read, which D1 charges for. So tasks are counted once a day; in between, the
+totals of the last materialization plus the figures of the run are used.
 """
 
 from dataclasses import asdict
@@ -20,8 +20,8 @@ COUNTED_EVERY = timedelta(days=1)
 
 
 def image_metadata(run: RunContext, instance: dg.DagsterInstance, done: Downloads) -> dict[str, Any]:
-    """Numbers that plot: of the run `archived` (of these `adopted`), `archived_bytes`, `failed_attempts` and
-    `given_up`; in all `pending`, `success`, `failed` and `bytes`."""
+    """Numbers that plot: for the run `archived` (of these `adopted`), `archived_bytes`, `failed_attempts` and
+    `given_up`; in total `pending`, `success`, `failed` and `bytes`."""
     totals, counted_at = _totals(run, instance, done)
     metadata: dict[str, Any] = {
         "archived": done.archived,

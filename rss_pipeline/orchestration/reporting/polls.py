@@ -1,6 +1,6 @@
-"""What Dagster is told of a poll as a whole: one event of the asset `polls`, whose numbers plot.
+"""The event of a poll as a whole: a materialization of the asset `polls` with numbers that plot.
 
-What it is told of each feed is reporting.py's.
+The events of single feeds are in feeds.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from rss_pipeline.orchestration.reporting.feeds import failures, summary
 from rss_pipeline.pipeline.visits.visit import Visit
 
 _ROWS = 50
-"""An outage of many feeds is told at each poll."""
+"""An outage of many feeds is reported at each poll."""
 
 
 def poll_event(
@@ -24,9 +24,9 @@ def poll_event(
     """The event of a poll of these visits.
 
     `due` feeds were claimed; `fetched` of them answered with a document or a 304 (`changed`, `not_modified`),
-    `failed` did not, `given_back` and `on_hold` were not asked; `gaps` are documents before which items were
-    probably missed; `lag_seconds` is how long the longest due had waited, from the end of its host's pause on
-    where `pauses` has one.
+    `failed` did not, `given_back` and `on_hold` were not requested; `gaps` are documents before which items
+    were probably missed; `lag_seconds` is the longest time that a due feed had waited, counted from the end
+    of its host's hold if `pauses` has one.
     """
     counts = summary(visits)
     waited = [

@@ -1,6 +1,6 @@
-"""A replay's result as Dagster metadata: counts and tables.
+"""The result of a replay as Dagster metadata: counts and tables.
 
-The replay itself is pipeline.replay's.
+The replay itself is in pipeline/replay.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
 
 
 def findings_table(replay: FeedReplay) -> dg.TableMetadataValue:
-    """Its findings as Dagster shows them."""
+    """A table of the new and differing items."""
     names = ("item", "title", "what", "fields")
     return dg.MetadataValue.table(
         records=[
@@ -30,8 +30,8 @@ def findings_table(replay: FeedReplay) -> dg.TableMetadataValue:
     )
 
 
-def troubles_table(replay: FeedReplay) -> dg.TableMetadataValue:
-    """The backups that gave no items, likewise."""
+def problems_table(replay: FeedReplay) -> dg.TableMetadataValue:
+    """A table of the backups without items."""
     names = ("backup", "kind", "message")
     return dg.MetadataValue.table(
         records=[
@@ -43,11 +43,11 @@ def troubles_table(replay: FeedReplay) -> dg.TableMetadataValue:
 
 
 def metadata(replay: FeedReplay) -> dict[str, Any]:
-    """What the UI shows of a feed's replay: counts, and the tables that have rows."""
+    """The metadata of a feed's replay: counts, and the tables that have rows."""
     found: dict[str, Any] = dict(replay.counts)
     if replay.findings:
         found["items"] = findings_table(replay)
         found["items_listed"] = f"{len(replay.findings)} of {replay.findings_in_all}"
     if replay.troubles:
-        found["backups_without_items"] = troubles_table(replay)
+        found["backups_without_items"] = problems_table(replay)
     return found

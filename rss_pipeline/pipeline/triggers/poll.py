@@ -12,7 +12,7 @@ from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_w
 from rss_pipeline.storage.feeds.due import DueSummary
 
 PATIENCE = timedelta(minutes=4)
-"""How long a due feed waits for others to share a run with; a small registry costs 300 runs a day at most."""
+"""A due feed waits so long for others to share a run; a small registry then costs at most 300 runs a day."""
 MANY_DUE = 100
 ALL_SINCE_TAG = "rss_pipeline/all_since"
 """A tag of runs that visit every feed without a visit since then, due or not, as far as one run can."""
