@@ -13,7 +13,7 @@ from dagster._core.events import EngineEventData
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.dead_runs import (
     HOST_TAG,
-    Sign,
+    RunSign,
     born,
     end_dead_runs,
     host_tags,
@@ -47,7 +47,7 @@ def gone() -> int:
 def test_dead_is_whose_process_is_gone_and_who_is_silent(
     started: datetime | None, newest: datetime, dead: bool
 ) -> None:
-    sign = Sign(pid=7, process_seen_at=NOON - 10 * MINUTE, newest_at=newest)
+    sign = RunSign(pid=7, process_seen_at=NOON - 10 * MINUTE, newest_at=newest)
     assert is_dead(sign, now=NOON, silence=2 * MINUTE, born=lambda _: started) is dead
 
 
