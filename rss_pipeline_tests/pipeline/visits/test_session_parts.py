@@ -1,8 +1,7 @@
 """The parts of a session alone: leases that are kept alive, the spool, and the order in which all close."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.values import NOW, feed_row, register, spec
-
-PATIENCE = 60.0
+from rss_pipeline_tests.support.waiting import soon
 
 
 @pytest.fixture
@@ -37,19 +35,12 @@ def _expiries(database: Database) -> list[str]:
     return [row["expires_at"] for row in database.query("SELECT expires_at FROM leases").rows]
 
 
-def _soon(state: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not state():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 def test_a_claim_is_renewed_until_it_is_ended(database: Database) -> None:
     keeper = LeaseKeeper(database, run_id="run", lease_seconds=3)
     claim = keeper.claim(Due(now=NOW), limit=10)
     assert [feed.id for feed in claim.feeds] == ["a", "b"]
     [first] = _expiries(database)
-    _soon(lambda: _expiries(database) > [first])
+    soon(lambda: _expiries(database) > [first])
     assert keeper.merely_due == [claim.token]
     keeper.end({claim.token})
     assert _expiries(database) == []
