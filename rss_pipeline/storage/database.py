@@ -7,7 +7,7 @@ No SQL of ours stands here (see feeds.py, items.py, image_tasks.py, leases.py), 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rss_pipeline.errors import StorageRejected
@@ -29,10 +29,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL statement with its positional parameters (`?`)."""
+    """One SQL statement with its positional parameters (`?`).
+
+    `name` says in a few words what it does ("close visit"): errors, logs and tests go by it.
+    """
 
     sql: str
     params: Sequence[Value] = ()
+    name: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +58,8 @@ class Database(Protocol):
         DatabaseUnavailable: the database cannot work now; nothing of the call was applied.
     """
 
-    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
-        """One statement, in a transaction of its own."""
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        """One statement, in a transaction of its own; `name` as a `Statement`'s."""
         ...
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
@@ -63,6 +67,12 @@ class Database(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def described(statement: Statement, *, characters: int) -> str:
+    """Name and SQL of a statement in one line, of the SQL so many characters."""
+    sql = " ".join(statement.sql.split())[:characters]
+    return f"{statement.name}: {sql}" if statement.name else sql
 
 
 def check_batch(statements: Sequence[Statement]) -> None:

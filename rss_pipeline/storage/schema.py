@@ -54,13 +54,18 @@ def schema_version(database: Database) -> int:
         DatabaseUnavailable: the database has tables but no ledger of ours, or is not there.
     """
     tables = {
-        row["name"] for row in database.query("SELECT name FROM sqlite_master WHERE type = 'table'").rows
+        row["name"]
+        for row in database.query(
+            "SELECT name FROM sqlite_master WHERE type = 'table'", name="read tables"
+        ).rows
     }
     if "schema_migrations" not in tables:
         if "feeds" in tables:
             raise DatabaseUnavailable("the database has a table `feeds` that is not ours; use another one")
         return 0
-    rows = database.query("SELECT coalesce(max(version), 0) AS version FROM schema_migrations").rows
+    rows = database.query(
+        "SELECT coalesce(max(version), 0) AS version FROM schema_migrations", name="read schema version"
+    ).rows
     return int(rows[0]["version"])
 
 
@@ -81,9 +86,16 @@ def migrate(database: Database) -> list[str]:
             "INSERT INTO schema_migrations (version, name, applied_at)"
             " VALUES (?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))",
             [migration.version, migration.name],
+            name="record migration",
         )
         try:
-            database.batch([Statement(_LEDGER), *map(Statement, migration.statements), ledger])
+            database.batch(
+                [
+                    Statement(_LEDGER, name="create ledger"),
+                    *(Statement(sql, name=f"migrate {migration.name}") for sql in migration.statements),
+                    ledger,
+                ]
+            )
         except RssPipelineError:
             # Another process may have been first; the whole batch of the second one rolls back.
             if schema_version(database) < migration.version:
@@ -96,7 +108,9 @@ def migrate(database: Database) -> list[str]:
 def recorded_version(database: Database) -> int | None:
     """The newest migration by the ledger, in one query; None where there is none to ask."""
     try:
-        rows = database.query("SELECT coalesce(max(version), 0) AS version FROM schema_migrations").rows
+        rows = database.query(
+            "SELECT coalesce(max(version), 0) AS version FROM schema_migrations", name="read schema version"
+        ).rows
     except DatabaseUnavailable as error:
         if "no such table" not in str(error):
             raise

@@ -81,8 +81,8 @@ class Overtaken:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
 
-    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
-        return self._database.query(sql, params)
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self._database.query(sql, params, name=name)
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
         migrate_there(self._database.path)

@@ -14,7 +14,15 @@ from typing import Any
 import httpx
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.storage.database import Result, Statement, Value, as_json, as_request, check_batch
+from rss_pipeline.storage.database import (
+    Result,
+    Statement,
+    Value,
+    as_json,
+    as_request,
+    check_batch,
+    described,
+)
 from rss_pipeline.tls import tls_context
 
 logger = logging.getLogger(__name__)
@@ -61,8 +69,8 @@ class D1Database:
         except httpx.InvalidURL as error:
             raise DatabaseUnavailable(f"D1_PROXY_URL: not a URL: {error}") from error
 
-    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
-        statement = Statement(sql, params)
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        statement = Statement(sql, params, name=name)
         check_batch([statement])
         return self._post("/query", as_request(statement), [statement])[0]
 
@@ -119,19 +127,19 @@ class D1Database:
         return DatabaseUnavailable(
             self._without_token(
                 f"POST {self._url}{path} -> {what[:_MESSAGE_CHARACTERS]} ({advice})."
-                f" Statement: {_line(statements[0].sql)[:200]}{more}"
+                f" Statement: {described(statements[0], characters=200)}{more}"
             )
         )
 
     def _log(self, level: int, path: str, statements: Sequence[Statement], what: str) -> None:
-        described = [
-            f"{_line(statement.sql)[:_SQL_CHARACTERS]}"
+        lines = [
+            f"{described(statement, characters=_SQL_CHARACTERS)}"
             f" <- {[str(value)[:_PARAMETER_CHARACTERS] for value in statement.params]}"
             for statement in statements[:_STATEMENTS_LOGGED]
         ]
-        if len(statements) > len(described):
-            described.append(f"and {len(statements) - len(described)} more")
-        text = "\n".join([f"POST {self._url}{path} -> {what[:_RESPONSE_CHARACTERS]}", *described])
+        if len(statements) > len(lines):
+            lines.append(f"and {len(statements) - len(lines)} more")
+        text = "\n".join([f"POST {self._url}{path} -> {what[:_RESPONSE_CHARACTERS]}", *lines])
         logger.log(level, "%s", self._without_token(text))
 
     def _without_token(self, text: str) -> str:
@@ -186,7 +194,3 @@ def _advice(status: int, kind: str) -> str:
 
 def _text(body: bytes) -> str:
     return body[:_RESPONSE_CHARACTERS].decode("utf-8", "replace")
-
-
-def _line(sql: str) -> str:
-    return " ".join(sql.split())

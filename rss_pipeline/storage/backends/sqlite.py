@@ -19,6 +19,7 @@ from rss_pipeline.storage.database import (
     Statement,
     Value,
     check_batch,
+    described,
 )
 
 BUSY_TIMEOUT_SECONDS = 20.0
@@ -74,8 +75,8 @@ class SqliteDatabase:
             self._connection.close()
             raise
 
-    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
-        return self.batch([Statement(sql, params)])[0]
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self.batch([Statement(sql, params, name=name)])[0]
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
         check_batch(statements)
@@ -103,7 +104,7 @@ class SqliteDatabase:
         try:
             self._connection.execute(sql)
         except sqlite3.Error as error:
-            raise self._unavailable(error, sql) from error
+            raise self._unavailable(error, Statement(sql)) from error
 
     def _execute(self, statement: Statement) -> Result:
         before = self._connection.total_changes
@@ -117,13 +118,13 @@ class SqliteDatabase:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in DATA_ERRORS or _LIMIT_ERRORS.search(str(error)):
                 raise StorageRejected(f"the database refused a value: {error}") from error
-            raise self._unavailable(error, statement.sql) from error
+            raise self._unavailable(error, statement) from error
         return Result(rows, self._connection.total_changes - before)
 
-    def _unavailable(self, error: sqlite3.Error, sql: str) -> DatabaseUnavailable:
+    def _unavailable(self, error: sqlite3.Error, statement: Statement) -> DatabaseUnavailable:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "see the message")
-        brief = " ".join(sql.split())[:200]
+        brief = described(statement, characters=200)
         return DatabaseUnavailable(f"{self.path}: {error} ({name}): {advice}. Statement: {brief}")
 
 

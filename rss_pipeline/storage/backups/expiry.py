@@ -61,6 +61,7 @@ def needed_backups(database: Database) -> dict[str, str | None]:
           ORDER BY created_at DESC LIMIT 1) AS backup_key
         FROM feeds WHERE id > ? ORDER BY id LIMIT {_PAGE}""",
         [after],
+        name="find needed backups",
     ).rows:
         needed |= {row["id"]: row["backup_key"] for row in rows}
         after = rows[-1]["id"]

@@ -114,6 +114,7 @@ def _image_keys(database: Database, feed_id: str) -> Iterator[set[str]]:
           ORDER BY created_at, rowid LIMIT {_ITEMS_AT_ONCE}) AS i
         LEFT JOIN image_tasks AS t ON t.item_id = i.id ORDER BY i.created_at, i.place""",
         [feed_id, *after],
+        name="read image keys",
     ).rows:
         after = (rows[-1]["created_at"], rows[-1]["place"])
         yield {row["r2_key"] for row in rows if row["r2_key"] is not None}

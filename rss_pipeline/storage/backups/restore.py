@@ -25,7 +25,7 @@ _PAGE = 5_000
 
 def feed_ids(database: Database) -> set[str]:
     """Every feed there is a row of."""
-    return {row["id"] for row in database.query("SELECT id FROM feeds").rows}
+    return {row["id"] for row in database.query("SELECT id FROM feeds", name="read feed ids").rows}
 
 
 def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: datetime) -> str:
@@ -50,8 +50,11 @@ def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: d
             feed_id,
             url,
         ],
+        name="add unregistered feed",
     )
-    return str(database.query("SELECT url FROM feeds WHERE id = ?", [feed_id]).rows[0]["url"])
+    return str(
+        database.query("SELECT url FROM feeds WHERE id = ?", [feed_id], name="read feed url").rows[0]["url"]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +115,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
         "created_at": instant(state.earliest),
         "next_fetch_at": instant(now),
     }
-    return bool(database.query(_RESTORE, [compact(wanted)]).rows)
+    return bool(database.query(_RESTORE, [compact(wanted)], name="restore feed state").rows)
 
 
 def task_keys(database: Database, feed_id: str) -> dict[str, str | None]:
@@ -131,6 +134,7 @@ def _task_pages(database: Database, feed_id: str) -> Iterator[list[Row]]:
             ON t.item_id = items.id
             WHERE items.feed_id = ? AND (t.item_id, t.id) > (?, ?) ORDER BY t.item_id, t.id LIMIT ?""",
             [feed_id, item, task, _PAGE],
+            name="read image tasks of a feed",
         ).rows
         if not page:
             return
@@ -157,6 +161,7 @@ def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
                 WHERE image_tasks.id = json_extract(j.value, '$[0]') AND status <> 'success'
                   AND lease_token IS NULL RETURNING image_tasks.id""",
                 [chunk],
+                name="adopt images",
             ).rows
         )
     return adopted

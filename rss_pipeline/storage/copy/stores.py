@@ -122,7 +122,8 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
 def refuse_live_lease(side: Side) -> None:
     """Raise CopyRefused where a run holds feeds, by the database's own clock."""
     rows = side.database.query(
-        "SELECT run_id, expires_at FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+        "SELECT run_id, expires_at FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
+        name="find live leases",
     ).rows
     if rows:
         raise CopyRefused(

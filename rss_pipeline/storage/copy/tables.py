@@ -6,11 +6,10 @@ Whether a copy may be made, and in which order, is copying.py's.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.progress import Progress
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
 from rss_pipeline.storage.sql import chunked, compact
 
 TABLES = {
@@ -57,12 +56,12 @@ def copy_table(source: Database, target: Database, table: str, progress: Progres
     progress.begin(table, count_rows(source, table))
     written = 0
     for page in _pages(source, table, columns):
-        written += sum(target.query(*upsert).changes for upsert in _upserts(table, columns, page))
+        written += sum(target.batch([upsert])[0].changes for upsert in _upserts(table, columns, page))
         progress.advance(table, len(page))
     return written
 
 
-def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
+def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterator[Statement]:
     """Statements that make these rows the target's. A row that is there already is not written."""
     key = TABLES[table]
     updates = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
@@ -78,9 +77,11 @@ def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterato
             continue
         # As JSON it may be too long for a value although no column of it is.
         values = [row[column] for column in columns]
-        yield f"{into} SELECT {', '.join('?' * len(columns))} WHERE true {upsert}", values
+        sql = f"{into} SELECT {', '.join('?' * len(columns))} WHERE true {upsert}"
+        yield Statement(sql, values, name=f"copy {table}")
     for chunk in chunked(small):
-        yield f"{into} SELECT {extracted} FROM json_each(?) WHERE true {upsert}", [chunk]
+        sql = f"{into} SELECT {extracted} FROM json_each(?) WHERE true {upsert}"
+        yield Statement(sql, [chunk], name=f"copy {table}")
 
 
 def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
@@ -102,6 +103,7 @@ def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[l
             SELECT {", ".join(f"{table}.{column}" for column in columns)} FROM page
             JOIN {table} ON {same} WHERE n = 1 OR total <= ? ORDER BY {order}""",
             [*(last or [""] * len(key)), PAGE_ROWS, PAGE_BYTES],
+            name="read a page of rows",
         ).rows
         if not rows:
             return
@@ -121,10 +123,12 @@ def _value(value: object) -> object:
 
 
 def _columns(database: Database, table: str) -> list[str]:
-    rows = database.query("SELECT name FROM pragma_table_info(?) ORDER BY cid", [table]).rows
+    rows = database.query(
+        "SELECT name FROM pragma_table_info(?) ORDER BY cid", [table], name="read columns"
+    ).rows
     return [row["name"] for row in rows]
 
 
 def count_rows(database: Database, table: str) -> int:
     """How many rows a table has."""
-    return int(database.query(f"SELECT count(*) AS n FROM {table}").rows[0]["n"])
+    return int(database.query(f"SELECT count(*) AS n FROM {table}", name="count rows").rows[0]["n"])

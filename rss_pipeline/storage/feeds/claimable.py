@@ -86,10 +86,12 @@ def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
         Statement(
             "UPDATE feeds SET next_fetch_at = ? WHERE registered = 1 AND enabled = 1 AND next_fetch_at > ?",
             [instant(now), instant(now + WRONG_CLOCK)],
+            name="heal schedules",
         ),
         *heal_wrong_clock(now),
         Statement(
             f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')",
             [clock],
+            name="drop leases of a wrong clock",
         ),
     ]

@@ -84,6 +84,7 @@ def claim(
                 }
                 WHERE n = max(?, 1)""",
                 [*lease, *choosing, per_host, limit, limit],
+                name="choose feeds among the oldest",
             ),
             Statement(
                 f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts)
@@ -95,17 +96,20 @@ def claim(
                 }
                 WHERE n > 0""",
                 [*lease, *choosing, token, per_host, limit],
+                name="choose feeds among all",
             ),
             Statement(
                 f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
                 WHERE id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))
                 RETURNING {FEED_COLUMNS}""",
                 [token, token],
+                name="claim feeds",
             ),
             # Only leases that nothing refers to any more: until then a lapsed lease still names its run.
             Statement(
                 f"DELETE FROM leases WHERE expires_at < strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '-1 day')",
                 [clock],
+                name="drop old leases",
             ),
             known_statement(wanted.now),
         ]

@@ -71,19 +71,26 @@ def close_unchanged(
 
     `others` go into the same batch, and not at all where there are no visits.
     """
-    return _close(database, _UNCHANGED, [_unchanged_row(visit) for visit in visits], now, others)
+    return _close(
+        database,
+        "close unchanged visits",
+        _UNCHANGED,
+        [_unchanged_row(visit) for visit in visits],
+        now,
+        others,
+    )
 
 
 def close_failed(database: Database, visits: Sequence[FailedVisit], *, now: datetime) -> set[str]:
     """Close visits that failed, one more failure each; ids of those that were still ours to close."""
-    return _close(database, _FAILED, [_failed_row(visit) for visit in visits], now)
+    return _close(database, "close failed visits", _FAILED, [_failed_row(visit) for visit in visits], now)
 
 
 def _close(
-    database: Database, sql: str, rows: list[Row], now: datetime, others: Sequence[Statement] = ()
+    database: Database, name: str, sql: str, rows: list[Row], now: datetime, others: Sequence[Statement] = ()
 ) -> set[str]:
     params = [instant(now), instant(now - HEARTBEAT)]
-    statements = [Statement(sql, [*params, chunk]) for chunk in chunked(map(compact, rows))]
+    statements = [Statement(sql, [*params, chunk], name=name) for chunk in chunked(map(compact, rows))]
     if not statements:
         return set()
     results = database.batch([*statements, *others])
@@ -203,6 +210,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
             instant(now - HEARTBEAT),
             compact(wanted),
         ],
+        name="close visit",
     )
 
 

@@ -44,8 +44,9 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
                   SELECT last_visited_at, next_fetch_at FROM feeds WHERE {DUE} AND {FREE}
                   ORDER BY next_fetch_at LIMIT 100)""",
                 [clock, instant(now), *free_params(now, clock)],
+                name="count due feeds",
             ),
-            Statement(LIVE_RUNS, [clock]),
+            Statement(LIVE_RUNS, [clock], name="read live runs"),
         ]
     )
     row = one(counts) or {}
@@ -77,6 +78,7 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
           AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
         WHERE feeds.id IN (SELECT value FROM json_each(?)) GROUP BY feeds.id""",
         [None, None, instant(now), compact(list(ids))],
+        name="read availability",
     ).rows
     return {row["id"]: row for row in rows}
 
@@ -87,6 +89,7 @@ def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
         f"""SELECT id FROM feeds WHERE registered = 1 AND enabled = 1 AND {UNVISITED} AND NOT ({NOT_HELD})
         ORDER BY id""",
         [instant(since), instant(now), instant(now)],
+        name="find feeds on hold",
     ).rows
     return [row["id"] for row in rows]
 
@@ -97,6 +100,7 @@ def is_claimable(database: Database, wanted: Wanted) -> bool:
     asked = Statement(
         f"SELECT EXISTS (SELECT 1 FROM feeds WHERE {wanting} AND {FREE}) AS found",
         [*params, *free_params(wanted.now, None)],
+        name="find claimable feeds",
     )
     *_, found = database.batch([*heal_schedule(wanted.now, None), asked])
     return bool(found.rows[0]["found"])

@@ -80,7 +80,8 @@ def registry_rows(database: Database) -> list[Row]:
     """
     return database.query(
         f"""SELECT {_REGISTRY_COLUMNS}, unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
-        FROM feeds"""
+        FROM feeds""",
+        name="read registry",
     ).rows
 
 
@@ -91,10 +92,19 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         for spec in (*changes.added, *changes.updated)
     ]
     updated = [compact([spec.id, spec.url]) for spec in changes.updated]
-    statements = [Statement(_RELEASE_OF_OLD_URL, [chunk]) for chunk in chunked(updated)]
-    statements += [Statement(_UPSERT, [chunk]) for chunk in chunked(map(compact, specs))]
+    statements = [
+        Statement(_RELEASE_OF_OLD_URL, [chunk], name="drop holds of old addresses")
+        for chunk in chunked(updated)
+    ]
     statements += [
-        Statement("UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))", [chunk])
+        Statement(_UPSERT, [chunk], name="write registry") for chunk in chunked(map(compact, specs))
+    ]
+    statements += [
+        Statement(
+            "UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))",
+            [chunk],
+            name="unregister feeds",
+        )
         for chunk in chunked(compact(id) for id in changes.unregistered)
     ]
     for statement in statements:
@@ -160,7 +170,9 @@ def _stored_row(row: Row) -> Row:
 def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
     """These feeds, as they stand; unknown ids are left out."""
     rows = database.query(
-        f"SELECT {FEED_COLUMNS} FROM feeds WHERE id IN (SELECT value FROM json_each(?))", [compact(list(ids))]
+        f"SELECT {FEED_COLUMNS} FROM feeds WHERE id IN (SELECT value FROM json_each(?))",
+        [compact(list(ids))],
+        name="read feeds",
     ).rows
     return {row["id"]: feed_of(row) for row in rows}
 
@@ -203,6 +215,7 @@ def _changes(database: Database, where: str, params: Sequence[str]) -> list[Chan
         schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error
         FROM feeds WHERE {where} ORDER BY changed_at, id""",
         params,
+        name="read changes",
     ).rows
     return [
         Change(
@@ -233,6 +246,7 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
             """UPDATE feeds SET reported_count = max(reported_count, json_extract(j.value, '$[1]')),
             reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
             [instant(now), chunk],
+            name="mark reported",
         )
 
 
@@ -248,12 +262,18 @@ def report_again(database: Database, ids: Sequence[str]) -> None:
             WHERE id IN (SELECT value FROM json_each(?)) AND change_count > 0
               AND reported_count >= change_count""",
             [chunk],
+            name="report again",
         )
 
 
 def ever_changed(database: Database) -> list[str]:
     """Ids of the feeds that had something to report once: each has a materialization, or had."""
-    return [row["id"] for row in database.query("SELECT id FROM feeds WHERE change_count > 0").rows]
+    return [
+        row["id"]
+        for row in database.query(
+            "SELECT id FROM feeds WHERE change_count > 0", name="find changed feeds"
+        ).rows
+    ]
 
 
 def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) -> frozenset[str]:
@@ -267,6 +287,7 @@ def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) ->
         AND (? OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
           < (SELECT max(last_fetched_at) FROM feeds))""",
         [compact(list(ids)), int(answered)],
+        name="find outages of ours that are over",
     ).rows
     return frozenset(row["id"] for row in rows)
 
@@ -280,12 +301,12 @@ def forget(database: Database, feed_id: str) -> dict[str, int]:
     of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
     results = database.batch(
         [
-            Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id]),
-            Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id]),
-            Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id]),
-            Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id]),
-            Statement("DELETE FROM items WHERE feed_id = ?", [feed_id]),
-            Statement("DELETE FROM feeds WHERE id = ?", [feed_id]),
+            Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id], name="forget holds"),
+            Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id], name="forget tombstones"),
+            Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id], name="forget versions"),
+            Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id], name="forget image tasks"),
+            Statement("DELETE FROM items WHERE feed_id = ?", [feed_id], name="forget items"),
+            Statement("DELETE FROM feeds WHERE id = ?", [feed_id], name="forget feed"),
         ]
     )
     return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[3:]), strict=True))

@@ -52,6 +52,7 @@ def known_statement(now: datetime) -> Statement:
         UNION ALL SELECT 'image_holds', NULL, host, hold_until, reason, times FROM image_holds
           WHERE hold_until > ?""",
         [since, instant(now), since],
+        name="read holds",
     )
 
 
@@ -85,19 +86,27 @@ def keep_holds(
     so whoever asked it.
     """
     statements = [
-        *(Statement(_HOST.format(kept=kept), [chunk]) for chunk in chunked(map(_host_row, hosts))),
+        *(
+            Statement(_HOST.format(kept=kept), [chunk], name="keep host holds")
+            for chunk in chunked(map(_host_row, hosts))
+        ),
         *feed_statements(feeds),
         *(
             # Another run may have been told of a new pause meanwhile.
             Statement(
                 f"DELETE FROM {kept} WHERE hold_until <= ? AND host IN (SELECT value FROM json_each(?))",
                 [instant(now), chunk],
+                name="drop holds of recovered hosts",
             )
             for chunk in chunked(map(compact, recovered))
         ),
     ]
     if feeds:
-        statements.append(Statement("DELETE FROM feed_holds WHERE hold_until <= ?", [instant(now)]))
+        statements.append(
+            Statement(
+                "DELETE FROM feed_holds WHERE hold_until <= ?", [instant(now)], name="drop old feed holds"
+            )
+        )
     if statements:
         database.batch(statements)
 
@@ -105,7 +114,7 @@ def keep_holds(
 def feed_statements(feeds: Sequence[FeedHold]) -> list[Statement]:
     """Write these feeds' pauses, likewise."""
     rows = (compact([hold.feed_id, *_of(hold)]) for hold in feeds)
-    return [Statement(_FEED, [chunk]) for chunk in chunked(rows)]
+    return [Statement(_FEED, [chunk], name="keep feed holds") for chunk in chunked(rows)]
 
 
 def _host_row(hold: HostHold) -> str:
@@ -132,5 +141,6 @@ def heal_wrong_clock(now: datetime) -> list[Statement]:
     """Drop feeds' and hosts' pauses that came from a clock far ahead."""
     late = instant(now + WRONG_CLOCK)
     return [
-        Statement(f"DELETE FROM {table} WHERE hold_until > ?", [late]) for table in ("hosts", "feed_holds")
+        Statement(f"DELETE FROM {table} WHERE hold_until > ?", [late], name="drop holds of a wrong clock")
+        for table in ("hosts", "feed_holds")
     ]

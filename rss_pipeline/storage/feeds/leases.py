@@ -28,6 +28,7 @@ def renew(
         f"UPDATE leases SET expires_at = {EXPIRY}"
         f" WHERE token IN (SELECT value FROM json_each(?)) AND expires_at > {DB_NOW}",
         [clock, lease_seconds, compact(list(tokens)), clock],
+        name="renew leases",
     ).changes
 
 
@@ -39,12 +40,14 @@ def free_hosts(tokens: Sequence[str], hosts: Sequence[str] | None = None) -> Sta
             "UPDATE leases SET hosts = '[]'"
             " WHERE token IN (SELECT value FROM json_each(?)) AND hosts <> '[]'",
             [ours],
+            name="free hosts",
         )
     return Statement(
         """UPDATE leases SET hosts = (SELECT json_group_array(value) FROM json_each(leases.hosts)
           WHERE value NOT IN (SELECT value FROM json_each(?)))
         WHERE token IN (SELECT value FROM json_each(?))""",
         [compact(list(hosts)), ours],
+        name="free hosts",
     )
 
 
@@ -65,6 +68,7 @@ def await_hosts(
         f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts, awaited)
         SELECT ?, ?, {EXPIRY}, '[]', '[]', json_group_array(DISTINCT host) FROM feeds WHERE {AMONG}""",
         [token, run_id, None, lease_seconds, compact(list(ids))],
+        name="wait for hosts",
     )
     return token
 
@@ -77,6 +81,7 @@ def awaited_statement(tokens: Sequence[str]) -> Statement:
         WHERE mine.token IN (SELECT value FROM json_each(?)) AND theirs.expires_at > {DB_NOW}
           AND j.value = ours.value""",
         [compact(list(tokens)), None],
+        name="find awaited hosts",
     )
 
 
@@ -105,7 +110,7 @@ def release(database: Database, releases: Sequence[Release], *, others: Sequence
     )
     holds = [each.hold for each in releases if each.hold is not None]
     statements = [
-        *(Statement(_RELEASE, [chunk]) for chunk in chunked(rows)),
+        *(Statement(_RELEASE, [chunk], name="release feeds") for chunk in chunked(rows)),
         *feed_statements(holds),
         *others,
     ]
@@ -135,8 +140,9 @@ def end(database: Database, token: str, *, forgive: bool) -> None:
                 WHERE lease_token = ?
                 AND id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))""",
                 [token, token],
+                name="release feeds of a lease",
             ),
-            Statement("DELETE FROM leases WHERE token = ?", [token]),
+            Statement("DELETE FROM leases WHERE token = ?", [token], name="end lease"),
         ]
     )
 
@@ -146,5 +152,5 @@ LIVE_RUNS = f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW}"
 
 def live_run_ids(database: Database) -> frozenset[str]:
     """Ids of the runs that hold a live lease."""
-    rows = database.query(LIVE_RUNS, [None]).rows
+    rows = database.query(LIVE_RUNS, [None], name="read live runs").rows
     return frozenset(row["run_id"] for row in rows)

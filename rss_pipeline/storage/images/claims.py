@@ -92,6 +92,7 @@ def claim_images(
                 )
                 + " WHERE n = max(?, 1)",
                 [*lease, *choosing, PER_HOST, limit, limit],
+                name="choose images among the oldest",
             ),
             Statement(
                 _INSERT_LEASE.format(
@@ -100,6 +101,7 @@ def claim_images(
                 )
                 + " WHERE n > 0",
                 [*lease, *choosing, token, PER_HOST, limit],
+                name="choose images among all",
             ),
             Statement(
                 f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
@@ -109,8 +111,13 @@ def claim_images(
                   JOIN feeds ON feeds.id = items.feed_id
                 WHERE t.id IN {_OF_LEASE} ORDER BY {_DUE_AT}, t.id""",
                 [token],
+                name="read claimed images",
             ),
-            Statement(f"UPDATE image_tasks SET lease_token = ? WHERE id IN {_OF_LEASE}", [token, token]),
+            Statement(
+                f"UPDATE image_tasks SET lease_token = ? WHERE id IN {_OF_LEASE}",
+                [token, token],
+                name="claim images",
+            ),
             known_statement(now),
         ]
     )
@@ -135,8 +142,13 @@ def _heal_wrong_clock(now: datetime) -> list[Statement]:
             "UPDATE image_tasks SET next_attempt_at = ?"
             " WHERE status = 'pending' AND coalesce(next_attempt_at, created_at) > ?",
             [instant(now), instant(now + WRONG_CLOCK)],
+            name="heal image schedules",
         ),
-        Statement("DELETE FROM image_holds WHERE hold_until > ?", [instant(now + WRONG_CLOCK)]),
+        Statement(
+            "DELETE FROM image_holds WHERE hold_until > ?",
+            [instant(now + WRONG_CLOCK)],
+            name="drop image holds of a wrong clock",
+        ),
     ]
 
 
@@ -182,10 +194,12 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
                 min(CASE WHEN attempts = 0 THEN due END) AS oldest FROM (
                   SELECT t.attempts, {_DUE_AT} AS due {_DUE} ORDER BY due LIMIT {_COUNTED})""",
                 [at, clock, clock, at, at],
+                name="count due images",
             ),
             Statement(
                 f"SELECT DISTINCT run_id FROM leases WHERE expires_at > {DB_NOW} AND image_tasks <> '[]'",
                 [clock],
+                name="read live image runs",
             ),
         ]
     )
@@ -200,5 +214,5 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
 
 def last_answer(database: Database) -> datetime | None:
     """When a feed's host last answered us, whatever it said: then our network was up."""
-    row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds")) or {}
+    row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds", name="read last answer")) or {}
     return None if row["at"] is None else datetime.fromisoformat(row["at"])

@@ -38,7 +38,7 @@ def record_archived(
 ) -> set[str]:
     """Success; ids of the tasks that were still this claim's."""
     rows = (compact([each.task_id, each.key, each.bytes]) for each in archived)
-    return _record(database, _ARCHIVED, token, rows, now)
+    return _record(database, "close archived images", _ARCHIVED, token, rows, now)
 
 
 def record_attempted(
@@ -49,7 +49,7 @@ def record_attempted(
         compact([each.task_id, storable(each.message[:2000]), instant(each.next_attempt_at)])
         for each in attempted
     )
-    return _record(database, _ATTEMPTED, token, rows, now)
+    return _record(database, "close failed images", _ATTEMPTED, token, rows, now)
 
 
 def postpone(
@@ -57,13 +57,13 @@ def postpone(
 ) -> None:
     """Release tasks that failed through an outage of ours, without counting an attempt."""
     rows = (compact([id, storable(f"our own network was down: {reason}"), instant(until)]) for id in ids)
-    _record(database, _POSTPONED, token, rows, now)
+    _record(database, "postpone images", _POSTPONED, token, rows, now)
 
 
 def put_off(database: Database, token: str, until: Mapping[str, datetime], *, now: datetime) -> None:
     """Release tasks that lead to a host that asked for a pause, each due at its instant; none is counted."""
     rows = (compact([id, instant(at)]) for id, at in until.items())
-    _record(database, _PUT_OFF, token, rows, now)
+    _record(database, "release images on hold", _PUT_OFF, token, rows, now)
 
 
 def release(database: Database, token: str, ids: Sequence[str]) -> None:
@@ -73,6 +73,7 @@ def release(database: Database, token: str, ids: Sequence[str]) -> None:
             "UPDATE image_tasks SET lease_token = NULL"
             " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
             [token, chunk],
+            name="release images",
         )
 
 
@@ -81,14 +82,18 @@ def still_there(database: Database, ids: Sequence[str]) -> set[str]:
     found: set[str] = set()
     for chunk in chunked(map(compact, ids)):
         rows = database.query(
-            "SELECT id FROM image_tasks WHERE id IN (SELECT value FROM json_each(?))", [chunk]
+            "SELECT id FROM image_tasks WHERE id IN (SELECT value FROM json_each(?))",
+            [chunk],
+            name="find image tasks",
         ).rows
         found |= {row["id"] for row in rows}
     return found
 
 
-def _record(database: Database, sql: str, token: str, rows: Iterable[str], now: datetime) -> set[str]:
-    statements = [Statement(sql, [instant(now), chunk, token]) for chunk in chunked(rows)]
+def _record(
+    database: Database, name: str, sql: str, token: str, rows: Iterable[str], now: datetime
+) -> set[str]:
+    statements = [Statement(sql, [instant(now), chunk, token], name=name) for chunk in chunked(rows)]
     if not statements:
         return set()
     return {row["id"] for result in database.batch(statements) for row in result.rows}
@@ -125,7 +130,8 @@ def image_totals(database: Database) -> ImageTotals:
     """All tasks counted: reads each row, so not at every run where rows read are paid for."""
     row = database.query(
         """SELECT count(*) AS n, coalesce(sum(status = 'pending'), 0) AS pending,
-        coalesce(sum(status = 'failed'), 0) AS failed, coalesce(sum(bytes), 0) AS bytes FROM image_tasks"""
+        coalesce(sum(status = 'failed'), 0) AS failed, coalesce(sum(bytes), 0) AS bytes FROM image_tasks""",
+        name="count images",
     ).rows[0]
     pending, failed = int(row["pending"]), int(row["failed"])
     return ImageTotals(
@@ -135,5 +141,7 @@ def image_totals(database: Database) -> ImageTotals:
 
 def pending_images(database: Database) -> int:
     """How many tasks are pending, read from the index of those alone."""
-    rows = database.query("SELECT count(*) AS n FROM image_tasks WHERE status = 'pending'").rows
+    rows = database.query(
+        "SELECT count(*) AS n FROM image_tasks WHERE status = 'pending'", name="count pending images"
+    ).rows
     return int(rows[0]["n"])

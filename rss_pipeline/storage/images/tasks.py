@@ -33,6 +33,7 @@ def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
             """SELECT id, length(CAST(coalesce(content_html, '') AS BLOB)) + length(enclosures) AS size
             FROM items WHERE feed_id = ? AND images_extracted_at IS NULL AND id > ? ORDER BY id LIMIT ?""",
             [feed_id, after, _PAGE],
+            name="measure pending items",
         ).rows
         if not sizes:
             return
@@ -48,6 +49,7 @@ def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
             """SELECT id, link, base_url, enclosures, content_html FROM items
             WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
             [compact(page)],
+            name="read pending items",
         ).rows
 
 
@@ -60,6 +62,7 @@ def archived(database: Database, item_ids: Sequence[str]) -> dict[str, dict[str,
             WHERE item_id IN (SELECT value FROM json_each(?))
             AND status = 'success' AND r2_key IS NOT NULL""",
             [chunk],
+            name="read archived images",
         ).rows
         for row in rows:
             found.setdefault(row["item_id"], {})[row["original_url"]] = row["r2_key"]
@@ -80,12 +83,19 @@ def record_statements(
         for position, url in enumerate(images.urls)
         if _is_storable(url)
     )
-    batches = [[Statement(_INSERT, [chunk, instant(now), instant(now)])] for chunk in chunked(tasks)]
+    batches = [
+        [Statement(_INSERT, [chunk, instant(now), instant(now)], name="insert image tasks")]
+        for chunk in chunked(tasks)
+    ]
     marks = [
-        Statement(_MARK, [instant(now), chunk])
+        Statement(_MARK, [instant(now), chunk], name="mark images extracted")
         for chunk in chunked(compact(images.item_id) for images in found)
     ]
-    closing = [*marks, Statement(_DONE, [compact(list(feeds))])] if feeds else marks
+    closing = (
+        [*marks, Statement(_DONE, [compact(list(feeds))], name="mark feeds without pending images")]
+        if feeds
+        else marks
+    )
     if batches:
         batches[-1] += closing
         return batches

@@ -74,10 +74,11 @@ def count_on(feed_id: str, created_at: str) -> Statement:
         WHERE newest IS NOT NULL
         ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
         [feed_id, created_at],
+        name="count arrivals",
     )
 
 
 def end(database: Database) -> Position:
     """Behind all that is stored now."""
-    rows = database.query(f"SELECT {_HIGHEST} AS highest").rows
+    rows = database.query(f"SELECT {_HIGHEST} AS highest", name="read last arrival").rows
     return Position(int(rows[0]["highest"]), _ABOVE_ALL_IDS)

@@ -180,9 +180,9 @@ def insert_statements(
     if chunk.alone:
         row = json.loads(chunk.text)
         params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
-        return [Statement(_INSERT_ONE, params), count_on(feed_id, at)]
+        return [Statement(_INSERT_ONE, params, name="insert one item"), count_on(feed_id, at)]
     params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
-    return [Statement(_INSERT, params), count_on(feed_id, at)]
+    return [Statement(_INSERT, params, name="insert items"), count_on(feed_id, at)]
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:
@@ -197,13 +197,14 @@ def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
         AND new.title IN (SELECT title FROM items
           WHERE feed_id = ? AND id NOT IN (SELECT value FROM json_each(?)))""",
         [compact(list(fresh)), feed_id, compact(list(fresh))],
+        name="count known titles",
     ).rows
     return int(rows[0]["n"])
 
 
 def warn(database: Database, feed_id: str, warning: str) -> None:
     """Put a warning on the feed; the next stored document takes it away."""
-    database.query("UPDATE feeds SET warning = ? WHERE id = ?", [warning, feed_id])
+    database.query("UPDATE feeds SET warning = ? WHERE id = ?", [warning, feed_id], name="warn feed")
 
 
 def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
@@ -214,6 +215,7 @@ def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
         WHERE id IN (SELECT id FROM items WHERE feed_id = ? ORDER BY pub_date DESC, id LIMIT ?)
         ORDER BY pub_date DESC, id""",
         [feed_id, limit],
+        name="list items",
     ).rows
 
 
@@ -224,6 +226,7 @@ def item(database: Database, id: str) -> Row | None:
         FROM items JOIN feeds ON feeds.id = items.feed_id
         WHERE items.id >= ? AND items.id < ? LIMIT 2""",
         [id, id + "~"],
+        name="read item",
     ).rows
     return rows[0] if len(rows) == 1 else None
 

@@ -74,7 +74,8 @@ def feeds(database: Database) -> list[FeedInfo]:
     """All feeds there is something of, by id."""
     rows = database.query(
         """SELECT id, url, title, link, language, registered, created_at, last_success_at
-        FROM feeds ORDER BY id"""
+        FROM feeds ORDER BY id""",
+        name="list feeds",
     ).rows
     return [
         FeedInfo(
@@ -113,6 +114,7 @@ def feeds_with_items(database: Database, *, since: Position) -> list[str]:
           (SELECT 1 FROM items INDEXED BY items_age WHERE feed_id = feeds.id AND {_QUALIFIED} >= ?)
         ORDER BY feeds.id""",
         [since.arrival],
+        name="find feeds with new items",
     ).rows
     return [row["id"] for row in rows]
 
@@ -132,6 +134,7 @@ def _places(database: Database, feed_id: str | None, since: Position) -> list[Po
             f"""SELECT id, {ARRIVAL} AS arrival FROM items INDEXED BY items_age
             WHERE feed_id = ? AND {_BEHIND} {order}""",
             [feed_id, *_behind(since)],
+            name="find new items of a feed",
         ).rows
     else:
         # By the index of each feed: one over all feeds would be a row more written for every item.
@@ -140,6 +143,7 @@ def _places(database: Database, feed_id: str | None, since: Position) -> list[Po
             FROM feeds CROSS JOIN items INDEXED BY items_age
             ON items.feed_id = feeds.id AND {_BEHIND.replace(ARRIVAL, _QUALIFIED)} {order}""",
             _behind(since),
+            name="find new items",
         ).rows
     return [Position(int(row["arrival"]), row["id"]) for row in rows]
 
@@ -162,7 +166,9 @@ def _rows(database: Database, places: Sequence[Position]) -> Iterator[list[Row]]
     start = 0
     while start < len(places):
         some = places[start : start + PAGE_ITEMS]
-        rows = database.query(sql, [compact([place.id for place in some]), PAGE_BYTES]).rows
+        rows = database.query(
+            sql, [compact([place.id for place in some]), PAGE_BYTES], name="read items"
+        ).rows
         if not rows:
             start += len(some)
             continue

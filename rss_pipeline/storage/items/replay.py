@@ -60,9 +60,9 @@ def insert(
         source, rows = _source(chunk)
         inserted, *_ = database.batch(
             [
-                Statement(_INSERT.format(new=source), [*head, *rows, feed_id]),
+                Statement(_INSERT.format(new=source), [*head, *rows, feed_id], name="insert replayed items"),
                 count_on(feed_id, at),
-                Statement(_PENDING, [feed_id, compact(list(chunk.ids))]),
+                Statement(_PENDING, [feed_id, compact(list(chunk.ids))], name="mark images pending"),
             ]
         )
         fresh += new_ids([inserted])
@@ -82,6 +82,7 @@ def not_stored(database: Database, feed_id: str, items: Sequence[tuple[str, str]
             WHERE old.feed_id = ? AND old.guid = json_extract(j.value, '$[1]'))
           AND EXISTS (SELECT 1 FROM feeds WHERE id = ?)""",
         [compact(list(items)), feed_id, feed_id],
+        name="find items not stored",
     ).rows
     return {row["id"] for row in rows}
 
@@ -94,12 +95,14 @@ def stored_of(database: Database, feed_id: str, *, fetched_at: datetime, backup_
         f"""SELECT id, {text} AS size FROM items
         WHERE feed_id = ? AND created_at = ? AND backup_key = ? ORDER BY id""",
         [feed_id, instant(fetched_at), backup_key],
+        name="measure items of a backup",
     ).rows
     for page in _pages(sizes):
         yield from database.query(
             f"""SELECT {", ".join(COLUMNS)} FROM items
             WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
             [compact(page)],
+            name="read items of a backup",
         ).rows
 
 
@@ -124,6 +127,7 @@ def without_images(
         """SELECT id FROM items WHERE feed_id = ? AND created_at = ? AND backup_key = ?
         AND images_extracted_at IS NULL ORDER BY id""",
         [feed_id, instant(fetched_at), backup_key],
+        name="find items without images",
     ).rows
     return tuple(row["id"] for row in rows)
 
@@ -165,10 +169,10 @@ def repair(
         source, new = _source(chunk)
         _, rewritten, *_ = database.batch(
             [
-                Statement(_KEEP, [instant(now), feed_id, ids]),
-                Statement(_REWRITE.format(new=source), [*new, feed_id, backup_key]),
-                Statement(_DROP, [instant(now), ids]),
-                Statement(_PENDING, [feed_id, ids]),
+                Statement(_KEEP, [instant(now), feed_id, ids], name="keep item versions"),
+                Statement(_REWRITE.format(new=source), [*new, feed_id, backup_key], name="rewrite items"),
+                Statement(_DROP, [instant(now), ids], name="drop equal versions"),
+                Statement(_PENDING, [feed_id, ids], name="mark images pending"),
             ]
         )
         changed += new_ids([rewritten])

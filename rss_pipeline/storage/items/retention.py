@@ -82,6 +82,7 @@ def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
         f"""SELECT count(*) AS n FROM feeds CROSS JOIN items
         ON items.feed_id = feeds.id AND items.created_at < {_CUTOFF}""",
         [instant(now), keep_days],
+        name="count items past their age",
     ).rows
     return int(rows[0]["n"])
 
@@ -92,7 +93,9 @@ def due_slices(database: Database, now: datetime, *, keep_days: int) -> Iterator
     A slice is read when it is asked for: what the last one's items left behind is not met again.
     """
     after = START
-    while rows := database.query(due_sql(), due_params(after, now, keep_days)).rows:
+    while rows := database.query(
+        due_sql(), due_params(after, now, keep_days), name="find items past their age"
+    ).rows:
         last = rows[-1]
         after = Place(feed_id=last["feed_id"], created_at=last["created_at"], row=int(last["place"]))
         yield from _with_tasks(database, {row["id"]: row["feed_id"] for row in rows})
@@ -149,11 +152,13 @@ def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[
                 WHERE item_id IN (SELECT value FROM json_each(?)) AND id > ?
                 ORDER BY id LIMIT {SLICE_TASKS + 1}""",
                 [compact(list(ids)), after],
+                name="read tasks of old items",
             ),
             Statement(
                 """SELECT item_id, count(*) AS n FROM item_versions
                 WHERE item_id IN (SELECT value FROM json_each(?)) GROUP BY item_id""",
                 [compact(list(ids))],
+                name="count versions of old items",
             ),
         ]
     )
@@ -184,6 +189,7 @@ def unrecorded_images(
         for row in database.query(
             "SELECT id, feed_id, guid FROM items WHERE id IN (SELECT value FROM json_each(?))",
             [compact(sorted({task.item_id for task in interrupted}))],
+            name="read guids of items",
         ).rows
     }
     places = [
@@ -213,15 +219,25 @@ def retire(
                   WHERE t.item_id IN (SELECT value FROM json_each(?))
                   AND (t.lease_token IN ({_LIVE}) OR {_AS_KNOWN} NOT IN (SELECT value FROM json_each(?))))""",
                 [ids, ids, known],
+                name="delete tasks of old items",
             ),
             Statement(
                 f"""INSERT INTO expired_items (feed_id, guid, expired_at)
                 SELECT feed_id, guid, ? FROM items WHERE {_BARE.format(item="items.id")}
                 ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at""",
                 [instant(now), ids],
+                name="write tombstones",
             ),
-            Statement(f"DELETE FROM item_versions WHERE {_BARE.format(item='item_versions.item_id')}", [ids]),
-            Statement(f"DELETE FROM items WHERE {_BARE.format(item='items.id')} RETURNING id", [ids]),
+            Statement(
+                f"DELETE FROM item_versions WHERE {_BARE.format(item='item_versions.item_id')}",
+                [ids],
+                name="delete versions of old items",
+            ),
+            Statement(
+                f"DELETE FROM items WHERE {_BARE.format(item='items.id')} RETURNING id",
+                [ids],
+                name="delete old items",
+            ),
         ]
     )
     return tuple(row["id"] for row in gone.rows)
@@ -241,6 +257,7 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
           AND coalesce(t.lease_token NOT IN ({_LIVE}), 1)
           AND {_AS_KNOWN} IN (SELECT value FROM json_each(?)))""",
         [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])],
+        name="delete tasks without objects",
     )
 
 
@@ -256,4 +273,5 @@ def forget_tombstones(feed_id: str, token: str, guids: str, *, now: datetime, ba
         AND guid NOT IN (SELECT value FROM json_each(?))
         AND EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)""",
         [feed_id, instant(now - age), guids, feed_id, token],
+        name="delete old tombstones",
     )

@@ -47,6 +47,7 @@ def trouble(database: Database, *, unreported_before: datetime) -> Trouble:
           AS dead
         FROM feeds ORDER BY id""",
         [PROMINENT_FAILURES, instant(unreported_before)],
+        name="read feed findings",
     ).rows
 
     def ids(name: str) -> list[str]:
@@ -80,13 +81,16 @@ class BackupLoss:
 
 def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> BackupLoss:
     """Compare the newest backup keys of the `limit` feeds that changed last with the store."""
-    feeds = database.query("SELECT count(DISTINCT feed_id) AS n FROM items").rows[0]["n"]
+    feeds = database.query(
+        "SELECT count(DISTINCT feed_id) AS n FROM items", name="count feeds with items"
+    ).rows[0]["n"]
     rows = database.query(
         """SELECT feed_id AS id, max(backup_key) AS newest, count(*) AS items FROM items
         WHERE feed_id IN (SELECT id FROM feeds WHERE EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)
           ORDER BY last_body_at DESC, id LIMIT ?)
         GROUP BY feed_id ORDER BY feed_id""",
         [limit],
+        name="read newest backups",
     ).rows
     with ThreadPoolExecutor(ASKED_AT_ONCE, "doctor") as pool:
         there = list(pool.map(lambda row: _is_there(store, row), rows))

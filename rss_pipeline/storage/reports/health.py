@@ -39,6 +39,7 @@ def overdue(database: Database, *, since: datetime) -> Concerned:
           WHERE {_POLLED} AND next_fetch_at <= ?
         ) WHERE due_since <= ? ORDER BY due_since, feed LIMIT {NAMED}""",
         [instant(since), instant(since)],
+        name="find overdue feeds",
     )
 
 
@@ -50,6 +51,7 @@ def failing(database: Database) -> Concerned:
         consecutive_failures AS failures, last_success_at AS last_success, count(*) OVER () AS total
         FROM feeds WHERE {_POLLED} AND consecutive_failures >= {PROMINENT_FAILURES}
         AND last_error_kind IS NOT 'gone' ORDER BY consecutive_failures DESC, id LIMIT {NAMED}""",
+        name="find failing feeds",
     )
 
 
@@ -60,6 +62,7 @@ def gone(database: Database) -> Concerned:
         f"""SELECT id AS feed, url, last_error AS reason, consecutive_failures AS failures,
         last_success_at AS last_success, count(*) OVER () AS total
         FROM feeds WHERE {_POLLED} AND last_error_kind = 'gone' ORDER BY last_success_at, id LIMIT {NAMED}""",
+        name="find gone feeds",
     )
 
 
@@ -71,6 +74,7 @@ def moved(database: Database) -> Concerned:
         fetch_url IS NOT NULL AS adopted, count(*) OVER () AS total
         FROM feeds WHERE {_POLLED} AND (fetch_url IS NOT NULL OR move_url IS NOT NULL)
         ORDER BY adopted DESC, id LIMIT {NAMED}""",
+        name="find moved feeds",
     )
 
 
@@ -81,6 +85,7 @@ def with_gaps(database: Database, *, since: datetime) -> Concerned:
         f"""SELECT id AS feed, url, gaps, last_gap_at AS last_gap, schedule_reason, count(*) OVER () AS total
         FROM feeds WHERE {_POLLED} AND last_gap_at >= ? ORDER BY last_gap_at DESC, id LIMIT {NAMED}""",
         [instant(since)],
+        name="find gaps",
     )
 
 
@@ -90,6 +95,7 @@ def unstable(database: Database) -> Concerned:
         database,
         f"""SELECT id AS feed, url, warning, count(*) OVER () AS total
         FROM feeds WHERE {_POLLED} AND warning IS NOT NULL ORDER BY id LIMIT {NAMED}""",
+        name="find unstable guids",
     )
 
 
@@ -101,6 +107,7 @@ def undated(database: Database) -> Concerned:
         count(*) OVER () AS total
         FROM feeds WHERE {_POLLED} AND last_body_at IS NOT NULL AND coalesce(rhythm, '[]') = '[]'
         AND json_extract(last_change, '$.items_seen') > 0 ORDER BY id LIMIT {NAMED}""",
+        name="find undated feeds",
     )
 
 
@@ -114,6 +121,7 @@ def given_up_images(database: Database, *, since: datetime, least: int) -> Conce
         WHERE t.status = 'failed' AND t.updated_at >= ?
         GROUP BY i.feed_id HAVING count(*) >= ? ORDER BY images DESC, feed LIMIT {NAMED}""",
         [instant(since), least],
+        name="find given up images",
     )
 
 
@@ -133,6 +141,7 @@ def waiting_images(database: Database, *, since: datetime) -> Concerned:
           WHERE t.status = 'pending' AND coalesce(t.next_attempt_at, t.created_at) <= ? GROUP BY t.host
         ) WHERE due_since <= ? ORDER BY due_since, host LIMIT {NAMED}""",
         [instant(since), instant(since)],
+        name="find waiting images",
     )
 
 
@@ -146,11 +155,12 @@ def just_prominent(database: Database, *, since: datetime) -> list[Row]:
         WHERE consecutive_failures >= {PROMINENT_FAILURES} AND last_visited_at >= ?
         AND prominent_at >= ? AND {_POLLED} ORDER BY prominent_at, id""",
         [instant(since), instant(since)],
+        name="find newly failing feeds",
     ).rows
 
 
-def _ask(database: Database, sql: str, params: Sequence[Value] = ()) -> Concerned:
-    rows = database.query(sql, params).rows
+def _ask(database: Database, sql: str, params: Sequence[Value] = (), *, name: str) -> Concerned:
+    rows = database.query(sql, params, name=name).rows
     return Concerned(
         rows[0]["total"] if rows else 0,
         [{name: value for name, value in row.items() if name != "total"} for row in rows],

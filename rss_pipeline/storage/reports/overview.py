@@ -49,8 +49,9 @@ def overview(database: Database, *, now: datetime) -> Overview:
           min(CASE WHEN registered = 1 AND enabled = 1 THEN next_fetch_at END) AS next_fetch_at
         FROM feeds""",
         [instant(now), instant(now), instant(now), PROMINENT_FAILURES],
+        name="count feeds",
     ).rows[0]
-    items = database.query("SELECT count(*) AS n FROM items").rows[0]["n"]
+    items = database.query("SELECT count(*) AS n FROM items", name="count items").rows[0]["n"]
     totals = image_totals(database)
     by_status = {"pending": totals.pending, "success": totals.success, "failed": totals.failed}
     return Overview(
@@ -91,12 +92,17 @@ def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
         ORDER BY registered DESC, consecutive_failures DESC, warning IS NULL, next_fetch_at, feeds.id
         LIMIT ?""",
         [-1 if limit is None else limit],
+        name="list feed states",
     ).rows
 
 
 def find_feeds(database: Database, text: str) -> list[Row]:
     """Feeds meant by an id, a URL, or a part of id, URL or title: an exact match alone, else all."""
-    exact = database.query("SELECT id, url, title FROM feeds WHERE id = ? OR url = ?", [text, text]).rows
+    exact = database.query(
+        "SELECT id, url, title FROM feeds WHERE id = ? OR url = ?",
+        [text, text],
+        name="find a feed by its address",
+    ).rows
     return (
         exact
         or database.query(
@@ -104,5 +110,6 @@ def find_feeds(database: Database, text: str) -> list[Row]:
         OR instr(lower(url), lower(?)) > 0 OR instr(lower(coalesce(title, '')), lower(?)) > 0
         ORDER BY id LIMIT 20""",
             [text, text, text],
+            name="find feeds by a text",
         ).rows
     )

@@ -114,9 +114,9 @@ def test_many_items_cost_one_query(stored: Pipeline) -> None:
     asked: list[str] = []
 
     class Counting:
-        def query(self, sql: str, params: Any = ()) -> Any:
+        def query(self, sql: str, params: Any = (), *, name: str = "") -> Any:
             asked.append(sql)
-            return stored.database.query(sql, params)
+            return stored.database.query(sql, params, name=name)
 
     rows = [item(stored, "b"), item(stored), item(stored, "b")]
     first, second, third = items_html(Counting(), stored.objects, rows)  # type: ignore[arg-type]

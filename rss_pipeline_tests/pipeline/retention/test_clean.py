@@ -272,8 +272,8 @@ class Calls:
 
 
 class FaultyDatabase(Faulty):
-    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
-        result: Result = self._do(lambda: self._real.query(sql, params))
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        result: Result = self._do(lambda: self._real.query(sql, params, name=name))
         return result
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:

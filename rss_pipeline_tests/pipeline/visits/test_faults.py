@@ -52,8 +52,8 @@ class Trapped:
         self._spring = spring
         self._sprung = False
 
-    def query(self, sql: str, params: Sequence[Value] = ()) -> Result:
-        return self.batch([Statement(sql, params)])[0]
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self.batch([Statement(sql, params, name=name)])[0]
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
         if not self._sprung and any(map(self._at, statements)):
@@ -72,21 +72,21 @@ def trap(
     return lambda: Trapped(SqliteDatabase(pipeline.settings.database_path, busy_timeout=0.05), at, spring)
 
 
-def statement(part: str, *, of: str = "") -> Callable[[Statement], bool]:
-    """Knows a statement by a part of its SQL and, where one is named, by the feed in its parameters."""
-    return lambda found: part in found.sql and (not of or any(of in str(param) for param in found.params))
+def statement(name: str, *, of: str = "") -> Callable[[Statement], bool]:
+    """Knows a statement by its name and, where one is given, by the feed in its parameters."""
+    return lambda found: found.name == name and (not of or any(of in str(param) for param in found.params))
 
 
 PLACES = {
-    "claim": statement("INSERT INTO leases"),
-    "fetched": statement("UPDATE leases SET hosts"),
-    "store": statement("INSERT INTO items", of="one"),
-    "close": statement("fresh(n, unseen)", of='"id":"big"'),
+    "claim": statement("choose feeds among the oldest"),
+    "fetched": statement("free hosts"),
+    "store": statement("insert items", of="one"),
+    "close": statement("close visit", of='"id":"big"'),
 }
 BEFORE_CLOSE = list(PLACES)
 PLACES |= {
-    "images": statement("SET images_extracted_at"),
-    "lease end": statement("DELETE FROM leases WHERE token"),
+    "images": statement("mark images extracted"),
+    "lease end": statement("end lease"),
 }
 
 
@@ -287,7 +287,7 @@ def test_nobody_is_asked_where_the_object_folder_goes_just_before_the_claim(
 ) -> None:
     """When the run began it was there: only a probe can tell."""
     going = not_a_folder(feeds.settings.objects_path / ".incoming")
-    database = trap(feeds, statement("AS suspect"), lambda _: going.__enter__())
+    database = trap(feeds, statement("read registry"), lambda _: going.__enter__())
     (round_,) = feeds.try_poll(database=database)
     going.__exit__(None, None, None)
     assert round_.error is not None
@@ -513,8 +513,8 @@ def refusing(pipeline: Pipeline, at: Callable[[Statement], bool]) -> Callable[[]
 
 
 REFUSED = {
-    "its items": statement("INSERT INTO items", of="one"),
-    "its closing": statement("fresh(n, unseen)", of='"id":"one"'),
+    "its items": statement("insert items", of="one"),
+    "its closing": statement("close visit", of='"id":"one"'),
 }
 
 
@@ -543,7 +543,7 @@ def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_
 
 def test_a_304_whose_values_the_database_refuses_fails_alone(feeds: Pipeline) -> None:
     feeds.poll()
-    at = statement("UPDATE feeds SET\n  last_etag", of='"id":"one","token"')
+    at = statement("close unchanged visits", of='"id":"one","token"')
     rounds = feeds.poll(all_feeds=True, database=refusing(feeds, at))
     assert len(ends(rounds, lambda visit: visit)) == 3
     assert feeds.feed("one")["last_error_kind"] == "storage_rejected"

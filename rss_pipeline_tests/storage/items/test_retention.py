@@ -127,9 +127,9 @@ def test_no_statement_of_a_clean_reads_a_whole_table_of_items_or_images(sqlite: 
     asked: list[Statement] = []
 
     class Noting:
-        def query(self, sql: str, params: Any = ()) -> Any:
-            asked.append(Statement(sql, params))
-            return sqlite.query(sql, params)
+        def query(self, sql: str, params: Any = (), *, name: str = "") -> Any:
+            asked.append(Statement(sql, params, name=name))
+            return sqlite.query(sql, params, name=name)
 
         def batch(self, statements: Any) -> Any:
             asked.extend(statements)

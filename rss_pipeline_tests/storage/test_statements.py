@@ -1,0 +1,29 @@
+"""Every statement of the product has a name: errors, logs and tests go by it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import rss_pipeline
+
+PACKAGE = Path(rss_pipeline.__file__).parent
+
+
+def unnamed(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of `Statement` and of a database's `query` without a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and not any(keyword.arg == "name" for keyword in node.keywords):
+            called = ast.unparse(node.func)
+            if called == "Statement" or called.endswith("database.query"):
+                yield node
+
+
+def test_every_statement_has_a_name() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}:{call.lineno}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for call in unnamed(ast.parse(path.read_text()))
+        # SQLite's own commands (PRAGMA, BEGIN) are not statements of ours.
+        if path.name != "sqlite.py"
+    ]
+    assert found == []
