@@ -99,7 +99,7 @@ def _as_json(replay: "FeedReplay") -> dict[str, Any]:
         "feed": replay.feed.id,
         **replay.counts,
         "findings": [asdict(finding) for finding in replay.findings],
-        "troubles": [asdict(problem) for problem in replay.troubles],
+        "troubles": [asdict(problem) for problem in replay.problems],
     }
 
 
@@ -128,7 +128,7 @@ def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
         in_all = sum(each.findings_in_all for each in replays)
         if in_all > len(rows):
             click.echo(f"... {in_all - len(rows):,} more; --json has the first 200 of each feed")
-    problems = [problem for each in replays for problem in each.troubles]
+    problems = [problem for each in replays for problem in each.problems]
     _show_problems([(problem.backup_key, problem.kind, problem.message) for problem in problems])
 
 
@@ -167,7 +167,7 @@ def restore(settings: Settings, as_json: bool) -> None:
             on_feeds=partial(register_keys, database, instance),
         )
     if as_json:
-        click.echo(json.dumps({"is_whole": restored.is_whole, **asdict(restored)}, ensure_ascii=False))
+        click.echo(json.dumps(restored.as_json(), ensure_ascii=False))
     else:
         _show_restored(restored)
     if not restored.is_whole:
@@ -182,7 +182,7 @@ def _show_restored(restored: "Restored") -> None:
         )
     click.echo(
         f"{restored.registered:,} feeds of feeds.yaml, {len(restored.unregistered):,} more from their"
-        f" backups; {restored.stood:,} have the validators of their newest document again."
+        f" backups; {restored.with_state:,} have the validators of their newest document again."
     )
     click.echo(
         f"{restored.items_new:,} items from {restored.backups_replayed:,} of {restored.backups:,} backups;"
@@ -194,6 +194,6 @@ def _show_restored(restored: "Restored") -> None:
     )
     for sentence in restored.renamed:
         click.echo(sentence)
-    _show_problems([(each.backup_key, each.kind, each.message) for each in restored.troubles])
+    _show_problems([(each.backup_key, each.kind, each.message) for each in restored.problems])
     if restored.lost_feeds:
         show_table(("not restored", "why"), restored.lost_feeds)

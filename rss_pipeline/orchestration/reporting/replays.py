@@ -36,7 +36,7 @@ def problems_table(replay: FeedReplay) -> dg.TableMetadataValue:
     return dg.MetadataValue.table(
         records=[
             dg.TableRecord({"backup": each.backup_key, "kind": each.kind, "message": each.message[:500]})
-            for each in replay.troubles[:FINDINGS_KEPT]
+            for each in replay.problems[:FINDINGS_KEPT]
         ],
         schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
     )
@@ -48,6 +48,6 @@ def metadata(replay: FeedReplay) -> dict[str, Any]:
     if replay.findings:
         found["items"] = findings_table(replay)
         found["items_listed"] = f"{len(replay.findings)} of {replay.findings_in_all}"
-    if replay.troubles:
+    if replay.problems:
         found["backups_without_items"] = problems_table(replay)
     return found

@@ -61,7 +61,7 @@ class FeedReplay:
     items_repaired: int = 0
     findings: list[Finding] = field(default_factory=list)
     """The first 200."""
-    troubles: list[ReplayProblem] = field(default_factory=list)
+    problems: list[ReplayProblem] = field(default_factory=list)
     earliest: datetime | None = None
     """When the oldest backup that can be read was taken."""
     newest: Parsed | None = None
@@ -83,7 +83,7 @@ class FeedReplay:
                 self.newest, self.failed_since = replayed.parsed, None
                 self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
             case Failure() as failure:
-                self.troubles.append(
+                self.problems.append(
                     ReplayProblem(backup_key=visit.key, kind=failure.kind, message=failure.message)
                 )
                 self.failed_since = failure
@@ -91,7 +91,7 @@ class FeedReplay:
             case NoLongerRead(failure=failure) as unread:
                 # A kind of its own: a document that had items is expected to have them.
                 message = f"{unread.items_gone} items were stored of it once. {failure.message}"
-                self.troubles.append(
+                self.problems.append(
                     ReplayProblem(backup_key=visit.key, kind="no_longer_read", message=message)
                 )
                 self.items_gone += unread.items_gone
@@ -99,21 +99,21 @@ class FeedReplay:
                 self.failed_since = failure
                 self.earliest = self.earliest or failure.fetched_at
             case Unreadable(message=message):
-                self.troubles.append(ReplayProblem(backup_key=visit.key, kind="unreadable", message=message))
+                self.problems.append(ReplayProblem(backup_key=visit.key, kind="unreadable", message=message))
             case outcome:
                 raise AssertionError(f"{visit.key} ended as {type(outcome).__name__}")
 
     @property
     def unread(self) -> list[ReplayProblem]:
         """The problems to fix: these backups should have given items."""
-        return [trouble for trouble in self.troubles if not trouble.is_expected]
+        return [problem for problem in self.problems if not problem.is_expected]
 
     @property
     def counts(self) -> dict[str, int]:
         return {
             "backups": self.backups,
             "backups_replayed": self.replayed,
-            "backups_without_feed": len(self.troubles) - len(self.unread),
+            "backups_without_feed": len(self.problems) - len(self.unread),
             "backups_unread": len(self.unread),
             "items_new": self.items_new,
             "items_gone": self.items_gone,

@@ -7,8 +7,9 @@ statements are storage.backups.restore's.
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
+from typing import Any
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
@@ -26,6 +27,7 @@ from rss_pipeline.storage.objects import ObjectInfo
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _THREADS = 16
 _HEADS_AT_ONCE = 500
+_JSON_NAMES = {"with_state": "stood", "problems": "troubles"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class Restored:
     """Ids of feeds that only their backups knew."""
     renamed: list[str] = field(default_factory=list)
     """A sentence for each of these with a URL that now belongs to another feed."""
-    stood: int = 0
+    with_state: int = 0
     """Feeds that have the validators of their newest document again."""
     backups: int = 0
     backups_replayed: int = 0
@@ -52,19 +54,24 @@ class Restored:
     """Objects without a task; they stay."""
     lost_feeds: list[tuple[str, str]] = field(default_factory=list)
     """Feed id, and the reason why it could not be made a feed again."""
-    troubles: list[ReplayProblem] = field(default_factory=list)
+    problems: list[ReplayProblem] = field(default_factory=list)
     """Backups that could not be read."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The result for programs, under the names that `restore --json` has."""
+        values = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return {"is_whole": self.is_whole, **values}
 
     @property
     def is_whole(self) -> bool:
-        return not (self.lost_feeds or self.troubles or self.registry_error)
+        return not (self.lost_feeds or self.problems or self.registry_error)
 
     def add(self, replay: FeedReplay) -> None:
         self.backups += replay.backups
         self.backups_replayed += replay.replayed
-        self.backups_without_feed += len(replay.troubles) - len(replay.unread)
+        self.backups_without_feed += len(replay.problems) - len(replay.unread)
         self.items_new += replay.items_new
-        self.troubles += replay.unread
+        self.problems += replay.unread
 
 
 def restore(
@@ -167,7 +174,7 @@ def _restore_state(run: RunContext, replay: FeedReplay, restored: Restored) -> N
     state = _state(replay)
     try:
         if state is not None and restores.restore_state(run.database, state, now=run.clock()):
-            restored.stood += 1
+            restored.with_state += 1
     except StorageRejected as error:
         restored.lost_feeds.append((replay.feed.id, f"its items are there, its validators are not: {error}"))
 

@@ -258,7 +258,7 @@ def test_a_bad_backup_is_a_row_of_the_report_and_stops_no_other(place: Pipeline,
     place.objects.put("backups/one/0.xml", b"?", content_type="text/xml")
     place.database.query("DELETE FROM items")
     [one] = replayed(place)
-    assert [(trouble.backup_key, trouble.kind) for trouble in one.troubles] == [
+    assert [(problem.backup_key, problem.kind) for problem in one.problems] == [
         ("backups/one/0.xml", "unreadable"),
         (place.backups("one")[2], "html"),
     ]

@@ -246,7 +246,7 @@ def test_what_cannot_be_restored_is_named_and_stops_nothing(place: Pipeline, ser
     drop_database(place)
     result = restored(place)
     assert not result.is_whole
-    assert [(each.backup_key, each.kind) for each in result.troubles] == [
+    assert [(each.backup_key, each.kind) for each in result.problems] == [
         ("backups/growing/0.xml", "unreadable")
     ]
     assert {name for name, _ in result.lost_feeds} == {
@@ -264,7 +264,7 @@ def test_restore_on_a_full_database_changes_nothing(place: Pipeline, server: Fee
     _poll_over_time(place)
     before = all_rows(place)
     result = restored(place)
-    assert (result.is_whole, result.items_new, result.stood, result.images_adopted) == (True, 0, 0, 0)
+    assert (result.is_whole, result.items_new, result.with_state, result.images_adopted) == (True, 0, 0, 0)
     assert all_rows(place) == before
 
 
