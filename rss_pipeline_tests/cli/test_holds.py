@@ -1,4 +1,4 @@
-"""Hosts that asked for a pause, as `poll` and `status` say it."""
+"""Hosts on hold, as `poll` and `status` say it."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def test_polling_by_hand_says_of_each_feed_on_hold_until_when(
     assert "1 feeds visited: 1 with a new document" in all_.stdout
     for id in ("first", "led"):
         # The two are told in the same second or the next.
-        assert f"{id} was not visited: {B} asked for a pause until {until[:14]}" in all_.stderr
+        assert f"{id} was not visited: {B} is on hold until {until[:14]}" in all_.stderr
     named = invoke("poll", "led", "--json")
     assert named.exit_code == 1
     (left,) = json.loads(named.stdout)["not_visited"]

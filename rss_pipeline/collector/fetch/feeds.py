@@ -16,7 +16,7 @@ from rss_pipeline.collector.fetch.pacing import Pace, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.feed import Access, Feed
-from rss_pipeline.collector.models.outcome import FetchOutcome, GivenBack
+from rss_pipeline.collector.models.outcome import FetchOutcome, NotBegun
 
 CHECK_SECONDS = 10.0
 """Time between two checks for hosts that other runs wait for."""
@@ -68,7 +68,7 @@ def fetch_feeds(
 
         async def visit(index: int, visit: FeedVisit) -> None:
             outcome = await visit.run()
-            if isinstance(outcome, GivenBack):
+            if isinstance(outcome, NotBegun):
                 given_back.add(visit.feed.id)
             report(index, outcome)
 

@@ -22,7 +22,7 @@ from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.errors import StorageRejected
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class KeptImage(Generic[T]):
     """The result of `keep`."""
 
 
-ImageOutcome = KeptImage[T] | Failure | GivenBack | OnHold
+ImageOutcome = KeptImage[T] | Failure | NotBegun | OnHold
 KeepImage = Callable[[ImageRequest, Image], T]
 
 

@@ -16,7 +16,7 @@ from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.collector.models.outcome import NotBegun
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class VisitRequests:
 
     async def outcome(
         self, visit: Awaitable[T], message: Callable[[FetchError], str]
-    ) -> T | Failure | GivenBack | OnHold:
+    ) -> T | Failure | NotBegun | OnHold:
         """The result of `visit`, or the value for the exception that ended it; other exceptions pass.
 
         `message` gives the text of a `Failure`.
@@ -48,7 +48,7 @@ class VisitRequests:
         try:
             return await visit
         except TurnRefused as refusal:
-            return GivenBack(reason=str(refusal))
+            return NotBegun(reason=str(refusal))
         except HoldActive as held:
             return OnHold(hold=held.hold)
         except FetchError as error:

@@ -40,26 +40,26 @@ NETWORK_KINDS: frozenset[str] = frozenset({"timeout", "dns", "connect"})
 """Kinds that our own broken network would cause as well as the publisher's."""
 
 
-UNASKED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
-"""Kinds found before a connection is made: they say nothing of the network, neither up nor down."""
+UNREQUESTED_KINDS: frozenset[str] = frozenset({"blocked_address", "bad_url"})
+"""Kinds found before a connection is made: they prove nothing about the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The feed's trouble: a kind for programs, a sentence for a person."""
+    """A failure: its kind for programs, its sentence for a person."""
 
     kind: FailureKind
     message: str
     status: int | None = None
     retry_after: int | None = None
-    """Seconds the server asked us to stay away, at most 86,400."""
+    """Retry-After in seconds, at most 86,400."""
     fetched_at: datetime | None = None
     fetch_ms: int | None = None
     answered: bool = False
-    """The host answered over HTTP, whatever it said."""
+    """The host answered over HTTP, with any status."""
     host: str | None = None
-    """Of the hop that failed: a redirect may have led away from the feed's own."""
+    """Host of the hop that failed: a redirect may have led away from the feed's own."""
     document_hash: str | None = None
-    """Of the document that could not be parsed or stored."""
+    """Hash of the document that could not be parsed or stored."""
     body_bytes: int | None = None
     backup_key: str | None = None

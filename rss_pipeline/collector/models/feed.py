@@ -15,12 +15,12 @@ ItemKey = Literal["guid", "link", "title+date"]
 
 
 FOREVER_DAYS = 36_500
-"""What `keep: forever` means: a hundred years."""
+"""`keep: forever`: a hundred years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What only the registry knows and nothing else may keep: extra headers and a password.
+    """Extra headers and a password: only the registry knows them, and nothing else may keep them.
 
     Neither value shows in a repr. `Authorization` goes to the registered origin only.
     """
@@ -36,7 +36,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedSpec:
-    """One feed as feeds.yaml asks for it. `url` has neither userinfo nor fragment."""
+    """One feed as feeds.yaml lists it. `url` has neither userinfo nor fragment."""
 
     url: str
     id: str
@@ -55,16 +55,16 @@ class FeedSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedAddress:
-    """Where a feed is requested, and where a permanent redirect leads."""
+    """The address of a feed's requests, and the target of a permanent redirect."""
 
     host: str
-    """Of the URL that is requested."""
+    """Host of the URL that is requested."""
     fetch_url: str | None = None
     """Requested instead of the registered URL, once a permanent redirect is adopted."""
     move_url: str | None = None
     """Target of a chain of permanent redirects that is not adopted, or not yet."""
     move_since: datetime | None = None
-    """Since when every answer led there."""
+    """Time since which every answer has led there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,10 @@ class HttpState:
     validators_url: str | None = None
     """The URL whose response gave the two validators: they go to that hop only."""
     content_hash: str | None = None
-    """Of the last stored document."""
+    """Hash of the last stored document."""
     failed_hash: str | None = None
-    """Of the last document that could not be parsed or stored; None once one was stored. A 304 leaves it."""
+    """Hash of the last document that could not be parsed or stored. Storing a document clears it, a 304 does
+    not."""
     charset: str | None = None
     """The codec that last decoded this feed: a hint for undeclared documents."""
     last_body_at: datetime | None = None
@@ -94,13 +95,13 @@ class GapHistory:
     count: int = 0
     last_at: datetime | None = None
     halvings: int = 0
-    """How often the interval was halved because of gaps, before the recovery since `halved_at`."""
+    """Halvings of the interval because of gaps, before the recovery since `halved_at`."""
     halved_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """When a feed was visited, when it is due, and what the next interval follows from."""
+    """Times of a feed's visits, and the values that the next interval follows from."""
 
     next_fetch_at: datetime | None = None
     planned_at: datetime | None = None
@@ -134,7 +135,7 @@ class UnfinishedWork:
     backup_unsure: bool = False
     """A run failed between claim and close: the document may have a backup already."""
     images_pending: bool = False
-    """Items were stored whose images were not looked for."""
+    """Some stored items were not searched for images."""
 
     @property
     def was_interrupted(self) -> bool:
@@ -176,7 +177,7 @@ ScheduleKind = Literal["interval", "failure", "hold", "our_outage", "unreadable_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextVisit:
-    """When a feed is due again and why, in a sentence with the inputs."""
+    """The time at which a feed is due again, and the reason, a sentence with the inputs."""
 
     at: datetime
     reason: str

@@ -1,4 +1,4 @@
-"""Holds: until when a host, or one feed, gets no request because it asked for that."""
+"""Holds: a host, or one feed, gets no request until an instant, by Retry-After or 429."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,25 +14,25 @@ class HostHold:
     until: datetime
     reason: str
     times: int = 1
-    """How often it asked for a pause with no other answer in between."""
+    """Holds in a row, without another answer in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedHold:
-    """No request for this feed before `until`, a whole second, whatever its host is asked besides."""
+    """No request for this feed before `until`, a whole second; its host may get others."""
 
     feed_id: str
     host: str
-    """The one that said so: a redirect may have led away from the feed's own."""
+    """The host that demanded it: a redirect may have led away from the feed's own."""
     until: datetime
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnHold:
-    """Not asked, or not to the end: the host whose turn it was has asked for a pause. No failure."""
+    """Not requested, or not to the end: the next host is on hold. No failure."""
 
     hold: HostHold | FeedHold
 
     def __str__(self) -> str:
-        return f"{self.hold.host} asked for a pause until {instant(self.hold.until)} ({self.hold.reason})"
+        return f"{self.hold.host} is on hold until {instant(self.hold.until)} ({self.hold.reason})"

@@ -11,39 +11,39 @@ from rss_pipeline.collector.models.item import FeedHeader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """Claimed and not asked yet."""
+    """Claimed and not requested yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenBack:
+class NotBegun:
     """Claimed, not begun before the round's time was over; released, still due."""
 
     reason: str | None = None
-    """Why its turn did not come, as the rest of a sentence."""
+    """The reason, as the rest of a sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What a visit keeps of the answer's head, whatever became of the body."""
+    """The head of an answer, as far as a visit keeps it."""
 
     status: int
     requested_url: str
     url: str
-    """Of the hop that answered last, without userinfo."""
+    """URL of the last hop, without userinfo."""
     fetched_at: datetime
     fetch_ms: int
     content_type: str | None = None
     etag: str | None = None
     last_modified: str | None = None
     max_age: int | None = None
-    """Seconds the answer says it stays fresh: Cache-Control max-age less Age, else Expires less Date. Of a
-    304 that says nothing, what the stored answer said."""
+    """Seconds for which the answer stays fresh: Cache-Control max-age less Age, else Expires less Date. For a
+    304 without either, the value of the stored answer."""
     retry_after: int | None = None
-    """Seconds this answer asks us to stay away, at most 86,400: some servers say so with every answer."""
+    """Retry-After in seconds, at most 86,400: some servers send it with every answer."""
     conditional: bool = False
     """The request that was answered carried validators."""
     moved_to: str | None = None
-    """`url` where redirects led to it and each of them was permanent."""
+    """`url` if redirects led to it and each of them was permanent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A 200 with bytes other than the stored document's. The body lies in the run's spool folder."""
+    """A 200 with bytes other than the stored document's. The body is in the run's spool folder."""
 
     response: Response
     path: Path
@@ -69,7 +69,7 @@ class Document:
     """Set once the document is in the object store."""
 
 
-FetchOutcome = NotModified | Document | Failure | GivenBack | OnHold
+FetchOutcome = NotModified | Document | Failure | NotBegun | OnHold
 """The outcome of a feed's requests."""
 
 

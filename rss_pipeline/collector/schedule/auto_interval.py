@@ -1,7 +1,7 @@
-"""How long to leave a feed alone for which feeds.yaml names no interval: from when its newest items came.
+"""The interval of a feed for which feeds.yaml names none, from the times of its newest items. Pure functions.
 
-Not here: what the server asks, the spread and the sentence, which are schedule.py's. Pure functions. The
-constants were chosen by `python -m benchmarks.intervals`; docs/intervals.md says what each is worth.
+The server's hints, the spread and the sentence are in next_visit.py. The constants were chosen by
+`python -m benchmarks.intervals`; docs/intervals.md has the effect of each.
 """
 
 import math
@@ -16,32 +16,32 @@ UNKNOWN = timedelta(hours=1)
 SILENT_AFTER = timedelta(days=14)
 
 PATIENCE = timedelta(seconds=90)
-"""What the items of a visit may have waited for it, as expected, all together. For items at a steady rate
-that makes visits in proportion to the square root of the rate, which is the least waiting for a number of
-visits (Sia, Cho and Cho, "Efficient Monitoring Algorithm for Fast News Alerts")."""
+"""The expected waiting time of all items of a visit together. For items at a steady rate this makes visits in
+proportion to the square root of the rate, which is the least waiting time for a number of visits (Sia, Cho
+and Cho, "Efficient Monitoring Algorithm for Fast News Alerts")."""
 
 _NEAR = timedelta(minutes=45).total_seconds()
-"""Items this near to an hour of the day, before or after it, count as published at it."""
+"""Items this near to an hour of the day, before or after it, count as published then."""
 _DOUBT = 0.5
-"""Items by which each hour is drawn to the feed's mean rate: an hour without any is not one without hope."""
+"""Items by which each hour is drawn to the feed's mean rate: an hour without items so far may get some."""
 _STEP = SHORTEST.total_seconds()
 _DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoInterval:
-    """An interval with the inputs it was made of."""
+    """An interval with its inputs."""
 
     interval: timedelta
     """15 min to 2 h; up to 24 h for a silent feed."""
     items: int
-    """Of how many newest items the times are known; for fewer than two there is no rhythm."""
+    """Number of newest items with a known time; fewer than two have no rhythm."""
     span: timedelta
     """From the oldest of them until now."""
     silence: timedelta
     """From the newest of them until now."""
     wait: timedelta
-    """When the items expected would have waited `PATIENCE`: the interval before its bounds."""
+    """Time until the expected items have waited `PATIENCE`: the interval before its bounds."""
     expected: float
     """Items until the end of the interval."""
 
@@ -90,7 +90,7 @@ def _wait(times: Sequence[float], now: float) -> tuple[float, float]:
 
 
 def _rate(at: float, hours: Sequence[float], oldest: float, now: float, mean: float) -> float:
-    """Items a second to be expected at a time of the day: those that came near it, by how often it came."""
+    """Expected items a second at a time of the day: items near it, divided by the time spent near it."""
     near = 0
     for hour in hours:
         apart = abs(hour - at)
@@ -99,7 +99,7 @@ def _rate(at: float, hours: Sequence[float], oldest: float, now: float, mean: fl
 
 
 def _seconds_near(at: float, oldest: float, now: float) -> float:
-    """How much of the time from `oldest` to `now` lay near that time of the day."""
+    """Seconds between `oldest` and `now` that were near that time of the day."""
     whole, rest = divmod(now - oldest, _DAY)
     begin = oldest % _DAY
     end = begin + rest

@@ -1,6 +1,7 @@
-"""When a feed is due again, and why, in a sentence with the inputs. Pure functions.
+"""The time at which a feed is due again, and the reason, a sentence with the inputs. Pure functions.
 
-Not here: what is due now (the claim), and the pauses that hosts ask for (holds.py).
+after_visit.py chooses among them by the outcome of a visit. What is due now is the claim's, and the length of
+a hold is in collector.fetch.holds.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from rss_pipeline.collector.schedule import auto_interval, gaps
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
 OUTAGE_PAUSE = timedelta(minutes=5)
+UNREADABLE_PAUSE = timedelta(minutes=5)
 
 SPREAD_PER_CENT = 3
 
@@ -24,32 +26,31 @@ SPREAD_PER_CENT = 3
 def next_after_success(
     feed: Feed, hints: PublisherHints, *, now: datetime, retry_after: int | None = None
 ) -> NextVisit:
-    """After a document was stored or confirmed; `hints` and `retry_after` (seconds) are that document's and
-    its answer's.
+    """The visit after a document was stored or confirmed, by the hints of the document and of its answer.
 
-    Never more than 24 h away, and, short of that, never sooner than
-    the server asks; RSS 2.0's skipHours and skipDays (UTC) move it to the first hour that is allowed.
+    `retry_after` is in seconds. At most 24 h away and otherwise never sooner than the server demands;
+    skipHours and skipDays (RSS 2.0, UTC) move the visit to the first hour that is allowed.
     """
     own, reasons = _own_interval(feed, now=now, updates=hints.updates)
-    asked = timedelta(0)
-    wishes = (
+    least = timedelta(0)
+    demands = (
         ("max-age", _seconds(hints.max_age)),
         ("ttl", hints.ttl),
         ("Retry-After", _seconds(retry_after)),
     )
-    for name, wish in wishes:
-        if wish is not None and wish > own:
-            reasons.append(f"the server asks {name} {duration(wish)}")
-        asked = max(asked, wish or asked)
-    base = max(own, asked)
+    for name, demand in demands:
+        if demand is not None and demand > own:
+            reasons.append(f"the server demands {name} {duration(demand)}")
+        least = max(least, demand or least)
+    base = max(own, least)
     if base > LONGEST:
         reasons.append(f"at most {duration(LONGEST)}")
-        base = asked = LONGEST
+        base = least = LONGEST
     is_auto = feed.interval is None
     per_cent = _spread_within(
         feed.id,
         base,
-        shortest=max(asked, auto_interval.SHORTEST) if is_auto else asked,
+        shortest=max(least, auto_interval.SHORTEST) if is_auto else least,
         longest=auto_interval.LONGEST_ALIVE if is_auto and base <= auto_interval.LONGEST_ALIVE else LONGEST,
     )
     delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
@@ -67,9 +68,9 @@ def next_after_success(
 def next_after_failure(
     feed: Feed, failure: Failure, *, now: datetime, hold: HostHold | None = None
 ) -> NextVisit:
-    """Failure n in a row: 30 min * 2^(n-1), at most 24 h, at least Retry-After. Exact, not spread.
+    """The visit after failure n in a row: 30 min * 2^(n-1), at most 24 h, at least Retry-After. Not spread.
 
-    410 waits a day; a challenge at least 6 h. `hold` is the pause of the host that answered.
+    410 waits a day; a challenge at least 6 h. `hold` is the hold of the host that answered.
     """
     count = feed.failures.in_a_row + 1
     # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
@@ -81,14 +82,14 @@ def next_after_failure(
     elif failure.kind == "challenge" and delay < CHALLENGE_BACKOFF:
         delay = CHALLENGE_BACKOFF
         reasons.append(f"a challenge waits at least {duration(CHALLENGE_BACKOFF)}")
-    asked = _seconds(failure.retry_after)
-    if asked is not None and asked > delay:
-        delay = min(asked, LONGEST)
-        reasons.append(f"the server asks Retry-After {duration(delay)}")
+    demanded = _seconds(failure.retry_after)
+    if demanded is not None and demanded > delay:
+        delay = min(demanded, LONGEST)
+        reasons.append(f"the server demands Retry-After {duration(delay)}")
     at = whole_second(now + delay)
     if hold is not None and hold.until > at:
         at = hold.until
-        reasons.append(_left_alone(hold))
+        reasons.append(_on_hold(hold))
     if (planned := _planned(feed, now=now)) > at:
         at = planned
         reasons.append("not before it was due")
@@ -96,27 +97,39 @@ def next_after_failure(
 
 
 def next_after_hold(feed: Feed, hold: HostHold | FeedHold, *, now: datetime) -> NextVisit:
-    """Of a feed that was not asked because of this pause: after it, spread, so that not all come at once, and
-    not before it was due."""
+    """The visit of a feed that this hold stopped: after the hold, spread, so that not all feeds come at once,
+    and not before the feed was due."""
     spread = abs(_spread_per_cent(feed.id)) / 100 * (hold.until - now)
     at = max(whole_second(hold.until + spread), _planned(feed, now=now))
-    return NextVisit(at=at, reason=_left_alone(hold), kind="hold")
+    return NextVisit(at=at, reason=_on_hold(hold), kind="hold")
 
 
-def _left_alone(hold: HostHold | FeedHold) -> str:
-    return f"{hold.host} is left alone until {instant(hold.until)}: {hold.reason}"
+def _on_hold(hold: HostHold | FeedHold) -> str:
+    return f"{hold.host} is on hold until {instant(hold.until)}: {hold.reason}"
 
 
 def next_after_our_outage(now: datetime) -> NextVisit:
-    """After a round in which our own network was down. The failure is not the feed's and not counted."""
+    """The visit after a round in which our own network was down. No failure is counted."""
     return NextVisit(at=now + OUTAGE_PAUSE, reason="our network was down: 5 min", kind="our_outage")
 
 
-def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
-    """Where a due feed asks not to be fetched in this hour (skipHours, skipDays): when it comes instead.
+def next_after_unreadable_registry(now: datetime) -> NextVisit:
+    """The visit of a feed with headers or a password while feeds.yaml, which has them, cannot be read.
 
-    A visit that is late, or comes of a backoff, may fall into such an hour although it was not planned so.
-    None where it may be visited: also 24 h after its last visit, which is the longest it is left alone.
+    Still due, it would make the sensor start a run every minute.
+    """
+    return NextVisit(
+        at=now + UNREADABLE_PAUSE,
+        reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
+        kind="unreadable_registry",
+    )
+
+
+def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
+    """The visit of a due feed in an hour or a day that it skips (skipHours, skipDays); None in any other.
+
+    A visit that is late, or comes after a back-off, may fall into such an hour although it was not planned
+    there. 24 h after its last visit a feed is visited in any hour.
     """
     if feed.schedule.last_visited_at is None:
         return None
@@ -128,7 +141,7 @@ def after_skipped_hours(feed: Feed, *, now: datetime) -> NextVisit | None:
 
 
 def _planned(feed: Feed, *, now: datetime) -> datetime:
-    """When a feed was due that a person asked for before its time: what its server wished still stands."""
+    """The time at which a feed was due: a refresh by hand does not bring the next visit nearer."""
     planned = feed.schedule.next_fetch_at
     return now if planned is None or planned > now + LONGEST else planned
 

@@ -1,13 +1,13 @@
-"""Whose trouble it is when visits fail in the network: our own outage told apart from theirs. Pure.
+"""Outages of our own network among a round's visits, distinguished from failures of the publishers. Pure.
 
-When feeds are asked again after one is schedule.py's; the same question of images is image_schedule.py's.
+The next visit after an outage is in next_visit.py; the same question for images is in image_retries.py.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNASKED_KINDS, Failure
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified
 
@@ -16,25 +16,25 @@ OUTAGE_HOSTS = 3
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _BROKEN_OFF = NETWORK_KINDS | {"truncated"}
-"""How a visit may end that was under way when the network went."""
+"""Kinds of failure of a visit that was under way when the network went down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """Our network was down. `feed_ids` are those whose failure is not their own."""
+    """Our network was down. `feed_ids` failed because of that."""
 
     feed_ids: frozenset[str]
     in_the_middle: bool
-    """Others had answered before it began."""
+    """Other hosts had answered before it began."""
 
 
 def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[str] = ()) -> Outage | None:
-    """What a round says of our own network; None where it says nothing, or that it is up.
+    """Return the outage of our own network that a round shows; None if it shows none.
 
-    It is down where every visit failed in the network and three hosts among them had answered the time
-    before: hosts that were dead then prove nothing, nor do addresses that may not be asked. It went down in
-    the middle where three hosts answered at first, and then nobody any more of three such hosts or more
-    that were asked after the last answer. `blamed` are feeds whose failure is their own in any case.
+    The network was down if every visit failed in the network, at three hosts or more that had answered the
+    time before: hosts that were dead then prove nothing, nor do blocked addresses. It went down in the middle
+    of the round if three hosts answered at first, and later none of three or more such hosts that were
+    requested after the last answer. `blamed` are feeds with a failure of their own in any case.
     """
     answers: list[tuple[datetime, str]] = []
     failures: list[tuple[Feed, Failure]] = []
@@ -69,15 +69,15 @@ def outage(outcomes: Sequence[tuple[Feed, FetchOutcome]], *, blamed: Collection[
 
 
 def _answer(feed: Feed, failure: Failure) -> list[tuple[datetime, str]]:
-    if failure.kind in UNASKED_KINDS and not failure.answered:
+    if failure.kind in UNREQUESTED_KINDS and not failure.answered:
         return []
-    # Where the rest of an answer did not come, its head did, at some time since it was asked for.
+    # If the rest of an answer did not come, its head did, at some time since the request.
     at = failure.fetched_at or _LONG_AGO
     return [(_began(failure, at) if failure.kind in _BROKEN_OFF else at, feed.address.host)]
 
 
 def _began(failure: Failure, otherwise: datetime) -> datetime:
-    """When it was asked: before that nothing is known of it."""
+    """The time of the request; nothing is known about the time before."""
     if failure.fetched_at is None:
         return otherwise
     return failure.fetched_at - timedelta(milliseconds=failure.fetch_ms or 0)

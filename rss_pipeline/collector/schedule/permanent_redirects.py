@@ -1,6 +1,6 @@
-"""Where a feed is asked from now on: permanent redirects adopted, and given up again. Pure functions.
+"""The address of a feed: permanent redirects adopted, and given up again. Pure functions.
 
-Following redirects is `fetch_one.py`'s; the registered URL is never changed, and so the id neither.
+Redirects are followed in collector.fetch.feed; the registered URL never changes, and so the id does not.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS, Feed, FeedAdd
 from rss_pipeline.collector.models.outcome import Response
 
 SEEN_FOR = timedelta(days=7)
-"""How long each answer must have led to the same URL before it is asked at once."""
+"""Time for which each answer must have led to the same URL before that URL is requested directly."""
 
 GIVEN_UP_AFTER = timedelta(days=3)
 GIVEN_UP_FAILURES = 3
@@ -35,43 +35,40 @@ _NO_FEED_THERE: frozenset[FailureKind] = frozenset(
         "not_a_feed",
     }
 )
-"""Failures which may mean that the feed has left an address. Not those that ask us to wait, for another way
-to the same server would get around it, and not those that come from reading or storing."""
+"""Failures which may mean that the feed has left an address. Not those that demand a wait, for another way to
+the same server would get around it, and not those of reading or storing."""
 
 
 def after_success(feed: Feed, response: Response, *, now: datetime) -> FeedAddress:
-    """After a document was stored, or the stored one confirmed, at the end of whatever redirects there were.
+    """The address after a document was stored or confirmed, at the end of any redirects.
 
-    A target is adopted once every such answer for seven days led there and by permanent redirects alone;
-    from http to https on the same host at once. `hindrance` says what is never adopted.
+    A target is adopted once every such answer of seven days has led there by permanent redirects alone; from
+    http to https on the same host at once. `hindrance` has the targets that are never adopted.
     """
     as_it_is = replace(feed.address, move_url=None, move_since=None)
     if response.moved_to is None:
         return as_it_is
-    asked, target = request_url(feed.requested_url), request_url(response.moved_to)
+    requested, target = request_url(feed.requested_url), request_url(response.moved_to)
     hindered = hindrance(
         url=feed.url, fetch_url=feed.address.fetch_url, needs_access=feed.needs_access, target=target.url
     )
     shown = target.url
     if feed.needs_access and hindered:
-        # Who asked with a password may have been sent to an address that holds another.
+        # A request with a password may have been redirected to an address that holds another.
         shown = urlunsplit(urlsplit(target.url)._replace(query="", fragment=""))
     if not shown.isprintable() or len(shown) > MAX_URL_CHARACTERS:
         return as_it_is
-    since = (
-        feed.address.move_since
-        if feed.address.move_url == shown and feed.address.move_since is not None
-        else now
-    )
-    if hindered is None and (now - since >= SEEN_FOR or _is_upgrade(asked, target)):
+    before = feed.address
+    since = before.move_since if before.move_url == shown and before.move_since is not None else now
+    if hindered is None and (now - since >= SEEN_FOR or _is_upgrade(requested, target)):
         back_home = target.url == request_url(feed.url).url
         return FeedAddress(fetch_url=None if back_home else target.url, host=target.host)
     return replace(as_it_is, move_url=shown, move_since=since)
 
 
 def after_failure(feed: Feed, failure: Failure, *, now: datetime) -> FeedAddress:
-    """After a failed visit. An adopted address at which no feed was for three days and three visits in a row
-    is given up: the registered URL is asked again, and may know where the feed is now."""
+    """The address after a failed visit. An adopted address without a feed for three days and three visits in
+    a row is given up: the registered URL is requested again, and may redirect to the feed's new address."""
     failures = feed.failures.in_a_row + 1
     last = feed.schedule.last_success_at
     if (
@@ -85,7 +82,7 @@ def after_failure(feed: Feed, failure: Failure, *, now: datetime) -> FeedAddress
 
 
 def hindrance(*, url: str, fetch_url: str | None, needs_access: bool, target: str) -> str | None:
-    """Why `target` is never adopted, as a clause; None where it may be."""
+    """The reason why `target` is never adopted, as a clause; None if it may be adopted."""
     registered, there = request_url(url), request_url(target)
     if needs_access and there.origin != registered.origin:
         return "its headers or password go to the server of the registered URL only"
@@ -94,8 +91,8 @@ def hindrance(*, url: str, fetch_url: str | None, needs_access: bool, target: st
     return None
 
 
-def _is_upgrade(asked: RequestUrl, target: RequestUrl) -> bool:
-    return (asked.scheme, target.scheme) == ("http", "https") and asked.host == target.host
+def _is_upgrade(requested: RequestUrl, target: RequestUrl) -> bool:
+    return (requested.scheme, target.scheme) == ("http", "https") and requested.host == target.host
 
 
 def _says_no_feed_there(failure: Failure) -> bool:

@@ -17,7 +17,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import CutOff, GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import CutOff, NotBegun, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
@@ -168,7 +168,7 @@ def _failure(visit: Visit, change: Change | None) -> tuple[str, str] | None:
                     "its lease expired and another run claimed the feed; the result of that run counts",
                 )
             return None
-        case GivenBack(reason=reason):
+        case NotBegun(reason=reason):
             return "given_back", f"it was not requested: {reason or 'the run ended first'}"
         case _:
             return "not_visited", "it was not visited; materialize it again"
@@ -258,7 +258,7 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
                 ends["stored"] += 1
                 items_new += stored.items_new
                 gaps += stored.is_gap
-            case GivenBack():
+            case NotBegun():
                 ends["given_back"] += 1
             case OnHold():
                 ends["on_hold"] += 1

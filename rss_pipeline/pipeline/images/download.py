@@ -14,9 +14,9 @@ from datetime import datetime
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images
-from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNASKED_KINDS, Failure
+from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
@@ -161,14 +161,14 @@ class _Round:
                 self._network_is_up = True
                 self._add(request.id, stored)
             case Failure() as failure:
-                self._network_is_up |= failure.kind not in NETWORK_KINDS | UNASKED_KINDS
+                self._network_is_up |= failure.kind not in NETWORK_KINDS | UNREQUESTED_KINDS
                 self._failed.append((self._tasks[request.id], failure))
                 # Only the round's end shows whether a failure in the network is ours: none counts before.
                 if self._network_is_up and len(self._failed) >= _RECORDED_AT_ONCE:
                     self._record_failed()
             case OnHold(hold=hold):
                 self._put_off[request.id] = hold.until
-            case GivenBack():
+            case NotBegun():
                 self._given_back.append(request.id)
 
     def _add(self, task_id: str, stored: StoredImage) -> None:

@@ -8,13 +8,16 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
-from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, NextVisit
+from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Pending
-from rss_pipeline.collector.schedule.next_visit import after_skipped_hours
+from rss_pipeline.collector.schedule.next_visit import (
+    after_skipped_hours,
+    next_after_unreadable_registry,
+)
 from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.steps import close, request, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
@@ -27,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 ALONE_SECONDS = 120.0
 """Time for feeds that are visited alone before the run turns to the others."""
-
-UNREADABLE_PAUSE = timedelta(minutes=5)
 
 Accesses = Mapping[str, Access] | None
 """Feed id to headers and password; None where the registry could not be read."""
@@ -122,11 +123,7 @@ def _visits(session: Session, claim: claims.Claim, accesses: Accesses) -> list[V
             visits.append(Visit(feed=feed, token=claim.token, access=access))
     if unknown:
         # Postponed, not only released: still due, they would make the sensor start a run every minute.
-        later = NextVisit(
-            at=session.run.clock() + UNREADABLE_PAUSE,
-            reason="feeds.yaml, which has its headers or password, could not be read: 5 min",
-            kind="unreadable_registry",
-        )
+        later = next_after_unreadable_registry(session.run.clock())
         leases.release(
             session.run.database,
             [leases.Release(feed_id=feed.id, token=claim.token, next=later) for feed in unknown],

@@ -10,7 +10,7 @@ from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.outcome import Document, FetchOutcome, GivenBack, Pending
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
@@ -47,7 +47,7 @@ def fetch(
         [
             leases.Release(feed_id=visit.feed.id, token=visit.token)
             for visit in visits
-            if isinstance(visit.outcome, GivenBack)
+            if isinstance(visit.outcome, NotBegun)
         ],
     )
     visits = _release_on_hold(visits, database=run.database, clock=run.clock)

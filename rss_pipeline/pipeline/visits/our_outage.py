@@ -8,7 +8,7 @@ from dataclasses import replace
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import CutOff, Document, GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import CutOff, Document, NotBegun, NotModified
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline.errors import NetworkUnavailable
@@ -28,7 +28,7 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
     outcomes = [
         (visit.feed, visit.outcome)
         for visit in visits
-        if isinstance(visit.outcome, NotModified | Document | Failure | GivenBack | OnHold)
+        if isinstance(visit.outcome, NotModified | Document | Failure | NotBegun | OnHold)
         and visit.next is None
         and not visit.lost
     ]
@@ -41,7 +41,7 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
     if ours is None:
         return visits
     now = clock()
-    given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, GivenBack)}
+    given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, NotBegun)}
     # Feeds that were given back were not begun: where no host answers, a request at once would be in vain.
     late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
     leases.release(

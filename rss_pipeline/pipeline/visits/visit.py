@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, NextVisit
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import CutOff, Document, GivenBack, NotModified, Parsed, Pending
+from rss_pipeline.collector.models.outcome import CutOff, Document, NotBegun, NotModified, Parsed, Pending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class HeldElsewhere:
 
 Outcome = (
     Pending
-    | GivenBack
+    | NotBegun
     | OnHold
     | CutOff
     | NotModified

@@ -1,7 +1,6 @@
-"""What restoring a lost database writes beside items: feeds that nobody registers any more, where a feed
-stood, and images that are in the object store already.
+"""Restoring a lost database beside its items: unregistered feeds, the state of feeds, and archived images.
 
-Every statement may be repeated: what is known already stays as it is. Items are replays.py's.
+Every statement may be repeated: what is known already stays as it is. Items are in storage.items.replay.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,15 +23,15 @@ _PAGE = 5_000
 
 
 def feed_ids(database: Database) -> set[str]:
-    """Every feed there is a row of."""
+    """The ids of all feeds."""
     return {row["id"] for row in database.query("SELECT id FROM feeds", name="read feed ids").rows}
 
 
 def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: datetime) -> str:
-    """A row for a feed that only its backups know, not scheduled; the URL it has now.
+    """Insert a row for a feed that only its backups know, not scheduled, and return the URL it has now.
 
-    Its URL is the one its newest backup was asked at. Where another feed has that URL, `#` and the feed's own
-    id make it another: nobody asks it while it is not registered.
+    Its URL is the requested URL of its newest backup. If another feed has that URL, `#` and the feed's own id
+    are added to it: it is not requested while the feed is not registered.
     """
     parts = urlsplit(backup.requested_url)
     url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
@@ -119,7 +118,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
 
 
 def task_keys(database: Database, feed_id: str) -> dict[str, str | None]:
-    """A feed's image tasks by id, each with the object it has already."""
+    """A feed's image tasks by id, each with the key of its object if it has one."""
     keys: dict[str, str | None] = {}
     for page in _task_pages(database, feed_id):
         keys.update((row["id"], row["r2_key"] if row["status"] == "success" else None) for row in page)
@@ -143,7 +142,7 @@ def _task_pages(database: Database, feed_id: str) -> Iterator[list[Row]]:
 
 
 def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
-    """Make these objects, by task id, the images of their tasks; how many became it now.
+    """Make these objects, by task id, the images of their tasks, and return how many were new to theirs.
 
     A task that a run is downloading at this moment is left to that run, which finds the object.
     """

@@ -235,7 +235,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
   -- The data version: it grows with new items only, so downstream runs do not start for a heartbeat.
   items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
-  -- The new items of a change that is not reported yet are added up: one event stands for both.
+  -- The new items of a change that is not reported yet are added up: one event reports both.
   last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
     json_patch({GAP_FACT}, json_set({_V.format("facts")}, '$.items_new', fresh.n
       + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)

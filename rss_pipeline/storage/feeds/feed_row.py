@@ -26,7 +26,7 @@ from rss_pipeline.storage.sql import compact, seconds
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """How a column's value becomes a field's, and the reverse. Numbers may come as doubles (D1)."""
+    """The conversion of a column's value to a field's, and back. Numbers may come as doubles (D1)."""
 
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]

@@ -28,7 +28,7 @@ _REGISTRY_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryChanges:
-    """What a registry asks of the feeds table. Ids in `added`, `updated` and `unregistered` are disjoint."""
+    """The changes that a registry makes to the feeds table; no id is in two of its tuples."""
 
     added: tuple[FeedSpec, ...] = ()
     updated: tuple[FeedSpec, ...] = ()
@@ -73,10 +73,10 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
 
 
 def registry_rows(database: Database) -> list[Row]:
-    """Every feed with what the registry last said of it, and whether it is `suspect`.
+    """Every feed with its entry in the last registry, and the flag `suspect`.
 
-    Suspect is a feed whose last claim never ended in a close, or whose document crashed us: asked along with
-    the rest, for a question of its own would be a request more in every poll.
+    A feed is suspect if its last claim never ended in a close, or its document crashed the parser. It is read
+    here, for a query of its own would be one more request in every poll.
     """
     return database.query(
         f"""SELECT {_REGISTRY_COLUMNS}, unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
@@ -118,7 +118,7 @@ _FIELDS = ", ".join(
     f"json_extract(value, '$.{name}')"
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
 )
-# An adopted address was the old URL's, and it is asked without the headers that a feed may have got since.
+# An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
 _KEPT = "(url = excluded.url AND needs_access >= excluded.needs_access)"
 _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
   SELECT {_FIELDS} FROM json_each(?) WHERE true
@@ -168,7 +168,7 @@ def _stored_row(row: Row) -> Row:
 
 
 def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
-    """These feeds, as they stand; unknown ids are left out."""
+    """These feeds by id; unknown ids are left out."""
     rows = database.query(
         f"SELECT {FEED_COLUMNS} FROM feeds WHERE id IN (SELECT value FROM json_each(?))",
         [compact(list(ids))],
@@ -179,7 +179,7 @@ def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A feed's last change and what the closing batch kept of it, and where the feed stands now."""
+    """A feed's last change with its facts, and the feed's state now."""
 
     feed_id: str
     count: int
@@ -253,7 +253,7 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
 def report_again(database: Database, ids: Sequence[str]) -> None:
     """Count the last change of each of these feeds as unreported, and its items as no news any more.
 
-    For a Dagster instance that never heard of them; a change that is unreported already stays as it is.
+    For a Dagster instance without events for them; a change that is unreported already stays as it is.
     """
     for chunk in chunked(map(compact, ids)):
         database.query(

@@ -155,7 +155,7 @@ def test_a_feed_that_was_not_asked_comes_when_the_pause_is_over_and_says_so() ->
     later = next_after_hold(feed("http://b/", id="x"), hold, now=NOW)
     assert NOW + HOUR <= later.at <= NOW + HOUR + 2 * MINUTE
     assert later.reason == (
-        "a.example is left alone until 2026-02-18T09:30:00Z: 429 Too Many Requests with Retry-After 1 h: on "
+        "a.example is on hold until 2026-02-18T09:30:00Z: 429 Too Many Requests with Retry-After 1 h: on "
         "hold for 1 h"
     )
     assert len({next_after_hold(feed("http://b/", id=str(n)), hold, now=NOW).at for n in range(40)}) > 10
@@ -166,7 +166,7 @@ def test_a_feed_whose_host_is_held_for_longer_than_its_backoff_comes_after_it() 
     hold = before(3, NOW + 4 * HOUR)
     later = next_after_failure(feed("http://a/"), failure, now=NOW, hold=hold)
     assert later.at == hold.until
-    assert "a is left alone until" in later.reason
+    assert "a is on hold until" in later.reason
 
 
 def test_a_host_that_says_429_is_asked_by_nobody_else_whatever_way_they_come(

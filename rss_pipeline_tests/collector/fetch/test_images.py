@@ -18,7 +18,7 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, StorageRejected
 from rss_pipeline_tests.collector.fetch.rounds import InstantPace, now
 from rss_pipeline_tests.support import pictures
@@ -416,7 +416,7 @@ class TestPoliteness:
     def test_what_has_not_begun_in_time_is_given_back(self, server: FeedServer, tmp_path: Path) -> None:
         urls = [server.route(A, f"/{n}", GOOD) for n in range(10)]
         outcomes = fetch(urls, tmp_path, connections_per_host=1, host_delay=10.0, round_seconds=25.0)
-        assert [type(outcome) for outcome in outcomes] == [KeptImage] * 3 + [GivenBack] * 7
+        assert [type(outcome) for outcome in outcomes] == [KeptImage] * 3 + [NotBegun] * 7
         assert len(server.requests) == 3
 
     def test_who_waits_for_a_host_holds_no_slot(self, server: FeedServer, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
-from rss_pipeline.collector.models.outcome import Document, FetchOutcome, GivenBack, NotModified
+from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, NotModified
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, RSS, InstantPace, feed, now
 from rss_pipeline_tests.support.feeds import amend
@@ -189,9 +189,9 @@ class TestTheRoundsEnd:
         jobs = feeds(server, A, 10, Answer(body=RSS))
         outcomes = round_of(jobs, tmp_path, host_delay=10.0, round_seconds=25.0)
         kinds = [type(outcome) for outcome in outcomes]
-        assert kinds == [Document] * 3 + [GivenBack] * 7
+        assert kinds == [Document] * 3 + [NotBegun] * 7
         assert len(server.requests) == 3
-        assert isinstance(outcomes[9], GivenBack)
+        assert isinstance(outcomes[9], NotBegun)
         assert "time" in (outcomes[9].reason or "")
 
     def test_no_pause_is_waited_for_that_ends_after_the_round(
@@ -212,7 +212,7 @@ class TestTheRoundsEnd:
 
         jobs = [feed(server.route(host, "/feed", slow), id=host) for host in (A, B, C)]
         outcomes = round_of(jobs, tmp_path, pace=pace, concurrency=1, round_seconds=100.0)
-        assert [type(outcome) for outcome in outcomes] == [Document, Document, GivenBack]
+        assert [type(outcome) for outcome in outcomes] == [Document, Document, NotBegun]
 
     def test_a_redirect_whose_turn_does_not_come_is_given_back(
         self, server: FeedServer, tmp_path: Path
@@ -222,7 +222,7 @@ class TestTheRoundsEnd:
         pace = InstantPace()
         pace.ended[B, 0] = pace.time
         outcomes = round_of([feed(url)], tmp_path, pace=pace, host_delay=60.0, round_seconds=50.0)
-        assert [type(outcome) for outcome in outcomes] == [GivenBack]
+        assert [type(outcome) for outcome in outcomes] == [NotBegun]
 
     def test_without_a_limit_all_are_asked(self, server: FeedServer, tmp_path: Path) -> None:
         jobs = feeds(server, A, 5, Answer(body=RSS))

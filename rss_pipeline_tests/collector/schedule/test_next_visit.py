@@ -123,7 +123,7 @@ def test_hours_and_days_to_skip_move_it_to_the_next_allowed_hour(
         (
             {"updates": every(3 * HOUR), "max_age": 7200},
             "auto: 10 items in 27 h 1 min; by their hours 0.19 more are expected in 16 min;"
-            " the server asks max-age 2 h",
+            " the server demands max-age 2 h",
         ),
         (
             {"updates": every(MINUTE)},
@@ -136,7 +136,7 @@ def test_hours_and_days_to_skip_move_it_to_the_next_allowed_hour(
         ({"updates": every(3 * HOUR, newest=28 * DAY)}, "auto: silent for 28 d, so 4 h"),
         (
             {"interval": HOUR, "ttl": 90 * DAY},
-            "feeds.yaml: every 1 h; the server asks ttl 90 d; at most 24 h",
+            "feeds.yaml: every 1 h; the server demands ttl 90 d; at most 24 h",
         ),
     ],
 )
@@ -196,7 +196,7 @@ def test_the_bounds_hold_for_every_feed_and_no_wish_is_ignored(
         assert got.at.hour not in hours
         assert got.at.weekday() not in days
     # Nothing of it but a wish or silence makes a feed wait for more than two hours.
-    assert got.at <= NOW + 2 * HOUR or any(said in got.reason for said in ("silent", "asks", "skipHours"))
+    assert got.at <= NOW + 2 * HOUR or any(said in got.reason for said in ("silent", "demands", "skipHours"))
     assert got.reason.startswith("auto: ")
 
 

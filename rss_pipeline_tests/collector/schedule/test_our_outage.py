@@ -7,7 +7,7 @@ import pytest
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
-from rss_pipeline.collector.models.outcome import FetchOutcome, GivenBack, NotModified, Response
+from rss_pipeline.collector.models.outcome import FetchOutcome, NotBegun, NotModified, Response
 from rss_pipeline.collector.schedule.our_outage import outage
 from rss_pipeline_tests.support.feeds import amend, make_feed
 
@@ -66,9 +66,9 @@ HELD = OnHold(hold=FeedHold(feed_id="d", host="e", until=NOW, reason="429"))
         ),
         ("only refused addresses", [(on(h), failed("blocked_address")) for h in "abc"], False),
         ("a bad certificate is an answer", [(on(h), failed("tls")) for h in "abc"], False),
-        ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), GivenBack())], True),
+        ("given back", [*[(on(h), failed()) for h in "abc"], (on("d"), NotBegun())], True),
         ("on hold", [*[(on(h), failed()) for h in "abc"], (on("d"), HELD)], True),
-        ("all given back", [(on(h), GivenBack()) for h in "abc"], False),
+        ("all given back", [(on(h), NotBegun()) for h in "abc"], False),
         ("mixed network kinds", [(on(k), failed(k)) for k in sorted(NETWORK_KINDS)], True),  # type: ignore[arg-type]
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from rss_pipeline.collector.fetch import feeds
-from rss_pipeline.collector.models.outcome import GivenBack
+from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -55,9 +55,9 @@ def goes_first(
     assert asked[-1] == f"/{FEEDS - 1}", "the poll made way for it"
     assert len(asked) < FEEDS
     assert server.most_open[HOST] == 1
-    made_way = [visit for visit in visits if isinstance(visit.outcome, GivenBack)]
+    made_way = [visit for visit in visits if isinstance(visit.outcome, NotBegun)]
     assert {str(visit.outcome) for visit in made_way} == {
-        str(GivenBack(reason="a refresh by hand has precedence at its host"))
+        str(NotBegun(reason="a refresh by hand has precedence at its host"))
     }
     assert len(made_way) == FEEDS - len(asked) + 1
     assert pipeline.rows("SELECT token FROM leases") == []

@@ -55,7 +55,7 @@ def test_feeds_that_lead_to_a_host_on_hold_cost_it_no_request_and_are_no_failure
         feed = pipeline.feed(id)
         assert (feed["consecutive_failures"], feed["lease_token"], feed["unclosed_claims"]) == (0, None, 0)
         assert instant(until) <= feed["next_fetch_at"] <= instant(until + timedelta(minutes=1))
-        assert feed["schedule_reason"].startswith(f"{B} is left alone until {instant(until)}: 429")
+        assert feed["schedule_reason"].startswith(f"{B} is on hold until {instant(until)}: 429")
     for minutes in (1, 4, 4):
         pipeline.clock.turn(minutes=minutes)
         assert kinds(pipeline.poll(all_feeds=True)) == [], "nor is their own host asked in vain"
