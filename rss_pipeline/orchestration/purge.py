@@ -22,7 +22,7 @@ from rss_pipeline.orchestration.reporting.images import image_metadata
 from rss_pipeline.pipeline.images.download import Downloads
 from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import feed_changes
 from rss_pipeline.storage.images.closings import image_totals
 
 RUNS_AT_ONCE = 100
@@ -101,7 +101,7 @@ def purge(
         run=run,
         instance=instance,
         history=History(instance),
-        known=feeds.ever_changed(run.database),
+        known=feed_changes.ever_changed(run.database),
         before=now - keep,
         allowance=allowance or Allowance(),
         purged=Purged(dry_run=dry_run),

@@ -9,7 +9,7 @@ from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import feed_changes
 
 
 def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:
@@ -37,6 +37,6 @@ def register_keys(database: Database, instance: dg.DagsterInstance, ids: list[st
     if missing:
         # A key that is new to this instance has no event in it, whatever was reported before: Dagster's home
         # was lost, or it is that of another machine. First of all, so that a crash leaves the keys missing.
-        feeds.report_again(database, missing)
+        feed_changes.report_again(database, missing)
         add_keys(instance, missing)
     return len(missing)

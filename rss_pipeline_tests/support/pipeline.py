@@ -29,7 +29,7 @@ from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import D1Settings, R2Settings, Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import claims, feeds
+from rss_pipeline.storage.feeds import claims, feed_changes
 from rss_pipeline.storage.feeds.claimable import Named, Wanted
 from rss_pipeline.storage.feeds.visit_facts import known_facts
 from rss_pipeline.storage.objects import ObjectStore
@@ -198,10 +198,10 @@ class Pipeline:
 
     def _report(self, database: Database) -> None:
         """Keep the changes that are not reported yet, and mark them: a list in place of Dagster's events."""
-        changes = feeds.unreported(database)
+        changes = feed_changes.unreported(database)
         self._reports += [(change.feed_id, known_facts(change.facts)) for change in changes]
         marks = [(change.feed_id, change.count) for change in changes]
-        feeds.mark_reported(database, marks, now=self.clock())
+        feed_changes.mark_reported(database, marks, now=self.clock())
 
     def download(self, *, objects: ObjectStore | None = None) -> Downloads:
         """Download the images that are due. Each call comes a second after the one before."""

@@ -74,7 +74,7 @@ class HttpState:
     etag: str | None = None
     last_modified: str | None = None
     validators_url: str | None = None
-    """The URL whose response gave the two validators: they go to that hop only."""
+    """The URL that gave the two validators: they go to that hop only."""
     content_hash: str | None = None
     """Hash of the last stored document."""
     failed_hash: str | None = None

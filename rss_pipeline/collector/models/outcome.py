@@ -84,7 +84,7 @@ class Parsed:
     duplicate_guids: int
     dropped_items: int
     bad_dates: tuple[tuple[str, str], ...]
-    """Raw date and title of items whose date could not be read."""
+    """Raw date and title of items with a date that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The one answer to when a feed is visited next, where and why, for every outcome of a visit. Pure.
 
-The rules themselves are in next_visit.py, permanent_redirects.py and gaps.py. A feed whose claim is released
-without a visit (skipped hours, an unreadable registry) is next_visit.py's alone.
+The rules themselves are in next_visit.py, permanent_redirects.py and gaps.py. The next visit of a feed that
+is released without a visit (skipped hours, an unreadable registry) comes from next_visit.py directly.
 """
 
 from dataclasses import replace

@@ -23,8 +23,8 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
 from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
-from rss_pipeline.storage.feeds import feeds
-from rss_pipeline.storage.feeds.feeds import Change
+from rss_pipeline.storage.feeds import feed_changes
+from rss_pipeline.storage.feeds.feed_changes import Change
 from rss_pipeline.storage.feeds.visit_facts import (
     VisitFacts,
     facts_after,
@@ -49,15 +49,15 @@ def mark_recorded(run: RunContext, instance: dg.DagsterInstance) -> None:
     Called before any feed is visited: closing a visit adds to a change that seems unreported, and its items
     would be reported twice.
     """
-    changes = feeds.unreported(run.database)
+    changes = feed_changes.unreported(run.database)
     marks = [(change.feed_id, change.count) for change in changes if _is_recorded(instance, change)]
-    feeds.mark_reported(run.database, marks, now=run.clock())
+    feed_changes.mark_reported(run.database, marks, now=run.clock())
 
 
 def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequence[Visit]) -> Events:
     """Yield an event for every feed with a change not reported yet, from this run or an earlier one."""
     visited = {visit.feed.id for visit in visits}
-    changes = feeds.unreported(run.database)
+    changes = feed_changes.unreported(run.database)
     for start in range(0, len(changes), _MARK_EVERY):
         some = changes[start : start + _MARK_EVERY]
         yield [
@@ -67,18 +67,18 @@ def report_changes(run: RunContext, instance: dg.DagsterInstance, visits: Sequen
             if change.feed_id in visited or not _is_recorded(instance, change)
         ]
         marks = [(change.feed_id, change.count) for change in some]
-        feeds.mark_reported(run.database, marks, now=run.clock())
+        feed_changes.mark_reported(run.database, marks, now=run.clock())
 
 
 def heartbeats(run: RunContext, ids: Sequence[str]) -> Events:
     """Yield an event with the state of each of these feeds: its unreported change, or one without news."""
-    changes = feeds.last_changes(run.database, ids)
+    changes = feed_changes.last_changes(run.database, ids)
     yield [
         materialization(run, change, now=replace(change.facts, items_new=0) if change.is_reported else None)
         for change in changes.values()
     ]
     marks = [(change.feed_id, change.count) for change in changes.values()]
-    feeds.mark_reported(run.database, marks, now=run.clock())
+    feed_changes.mark_reported(run.database, marks, now=run.clock())
 
 
 def report_named(
@@ -92,7 +92,7 @@ def report_named(
     failed: list[FailureRow] = []
     for start in range(0, len(visits), _MARK_EVERY):
         some = visits[start : start + _MARK_EVERY]
-        changes = feeds.last_changes(run.database, [visit.feed.id for visit in some])
+        changes = feed_changes.last_changes(run.database, [visit.feed.id for visit in some])
         events: list[AssetEvent] = []
         marks: list[tuple[str, int]] = []
         for visit in some:
@@ -108,7 +108,7 @@ def report_named(
             if not change.is_reported:
                 marks.append((change.feed_id, change.count))
         yield events
-        feeds.mark_reported(run.database, marks, now=run.clock())
+        feed_changes.mark_reported(run.database, marks, now=run.clock())
     return failed
 
 

@@ -64,7 +64,7 @@ class FeedState:
     earliest: datetime
     """The time of its oldest backup."""
     newest: Parsed | None = None
-    """The newest document whose items are stored."""
+    """The newest document with stored items."""
     failure: Failure | None = None
     """The failure of a newer document, which could not be read."""
 

@@ -1,6 +1,6 @@
 """Closing statements: what a visit writes into its feed when it ends, and the release of its claim.
 
-Every statement is guarded by the lease's token: a visit whose lease another run has taken over changes
+Every statement is guarded by the lease's token: once another run has taken the feed over, a visit changes
 nothing. When the feed is next and where is decided in collector.schedule; pieces that several statements
 share are in closing_parts.py.
 """
@@ -46,7 +46,7 @@ a heartbeat. Reads the row as it was before the visit."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnchangedVisit:
-    """A feed whose stored document is still current."""
+    """The visit of a feed with a stored document that is still current."""
 
     feed: Feed
     token: str
@@ -56,7 +56,7 @@ class UnchangedVisit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedVisit:
-    """A feed whose visit failed."""
+    """A failed visit."""
 
     feed: Feed
     token: str
@@ -175,7 +175,7 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """A document whose items are in the same batch, or in one before. `item_ids` are all that it lists."""
+    """A document with its items in the same batch, or in one before. `item_ids` are all that it lists."""
 
     feed: Feed
     token: str

@@ -1,10 +1,9 @@
-"""The feeds table: what the registry writes into it, and what a person or a report reads from it.
+"""The feeds table as the registry writes it; feeds by id; forgetting a feed.
 
-Claims are in leases.py, what a closed visit writes in closings.py. Decisions are pure functions here
-(`registry_changes`); only `apply`, `mark_reported`, `report_again` and `forget` write.
+Claims are in claims.py, closed visits in closings.py, changes and their reports in feed_changes.py.
+`registry_changes` is a pure decision; only `apply` and `forget` write.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,6 @@ from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
-from rss_pipeline.storage.feeds.visit_facts import VisitFacts, facts_from
 from rss_pipeline.storage.sql import chunked, compact, seconds
 
 _MANY = 10
@@ -175,105 +173,6 @@ def feeds_by_id(database: Database, ids: Sequence[str]) -> dict[str, Feed]:
         name="read feeds",
     ).rows
     return {row["id"]: feed_of(row) for row in rows}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A feed's last change with its facts, and the feed's state now."""
-
-    feed_id: str
-    count: int
-    is_reported: bool
-    facts: VisitFacts
-    items_version: str | None
-    url: str
-    link: str | None
-    next_fetch_at: str
-    schedule_reason: str | None
-    fetch_url: str | None
-    move_url: str | None
-    gaps: int
-    last_visited_at: str | None
-    last_error_kind: str | None
-    last_error: str | None
-
-
-def unreported(database: Database) -> list[Change]:
-    """Feeds whose change count is ahead of the reported one, oldest change first."""
-    return _changes(database, "change_count > reported_count", [])
-
-
-def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
-    """The last change of each of these feeds, reported or not; unknown ids are left out."""
-    found = _changes(database, "id IN (SELECT value FROM json_each(?))", [compact(list(ids))])
-    return {change.feed_id: change for change in found}
-
-
-def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
-    rows = database.query(
-        f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
-        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error
-        FROM feeds WHERE {where} ORDER BY changed_at, id""",
-        params,
-        name="read changes",
-    ).rows
-    return [
-        Change(
-            feed_id=row["id"],
-            count=int(row["change_count"]),
-            is_reported=row["change_count"] <= row["reported_count"],
-            facts=facts_from(json.loads(row["last_change"] or "{}")),
-            items_version=row["items_version"],
-            url=row["url"],
-            link=row["link"],
-            next_fetch_at=row["next_fetch_at"],
-            schedule_reason=row["schedule_reason"],
-            fetch_url=row["fetch_url"],
-            move_url=row["move_url"],
-            gaps=int(row["gaps"]),
-            last_visited_at=row["last_visited_at"],
-            last_error_kind=row["last_error_kind"],
-            last_error=row["last_error"],
-        )
-        for row in rows
-    ]
-
-
-def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, now: datetime) -> None:
-    """Feed id and change count of each change that Dagster has an event for."""
-    for chunk in chunked(compact(pair) for pair in reported):
-        database.query(
-            """UPDATE feeds SET reported_count = max(reported_count, json_extract(j.value, '$[1]')),
-            reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
-            [instant(now), chunk],
-            name="mark reported",
-        )
-
-
-def report_again(database: Database, ids: Sequence[str]) -> None:
-    """Count the last change of each of these feeds as unreported, and its items as no news any more.
-
-    For a Dagster instance without events for them; a change that is unreported already stays as it is.
-    """
-    for chunk in chunked(map(compact, ids)):
-        database.query(
-            """UPDATE feeds SET reported_count = change_count - 1,
-            last_change = json_set(coalesce(last_change, '{}'), '$.items_new', 0)
-            WHERE id IN (SELECT value FROM json_each(?)) AND change_count > 0
-              AND reported_count >= change_count""",
-            [chunk],
-            name="report again",
-        )
-
-
-def ever_changed(database: Database) -> list[str]:
-    """Ids of the feeds that had something to report once: each has a materialization, or had."""
-    return [
-        row["id"]
-        for row in database.query(
-            "SELECT id FROM feeds WHERE change_count > 0", name="find changed feeds"
-        ).rows
-    ]
 
 
 def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) -> frozenset[str]:

@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHis
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import closings, feeds, leases
+from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.items import items
 from rss_pipeline.storage.reports.overview import feed_health, overview
@@ -44,7 +44,7 @@ def known(database: Database) -> Database:
     """A feed `a` whose first document, of three items, was stored and reported an hour ago."""
     register(database, spec("a"))
     visit(database, [item("1"), item("2"), item("3")], at=NOW - HOUR)
-    feeds.mark_reported(database, [("a", 1)], now=NOW - HOUR)
+    feed_changes.mark_reported(database, [("a", 1)], now=NOW - HOUR)
     return database
 
 
@@ -99,7 +99,7 @@ def test_an_address_adopted_is_news_once(known: Database) -> None:
         feed, token = claim_one(known)
         assert end_unchanged(known, feed, token, MOVED)
         assert feed_row(known)["change_count"] == expected
-    [news] = feeds.unreported(known)
+    [news] = feed_changes.unreported(known)
     assert (news.fetch_url, news.move_url) == (MOVED.fetch_url, None)
 
 
@@ -171,23 +171,23 @@ def test_a_document_without_any_item_of_before_is_a_gap(known: Database) -> None
     row = feed_row(known)
     assert (row["next_fetch_at"], row["schedule_reason"]) == (instant(SOON.at), "halved")
     assert (row["planned_at"], row["items_listed"]) == (instant(SOON.at), 2)
-    [news] = feeds.unreported(known)
+    [news] = feed_changes.unreported(known)
     assert (news.gaps, news.facts.gap, news.facts.items_new) == (1, SENTENCE, 2)
 
 
 def test_a_304_after_it_tells_of_it_no_more(known: Database) -> None:
     store(known, [item("4"), item("5")])
-    feeds.mark_reported(known, [("a", 2)], now=NOW)
+    feed_changes.mark_reported(known, [("a", 2)], now=NOW)
     assert end_unchanged(known, *claim_one(known), MOVED)
-    [news] = feeds.unreported(known)
+    [news] = feed_changes.unreported(known)
     assert (news.facts.gap, news.facts.items_new, news.gaps) == (None, 0, 1)
 
 
 def test_nor_does_the_next_document(known: Database) -> None:
     store(known, [item("4"), item("5")])
-    feeds.mark_reported(known, [("a", 2)], now=NOW)
+    feed_changes.mark_reported(known, [("a", 2)], now=NOW)
     assert not store(known, [item("5"), item("6")], at=NOW + HOUR)
-    [news] = feeds.unreported(known)
+    [news] = feed_changes.unreported(known)
     assert news.facts.gap is None
     assert gaps(known) == (1, instant(NOW), 1, instant(NOW))
     row = feed_row(known)

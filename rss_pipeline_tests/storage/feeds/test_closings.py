@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import closings, feeds, leases
+from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
 from rss_pipeline.storage.feeds.visit_facts import VisitFacts
 from rss_pipeline_tests.storage.values import (
     DAY,
@@ -49,9 +49,9 @@ def known(database: Database) -> Database:
     return database
 
 
-def report(database: Database, *, now: Any = NOW) -> list[feeds.Change]:
-    changes = feeds.unreported(database)
-    feeds.mark_reported(database, [(change.feed_id, change.count) for change in changes], now=now)
+def report(database: Database, *, now: Any = NOW) -> list[feed_changes.Change]:
+    changes = feed_changes.unreported(database)
+    feed_changes.mark_reported(database, [(change.feed_id, change.count) for change in changes], now=now)
     return changes
 
 
@@ -266,7 +266,7 @@ def test_a_value_no_store_takes_is_refused_and_closes_nothing(known: Database) -
 
 def test_the_first_success_is_a_change_although_no_item_is_new(database: Database) -> None:
     register(database, spec("a"), spec("b"))
-    assert feeds.unreported(database) == []
+    assert feed_changes.unreported(database) == []
     assert visit(database, []) == 0
     unchanged(database, *claim_one(database, "b"))
     assert [change.feed_id for change in report(database)] == ["a", "b"]
@@ -278,7 +278,7 @@ def test_a_visit_that_brings_nothing_new_is_no_change(known: Database) -> None:
     assert visit(known, [item("1")], at=NOW) == 0
     unchanged(known, *claim_one(known))
     failed(known, *claim_one(known))
-    assert feeds.unreported(known) == []
+    assert feed_changes.unreported(known) == []
 
 
 @pytest.mark.parametrize("end", ["not modified", "same bytes", "stored"])
@@ -311,7 +311,7 @@ def test_every_seven_days_a_living_feed_is_a_change(known: Database, documents: 
 
 def test_new_items_are_a_change_with_its_facts(known: Database) -> None:
     assert visit(known, [item("1"), item("2"), item("3")], at=NOW, charset_rule="bom") == 2
-    [found] = feeds.unreported(known)
+    [found] = feed_changes.unreported(known)
     assert found.facts == VisitFacts(
         items_seen=3,
         duplicate_guids=0,
@@ -343,7 +343,7 @@ def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Data
     visit(known, [item("4")], at=NOW + HOUR)
     visit(known, [item("4")], at=NOW + 2 * HOUR)
     unchanged(known, *claim_one(known), now=NOW + 3 * HOUR)
-    [found] = feeds.unreported(known)
+    [found] = feed_changes.unreported(known)
     assert found.facts.items_new == 3
     assert found.count == 3
     report(known, now=NOW + 3 * HOUR)
@@ -353,21 +353,21 @@ def test_two_changes_not_reported_yet_are_one_with_the_items_of_both(known: Data
 
 def test_a_change_after_the_one_that_is_being_reported_stays_unreported(known: Database) -> None:
     visit(known, [item("2")], at=NOW)
-    [first] = feeds.unreported(known)
+    [first] = feed_changes.unreported(known)
     visit(known, [item("3")], at=NOW)
-    feeds.mark_reported(known, [("a", first.count)], now=NOW)
+    feed_changes.mark_reported(known, [("a", first.count)], now=NOW)
     [second] = report(known)
     assert second.count == first.count + 1
-    feeds.mark_reported(known, [("a", first.count)], now=NOW)
-    assert feeds.unreported(known) == []
+    feed_changes.mark_reported(known, [("a", first.count)], now=NOW)
+    assert feed_changes.unreported(known) == []
 
 
 def test_the_last_change_can_be_asked_for_reported_or_not(known: Database) -> None:
-    found = feeds.last_changes(known, ["a", "unknown"])
+    found = feed_changes.last_changes(known, ["a", "unknown"])
     assert list(found) == ["a"]
     assert (found["a"].is_reported, found["a"].facts.items_new) == (True, 1)
     visit(known, [item("2")])
-    assert not feeds.last_changes(known, ["a"])["a"].is_reported
+    assert not feed_changes.last_changes(known, ["a"])["a"].is_reported
 
 
 def test_the_version_of_the_items_changes_with_new_items_only(known: Database) -> None:
@@ -390,7 +390,7 @@ def test_a_visit_without_new_items_says_none_were_new_whatever_the_last_change_w
     assert visit(known, [item("2"), item("3")], at=NOW) == 2
     report(known)
     assert visit(known, [item("3")], at=NOW + HOUR) == 0
-    assert feeds.last_changes(known, ["a"])["a"].facts.items_new == 2
+    assert feed_changes.last_changes(known, ["a"])["a"].facts.items_new == 2
 
 
 def test_items_that_a_crashed_run_stored_are_new_to_the_run_that_closes(known: Database) -> None:

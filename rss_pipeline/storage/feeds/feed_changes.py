@@ -1,0 +1,113 @@
+"""Changes of feeds that are worth an event, and marks of those that are reported.
+
+The closing statements count a change (closings.py); Dagster's events are made in orchestration.reporting.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.visit_facts import VisitFacts, facts_from
+from rss_pipeline.storage.sql import chunked, compact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A feed's last change with its facts, and the feed's state now."""
+
+    feed_id: str
+    count: int
+    is_reported: bool
+    facts: VisitFacts
+    items_version: str | None
+    url: str
+    link: str | None
+    next_fetch_at: str
+    schedule_reason: str | None
+    fetch_url: str | None
+    move_url: str | None
+    gaps: int
+    last_visited_at: str | None
+    last_error_kind: str | None
+    last_error: str | None
+
+
+def unreported(database: Database) -> list[Change]:
+    """Changes that are not reported yet, the oldest first."""
+    return _changes(database, "change_count > reported_count", [])
+
+
+def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
+    """The last change of each of these feeds, reported or not; unknown ids are left out."""
+    found = _changes(database, "id IN (SELECT value FROM json_each(?))", [compact(list(ids))])
+    return {change.feed_id: change for change in found}
+
+
+def _changes(database: Database, where: str, params: Sequence[str]) -> list[Change]:
+    rows = database.query(
+        f"""SELECT id, url, link, change_count, reported_count, last_change, items_version, next_fetch_at,
+        schedule_reason, fetch_url, move_url, gaps, last_visited_at, last_error_kind, last_error
+        FROM feeds WHERE {where} ORDER BY changed_at, id""",
+        params,
+        name="read changes",
+    ).rows
+    return [
+        Change(
+            feed_id=row["id"],
+            count=int(row["change_count"]),
+            is_reported=row["change_count"] <= row["reported_count"],
+            facts=facts_from(json.loads(row["last_change"] or "{}")),
+            items_version=row["items_version"],
+            url=row["url"],
+            link=row["link"],
+            next_fetch_at=row["next_fetch_at"],
+            schedule_reason=row["schedule_reason"],
+            fetch_url=row["fetch_url"],
+            move_url=row["move_url"],
+            gaps=int(row["gaps"]),
+            last_visited_at=row["last_visited_at"],
+            last_error_kind=row["last_error_kind"],
+            last_error=row["last_error"],
+        )
+        for row in rows
+    ]
+
+
+def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, now: datetime) -> None:
+    """Mark these changes, each a feed id and a change count, as reported: Dagster has an event for each."""
+    for chunk in chunked(compact(pair) for pair in reported):
+        database.query(
+            """UPDATE feeds SET reported_count = max(reported_count, json_extract(j.value, '$[1]')),
+            reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
+            [instant(now), chunk],
+            name="mark reported",
+        )
+
+
+def report_again(database: Database, ids: Sequence[str]) -> None:
+    """Count the last change of each of these feeds as unreported, and its items as no news any more.
+
+    For a Dagster instance without events for them; a change that is unreported already stays as it is.
+    """
+    for chunk in chunked(map(compact, ids)):
+        database.query(
+            """UPDATE feeds SET reported_count = change_count - 1,
+            last_change = json_set(coalesce(last_change, '{}'), '$.items_new', 0)
+            WHERE id IN (SELECT value FROM json_each(?)) AND change_count > 0
+              AND reported_count >= change_count""",
+            [chunk],
+            name="report again",
+        )
+
+
+def ever_changed(database: Database) -> list[str]:
+    """Ids of the feeds with a change since they were added: each has a materialization, or had one."""
+    return [
+        row["id"]
+        for row in database.query(
+            "SELECT id FROM feeds WHERE change_count > 0", name="find changed feeds"
+        ).rows
+    ]
