@@ -17,7 +17,8 @@ from playwright.sync_api import expect
 
 from rss_pipeline_tests.orchestration.desk import Desk, browser
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.up import soon, started
+from rss_pipeline_tests.support.up import started
+from rss_pipeline_tests.support.waiting import soon
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 FEEDS = [
@@ -56,8 +57,8 @@ def main() -> None:
     with FeedServer() as server:
         _serve(server, folder)
         with started(folder) as up, browser(up, server) as ui:
-            soon(up.answers, seconds=180)
-            soon(lambda: len(up.statuses()["green"]) == len(FEEDS) - 2, seconds=180)
+            soon(up.answers)
+            soon(lambda: len(up.statuses()["green"]) == len(FEEDS) - 2)
             for _ in range(POLLS):
                 up.command("poll", "--all")
             _take(ui)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import cpu_seconds_of_children
 
 KEY = "backups/news/2026-03-02T08:00:00Z.xml"
 
@@ -114,9 +114,9 @@ def test_it_needs_no_dagster_and_about_a_second(home: Path) -> None:
     environ = {**os.environ, "RSS_PIPELINE_HOME": str(home)}
     spent = []
     for _ in range(2):
-        started = time.monotonic()
+        before = cpu_seconds_of_children()
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, env=environ, cwd=home.parent, check=False, capture_output=True)
-        spent.append(time.monotonic() - started)
+        spent.append(cpu_seconds_of_children() - before)
         assert done.returncode == 0, done.stderr.decode()
     assert min(spent) < 1.5

@@ -10,6 +10,7 @@ import pytest
 
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 HOST = "127.0.0.2"
 
@@ -61,7 +62,12 @@ def test_passwords_and_secret_headers_go_to_their_server_and_are_written_nowhere
 
     def command(*arguments: str) -> str:
         done = subprocess.run(
-            [program, *arguments], env=environ, cwd=tmp_path, check=False, capture_output=True, timeout=120
+            [program, *arguments],
+            env=environ,
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+            timeout=PATIENCE,
         )
         assert b"Traceback" not in done.stderr, done.stderr.decode()
         return (done.stdout + done.stderr).decode()

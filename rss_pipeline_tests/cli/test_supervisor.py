@@ -20,7 +20,7 @@ from rss_pipeline.cli.supervisor import (
     kill_childless,
     wait_before_restart,
 )
-from rss_pipeline_tests.support.up import soon
+from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT, soon
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[f
 
 KEEPER = """
 import sys
-from rss_pipeline import supervising
+from rss_pipeline.cli import supervisor as supervising
 supervising.STARTED_SECONDS = 0.0
 supervising.LOOK_SECONDS = 0.1
 command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
@@ -71,7 +71,7 @@ def kept(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
         [sys.executable, "-c", KEEPER, FAMILY, str(file)], stdout=subprocess.PIPE
     ) as keeper:
         try:
-            soon(lambda: file.exists() and file.read_text(), seconds=20)
+            soon(lambda: file.exists() and file.read_text())
             yield keeper, file
         finally:
             keeper.kill()
@@ -87,12 +87,12 @@ def test_killed_it_is_started_again_and_what_it_left_is_ended(
     [child] = psutil.Process(keeper.pid).children()
     grandchild = int(file.read_text())
     child.kill()
-    soon(lambda: len(file.read_text().split()) == 2, seconds=20)
+    soon(lambda: len(file.read_text().split()) == 2)
     assert not is_alive(grandchild)
     assert keeper.stdout is not None
     assert b"exit code -9" in keeper.stdout.readline()
     keeper.send_signal(signal.SIGTERM)
-    assert keeper.wait(timeout=20) == 128 + signal.SIGTERM
+    assert keeper.wait(timeout=PATIENCE) == 128 + signal.SIGTERM
     assert not any(map(is_alive, map(int, file.read_text().split())))
 
 
@@ -106,8 +106,8 @@ def test_told_to_end_it_ends_although_it_is_waiting_to_start_again(
     keeper.stdout.readline()
     began = time.monotonic()
     keeper.send_signal(signal.SIGINT)
-    keeper.wait(timeout=20)
-    assert time.monotonic() - began < 10
+    keeper.wait(timeout=PATIENCE)
+    assert time.monotonic() - began < PROMPT
 
 
 PARENT_OF_A_SERVER = """
@@ -122,14 +122,14 @@ def test_all_is_started_again_where_a_code_server_stays_away(tmp_path: Path) -> 
     keeper = KEEPER.replace("sys.argv[2]]", "sys.argv[2], sys.argv[3]]")
     command = [sys.executable, "-c", keeper, PARENT_OF_A_SERVER, str(pids), FAMILY]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
+        child = int(soon(lambda: pids.read_text() if pids.exists() else ""))
         time.sleep(1)  # Until the server was seen.
         server = psutil.Process(child).parent()
         assert server is not None
         server.kill()
-        soon(lambda: len(pids.read_text().split()) == 2, seconds=20)
+        soon(lambda: len(pids.read_text().split()) == 2)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path) -> None:
@@ -140,16 +140,16 @@ def test_a_code_server_that_lost_its_child_is_killed_and_no_other(tmp_path: Path
         for _ in range(3):
             kill_childless(os.getpid(), starting)
         assert server.poll() is None, "it may have no child yet"
-        child = int(soon(lambda: pids.exists() and pids.read_text(), seconds=20))
+        child = int(soon(lambda: pids.read_text() if pids.exists() else ""))
         seen: dict[int, int] = {}
         kill_childless(os.getpid(), seen)
         assert seen == {server.pid: 0}
         os.kill(child, signal.SIGKILL)
-        soon(lambda: not is_alive(child), seconds=20)
+        soon(lambda: not is_alive(child))
         kill_childless(os.getpid(), seen)
         assert server.poll() is None, "it may be changing it for another"
         kill_childless(os.getpid(), seen)
-        assert server.wait(timeout=20) == -signal.SIGKILL
+        assert server.wait(timeout=PATIENCE) == -signal.SIGKILL
 
 
 def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
@@ -158,7 +158,7 @@ def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
         kill_childless(os.getpid(), looks, starting=0)
         assert server.poll() is None
         kill_childless(os.getpid(), looks, starting=0)
-        assert server.wait(timeout=20) == -signal.SIGKILL
+        assert server.wait(timeout=PATIENCE) == -signal.SIGKILL
 
 
 def is_alive(pid: int) -> bool:

@@ -14,7 +14,8 @@ import pytest
 
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import Up, location, members, soon, started
+from rss_pipeline_tests.support.up import Up, location, members, started
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 PASSWORD = "correct-horse-battery"
 FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
@@ -24,7 +25,7 @@ FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
 def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: FeedServer) -> None:
     register(tmp_path, server)
     with started(tmp_path, FEED_PASSWORD=PASSWORD) as up:
-        soon(up.answers, seconds=120)
+        soon(up.answers)
         the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
         a_poll_starts_by_itself_and_its_items_are_stored(up)
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
@@ -44,7 +45,7 @@ def register(folder: Path, server: FeedServer) -> None:
 
 
 def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up: Up) -> None:
-    with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/", timeout=20) as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{up.port}/", timeout=PATIENCE) as page:
         assert page.status == 200
         assert b"Dagster" in page.read()
     nodes = up.ask(
@@ -75,8 +76,8 @@ def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(
 
 
 def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
-    soon(lambda: len(up.rows("SELECT id FROM items")) == 10, seconds=60)
-    soon(lambda: up.statuses()["green"] == sorted(set(FEEDS) - {"broken"}), seconds=30)
+    soon(lambda: len(up.rows("SELECT id FROM items")) == 10)
+    soon(lambda: up.statuses()["green"] == sorted(set(FEEDS) - {"broken"}))
     assert up.statuses()["grey"] == ["broken"], "a poll turns no key red"
 
     def ended() -> Any:
@@ -86,7 +87,7 @@ def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
         )["runsOrError"]["results"]
         return runs if all(run["status"] == "SUCCESS" for run in runs) else None
 
-    (run,) = soon(ended, seconds=30)
+    (run,) = soon(ended)
     tags = {tag["key"]: tag["value"] for tag in run["tags"]}
     assert (tags["dagster/sensor_name"], tags["dagster/priority"]) == ("poll_feeds_when_due", "-1")
 
@@ -116,7 +117,7 @@ def one_feed_materialized_by_hand_is_visited_conditionally(up: Up, server: FeedS
         )["runOrError"]
         return run if run["status"] in ("SUCCESS", "FAILURE") else None
 
-    assert soon(ended, seconds=45)["status"] == "SUCCESS"
+    assert soon(ended)["status"] == "SUCCESS"
     requests = server.asked("127.0.0.3")
     assert [request.headers.get("if-none-match") for request in requests] == [None, '"1"']
 
@@ -142,7 +143,7 @@ def a_backfill_of_scattered_keys_ends_green_and_red_exactly(up: Up) -> None:
         )["partitionBackfillOrError"]
         return found if found["status"] not in ("REQUESTED", "CANCELING", "FAILING") else None
 
-    found = soon(ended, seconds=240)
+    found = soon(ended)
     assert found["status"] == "COMPLETED_FAILED"
     assert sorted(run["status"] for run in found["runs"]) == ["FAILURE", "SUCCESS", "SUCCESS"]
     assert up.statuses() == {
@@ -165,8 +166,8 @@ def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) ->
 def sigterm_ends_every_process_and_no_claim_is_left(up: Up) -> None:
     assert len(members(up.process.pid)) >= 3
     up.process.send_signal(signal.SIGTERM)
-    up.process.wait(timeout=40)
-    soon(lambda: not members(up.process.pid), seconds=15)
+    up.process.wait(timeout=PATIENCE)
+    soon(lambda: not members(up.process.pid))
     assert up.rows("SELECT token FROM leases") == []
     assert up.rows("SELECT id FROM feeds WHERE lease_token IS NOT NULL OR unclosed_claims > 0") == []
 

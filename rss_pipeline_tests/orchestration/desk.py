@@ -17,7 +17,8 @@ from playwright.sync_api import Page, Request, Route, sync_playwright
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.server import Request as Asked
-from rss_pipeline_tests.support.up import Up, soon, started
+from rss_pipeline_tests.support.up import Up, started
+from rss_pipeline_tests.support.waiting import soon
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMIUM_ARGUMENTS = [
@@ -38,7 +39,7 @@ GONE = "lighthouses"
 """Answers 410."""
 FEEDS = [*BUSY, *QUIET, BROKEN, GONE]
 WIDTH, HEIGHT = 1400, 900
-PATIENCE_MS = 20_000
+PATIENCE_MS = 90_000
 """How long a page may take to show something, on a machine that runs other tests beside it."""
 
 
@@ -100,8 +101,8 @@ def desk(folder: Path) -> Iterator[Desk]:
     with FeedServer() as server:
         serve(server, folder)
         with started(folder) as up, browser(up, server) as desk:
-            soon(up.answers, seconds=120)
-            soon(lambda: set(up.statuses()["green"]) == {*BUSY, *QUIET}, seconds=90)
+            soon(up.answers)
+            soon(lambda: set(up.statuses()["green"]) == {*BUSY, *QUIET})
             yield desk
 
 

@@ -10,6 +10,8 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
+from rss_pipeline.orchestration.resources import D1Resource, database_resource
+from rss_pipeline.settings import D1Settings, Settings
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
@@ -95,3 +97,16 @@ def test_the_ui_is_told_the_names_of_the_secrets_only(away: DagsterPipeline, clo
     assert cloudflare.url in shown
     assert cloudflare.token not in repr(away.settings)
     assert cloudflare.secret_key not in repr(away.settings)
+
+
+def test_a_run_trusts_the_authority_that_settings_name(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path,
+        feeds_file=tmp_path / "feeds.yaml",
+        user_agent="x",
+        d1=D1Settings(url="https://d1.example", token="t"),
+        ca_file=tmp_path / "authority.pem",
+    )
+    resource = database_resource(settings)
+    assert isinstance(resource, D1Resource)
+    assert resource.ca_file == str(settings.ca_file)

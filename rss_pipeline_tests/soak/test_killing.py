@@ -24,7 +24,8 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, soon, started
+from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, started
+from rss_pipeline_tests.support.waiting import soon
 
 FEEDS = [f"feed-{n}" for n in range(12)]
 VISIT_SECONDS = 0.4
@@ -228,7 +229,7 @@ class Killed:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
-        soon(lambda: all(born(each.pid) is None for each in processes), seconds=20)
+        soon(lambda: all(born(each.pid) is None for each in processes))
         self.kills.append(kind)
 
     def drained(self) -> bool:
@@ -250,9 +251,9 @@ def living(folder: Path, server: FeedServer, chance: random.Random) -> Iterator[
     publishers = Publishers(server, chance)
     publishers.register(folder / "feeds.yaml")
     with started(folder, RSS_PIPELINE_LEASE_SECONDS=str(LEASE_SECONDS)) as up:
-        soon(up.answers, seconds=120)
+        soon(up.answers)
         # At work, and older than what `up` takes for a start that went wrong.
-        soon(lambda: up.rows("SELECT 1 FROM feeds WHERE last_success_at IS NULL") == [], seconds=120)
+        soon(lambda: up.rows("SELECT 1 FROM feeds WHERE last_success_at IS NULL") == [])
         with dg.DagsterInstance.from_config(str(up.home / "dagster")) as instance:
             yield Killed(up, instance, publishers)
 
@@ -265,14 +266,14 @@ def a_person_goes_before_the_backfills_that_wait(killed: Killed) -> None:
         return killed.instance.get_runs_count(dg.RunsFilter(tags=tag))
 
     backfills = [killed.backfill(FEEDS[::2]) for _ in range(2)]
-    soon(lambda: queued() == 12, seconds=120)
+    soon(lambda: queued() == 12)
     mine = killed.materialize(FEEDS[1])
 
     def begun() -> Any:
         [record] = killed.instance.get_run_records(dg.RunsFilter(run_ids=[mine]))
         return record.start_time
 
-    soon(begun, seconds=120)
+    soon(begun)
     behind = dg.RunsFilter(tags=tag, statuses=[dg.DagsterRunStatus.QUEUED])
     assert killed.instance.get_runs_count(behind) >= 6, "they were there before it"
     for backfill_id in backfills:
@@ -284,8 +285,8 @@ def nothing_is_stuck_and_nothing_lost(killed: Killed) -> None:
     up, publishers = killed.up, killed.publishers
     publishers.has_news = False
     # A run that was killed before it told of its process is ended by Dagster's start time-out, of 180 s.
-    soon(killed.drained, seconds=300)
-    soon(up.answers, seconds=120)
+    soon(killed.drained)
+    soon(up.answers)
     soon(
         lambda: up.rows("SELECT 1 FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ')") == [],
         seconds=60,
@@ -331,8 +332,8 @@ def every_picture_is_archived(killed: Killed) -> None:
     for _ in range(3):
         if left():
             killed.launch("download_images")
-            soon(lambda: not left() or not killed.drained(), seconds=30)
-            soon(killed.drained, seconds=90)
+            soon(lambda: not left() or not killed.drained())
+            soon(killed.drained)
     assert left() == []
     rows = killed.up.rows("SELECT r2_key FROM image_tasks")
     assert len(rows) == sum(map(len, killed.publishers.guids.values()))
@@ -345,7 +346,7 @@ def test_ten_kills_lose_nothing(tmp_path: Path, server: FeedServer) -> None:
     with living(tmp_path, server, random.Random(10)) as killed:
         a_person_goes_before_the_backfills_that_wait(killed)
         for kind in TEN:
-            soon(killed.has_settled, seconds=120)
+            soon(killed.has_settled)
             killed.press()
             killed.kill(kind)
         nothing_is_stuck_and_nothing_lost(killed)

@@ -15,7 +15,8 @@ from playwright.sync_api import expect
 from rss_pipeline_tests.orchestration.desk import CHROMIUM, Desk, browser
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import Up, location, soon, started
+from rss_pipeline_tests.support.up import Up, location, started
+from rss_pipeline_tests.support.waiting import soon
 
 FEEDS = [f"feed-{n:04}" for n in range(5_000)]
 HOSTS = 50
@@ -39,9 +40,9 @@ def test_five_thousand_feeds_leave_pages_ticks_and_status_quick(tmp_path: Path, 
     entries = (f"- url: {url}\n  id: {id}\n  allow_private: true\n" for id, url in urls.items())
     (tmp_path / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
     with started(tmp_path, RSS_BATCH_SIZE="2500") as up, browser(up, server) as ui:
-        soon(up.answers, seconds=120)
-        soon(lambda: up.rows("SELECT count(*) FROM feeds WHERE reported_count = 0") == [(0,)], seconds=900)
-        soon(lambda: len(up.statuses()["green"]) == len(FEEDS), seconds=60)
+        soon(up.answers)
+        soon(lambda: up.rows("SELECT count(*) FROM feeds WHERE reported_count = 0") == [(0,)])
+        soon(lambda: len(up.statuses()["green"]) == len(FEEDS))
         # A browser that is watched has no cache; a person's has, and the UI's scripts in it.
         ui.page.context.unroute_all()
         the_graph(ui)

@@ -31,7 +31,8 @@ from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, soon, started
+from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, started
+from rss_pipeline_tests.support.waiting import soon
 
 NEWS = 0.03
 """Of the visits to a feed, how many bring an item."""
@@ -279,7 +280,7 @@ def live(
         publishers = Publishers(server, feeds)
         publishers.register(folder / "feeds.yaml")
         with started(folder, RSS_HISTORY_DAYS=history_days) as up:
-            soon(up.answers, seconds=90)
+            soon(up.answers)
             settings = Settings.from_environ(up.environment, cwd=folder)
             database = connect(settings)
             with closing(database), open_instance(settings) as instance:
@@ -298,7 +299,7 @@ def live(
                     ),
                     database=database,
                 )
-                soon(lambda: year.look().green == feeds, seconds=120)
+                soon(lambda: year.look().green == feeds)
                 yield from _pass(year, minutes, daemon_polls, polls, purges)
                 yield {"purged": year.purged}
 

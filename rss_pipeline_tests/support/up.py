@@ -9,15 +9,16 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
 
@@ -26,15 +27,6 @@ LAUNCH_RUN = """mutation($params: ExecutionParams!) { launchPipelineExecution(ex
 LAUNCH_BACKFILL = """mutation($params: LaunchBackfillParams!) {
     launchPartitionBackfill(backfillParams: $params) {
     __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
-
-
-def soon(ask: Callable[[], Any], *, seconds: float) -> Any:
-    """What it gives once that is true: for what other processes do."""
-    until = time.monotonic() + seconds
-    while not (found := ask()):
-        assert time.monotonic() < until, f"not within {seconds:g} s: {ask.__qualname__}"
-        time.sleep(0.2)
-    return found
 
 
 class Up:
@@ -71,7 +63,7 @@ class Up:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}/graphql", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             found: dict[str, Any] = json.load(answer)
         assert "errors" not in found, found
         data: dict[str, Any] = found["data"]
@@ -87,7 +79,7 @@ class Up:
         return bool(nodes)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.home / "rss.sqlite", timeout=20)) as database:
+        with closing(sqlite3.connect(self.home / "rss.sqlite", timeout=PATIENCE)) as database:
             return database.execute(sql).fetchall()
 
     def statuses(self) -> dict[str, list[str]]:
@@ -109,7 +101,7 @@ class Up:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            [PROGRAM, *arguments], env=self.environment, check=False, capture_output=True, timeout=60
+            [PROGRAM, *arguments], env=self.environment, check=False, capture_output=True, timeout=PATIENCE
         )
 
 

@@ -23,6 +23,7 @@ from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, Sto
 from rss_pipeline_tests.collector.fetch.rounds import InstantPace, now
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
+from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT
 
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 POLICY = replace(image_policy(user_agent="rss_pipeline tests (tests@example.org)"), deadline=30.0)
@@ -194,7 +195,7 @@ class TestWhatIsNone:
         started = time.monotonic()
         answer = Answer(body=LARGE, drip=(1, 0.02))
         outcome = failure(fetch_one(server, answer, tmp_path, deadline=0.4), "timeout")
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < PROMPT
         assert "0.4 s" in outcome.message
 
     def test_the_deadline_is_for_all_requests_together(self, server: FeedServer, tmp_path: Path) -> None:
@@ -385,14 +386,13 @@ class TestPoliteness:
         arrived = [request.arrived for request in server.requests]
         # From start to start on one connection 0.2 s at least; two run beside each other.
         assert all(arrived[n + 2] - arrived[n] > 0.18 for n in range(4))
-        assert arrived[1] - arrived[0] < 0.1
         assert server.most_open[A] == 2
 
     def test_the_pause_begins_before_the_image_is_kept(self, server: FeedServer, tmp_path: Path) -> None:
         """A slow store takes a slot, not the host."""
         urls = [server.route(A, f"/{n}", GOOD) for n in range(4)]
         everyone = threading.Barrier(4)
-        fetch(urls, tmp_path, keep=lambda *_: everyone.wait(10))
+        fetch(urls, tmp_path, keep=lambda *_: everyone.wait(PATIENCE))
         assert len(server.requests) == 4
 
     @pytest.mark.parametrize(
@@ -423,8 +423,8 @@ class TestPoliteness:
         urls = [server.route(A, f"/{n}", GOOD) for n in range(6)]
         urls += [server.route(f"127.0.3.{n + 1}", "/", GOOD) for n in range(6)]
         started = time.monotonic()
-        fetch(urls[:1] + urls[6:], tmp_path, concurrency=1, pace=Pace(), host_delay=5.0)
-        assert time.monotonic() - started < 3
+        fetch(urls[:1] + urls[6:], tmp_path, concurrency=1, pace=Pace(), host_delay=60.0)
+        assert time.monotonic() - started < PROMPT
 
 
 def test_kept_connections_over_tls(tmp_path: Path) -> None:
@@ -498,7 +498,7 @@ class TestTheRound:
         with pytest.raises(ObjectStoreUnavailable, match="down"):
             fetch_images(
                 wanted(urls),
-                policy=replace(POLICY, deadline=60.0),
+                policy=replace(POLICY, deadline=PATIENCE),
                 spool=tmp_path,
                 keep=keep,
                 on_done=lambda _, outcome: kept.append(outcome),
@@ -529,10 +529,10 @@ class TestTheRound:
 
         def keep(request: ImageRequest, image: Image) -> None:
             if request.id == "task-0":
-                keeping.wait(10)
+                keeping.wait(PATIENCE)
                 return
             keeping.set()
-            interrupted.wait(10)
+            interrupted.wait(PATIENCE)
             kept.append(store(request, image)[0])
 
         def interrupt(request: ImageRequest, outcome: ImageOutcome[None]) -> None:
@@ -543,13 +543,13 @@ class TestTheRound:
         with pytest.raises(error):
             fetch_images(
                 wanted(urls),
-                policy=replace(POLICY, deadline=60.0),
+                policy=replace(POLICY, deadline=PATIENCE),
                 spool=tmp_path,
                 keep=keep,
                 on_done=interrupt,
                 pace=InstantPace(),
             )
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < PROMPT
         assert kept == ["png"]
         assert fetch_threads() == []
         assert list(tmp_path.iterdir()) == []

@@ -101,9 +101,9 @@ def test_image_enclosures_come_behind_the_images_of_the_content() -> None:
     ids=["commas", "words", "nesting", "attribute", "brackets"],
 )
 def test_hostile_html_takes_no_more_than_its_length(html: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     find_images(html, bases=[BASE])
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @given(st.text(alphabet="<>img src='\"=/:.#?&;, datpicure[]1x\u4e2d", max_size=80))

@@ -106,9 +106,9 @@ def test_a_document_that_was_cut_off_before_an_item_ended_is_a_failure() -> None
 def test_entities_cannot_explode() -> None:
     declared = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "lol"}">' for n in range(12))
     text = f"<!DOCTYPE rss [{declared}]>" + rss("<item><guid>1</guid><title>&e11;</title></item>")
-    started = time.perf_counter()
+    started = time.process_time()
     (item,) = parse_feed(text.encode()).items
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert item.title == "&e11;"
 
 
@@ -163,10 +163,10 @@ def test_an_id_read_by_feedparser_is_not_resolved() -> None:
     ids=["comments", "ampersands", "brackets", "instructions", "nesting", "nesting in content", "attributes"],
 )
 def test_hostile_documents_take_no_more_than_their_length(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with suppress(NotAFeed):
         assert parse_feed(text.encode()).items[0].guid == "1"
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 WORDS = st.text(

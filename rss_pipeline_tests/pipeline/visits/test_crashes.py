@@ -13,6 +13,7 @@ import pytest
 
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 FEEDS = {
     "one": rss("a1", "a2", "a3", image="http://images.example/one"),
@@ -105,7 +106,7 @@ def test_two_polls_started_at_once_visit_no_feed_twice_and_no_host_at_once(
         for _ in range(2)
     ]
     for poll in polls:
-        _, errors = poll.communicate(timeout=120)
+        _, errors = poll.communicate(timeout=PATIENCE)
         assert poll.returncode == 0, errors.decode()
     pipeline.poll()
     assert sorted(request.target for request in server.requests) == sorted(f"/feed{n}" for n in range(40))

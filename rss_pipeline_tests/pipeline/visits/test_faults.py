@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -32,6 +31,7 @@ from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 FEEDS = {
     "one": [f"a{n}" for n in range(3)],
@@ -432,27 +432,19 @@ def _start_poll(home: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _soon(condition: Callable[[], object], *, seconds: float = 30.0) -> bool:
-    """Whether it came true in time: for what another process does."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_stopping_a_poll_politely_gives_its_claims_back(
     number: signal.Signals, tmp_path: Path, pipeline: Pipeline, server: FeedServer
 ) -> None:
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"')), "quick")
-    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"), delay=60)), "slow")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"), delay=2 * PATIENCE)), "slow")
     poll = _start_poll(tmp_path)
-    assert _soon(lambda: len(server.requests) == 2)
+    soon(lambda: len(server.requests) == 2)
     poll.send_signal(number)
-    assert poll.wait(timeout=20) not in (0, -number), "it ends by itself, and says that it was not through"
+    assert poll.wait(timeout=PATIENCE) not in (0, -number), (
+        "it ends by itself, and says that it was not through"
+    )
     for id in ("quick", "slow"):
         feed = pipeline.feed(id)
         assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
@@ -492,11 +484,11 @@ list(ParserPool(processes=2, timeout=2).map(sum, [range(10**13)]))
             worker.cpu_times().user > 0.3 for server in _fork_servers(process) for worker in server.children()
         )
 
-    assert _soon(is_busy), "no worker is at the task"
+    soon(is_busy)
     children = process.children(recursive=True)
     parent.kill()
     parent.wait()
-    assert _soon(lambda: all(map(_is_gone, children)), seconds=20), "a worker goes on for nobody"
+    soon(lambda: all(map(_is_gone, children)))
 
 
 class RefusingDatabase(Trapped):

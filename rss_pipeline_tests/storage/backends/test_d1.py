@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.orchestration.resources import D1Resource, database_resource
 from rss_pipeline.settings import D1Settings, Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends import probes
@@ -393,8 +392,5 @@ def test_a_worker_behind_an_authority_of_ones_own_is_trusted_where_it_is_named(t
                 else:
                     assert database.query("SELECT 1").rows
                     assert probes.ask_proxy(d1, ca_file=ca_file).clock is not None
-                    resource = database_resource(settings)
-                    assert isinstance(resource, D1Resource)
-                    assert resource.ca_file == str(ca_file)
             finally:
                 database.close()

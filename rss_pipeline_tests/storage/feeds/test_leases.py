@@ -481,13 +481,13 @@ def leases_clock(database: Database) -> datetime:
 def test_a_claim_among_a_hundred_thousand_feeds_is_quick(
     sqlite: SqliteDatabase, due: int, per_host: int, claimed: int, most_ms: int
 ) -> None:
-    """Four times the milliseconds it should take: machines that test are slow and busy."""
+    """Four times the milliseconds of CPU that it should take: machines that test are slow."""
     fill(sqlite, 100_000, due=due, per_host=per_host)
     took = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.process_time()
         found = claim(sqlite, limit=500)
-        took.append((time.perf_counter() - began) * 1000)
+        took.append((time.process_time() - began) * 1000)
         assert len(found.feeds) == claimed
         leases.end(sqlite, found.token, forgive=True)
     print(f"{due:,} due of 100,000, {per_host:,} a host: {statistics.median(took):.0f} ms")  # noqa: T201
