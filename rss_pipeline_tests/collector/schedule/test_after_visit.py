@@ -55,6 +55,13 @@ def failure(**fields: Any) -> Failure:
     return Failure(**{"kind": "http_status", "message": "503", "status": 503, **fields})
 
 
+KINDS = {
+    Parsed: "interval",
+    NotModified: "interval",
+    Failure: "failure",
+    OnHold: "hold",
+    CutOff: "our_outage",
+}
 HOST_HOLD = HostHold(host="a.example", until=NOW + 5 * HOUR, reason="429")
 
 
@@ -102,6 +109,7 @@ def test_when_and_why_by_outcome(outcome: Outcome, delay: timedelta, reason: str
     # Spread by a few per cent of the feed's own.
     assert abs(ending.next.at - NOW - delay) <= 0.035 * delay
     assert reason in ending.next.reason
+    assert ending.next.kind == KINDS[type(outcome)]
 
 
 def test_a_failure_waits_for_the_hold_that_its_host_asked_for() -> None:

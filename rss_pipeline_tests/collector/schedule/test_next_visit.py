@@ -17,6 +17,7 @@ from rss_pipeline.collector.schedule.next_visit import (
     next_after_failure,
     next_after_our_outage,
     next_after_success,
+    next_after_unreadable_registry,
 )
 from rss_pipeline_tests.support.feeds import make_feed
 
@@ -247,6 +248,11 @@ def test_what_lengthens_a_backoff(
 
 def test_after_our_own_outage_five_minutes() -> None:
     assert next_after_our_outage(NOW).at - NOW == 5 * MINUTE
+
+
+def test_while_feeds_yaml_cannot_be_read_a_feed_with_a_password_comes_again_in_five_minutes() -> None:
+    later = next_after_unreadable_registry(NOW)
+    assert (later.at - NOW, later.kind) == (5 * MINUTE, "unreadable_registry")
 
 
 @pytest.mark.parametrize(
