@@ -3,7 +3,7 @@
 import ssl
 from pathlib import Path
 
-import httpx
+from rss_pipeline.httpx_without_cli import httpx
 
 
 def tls_context(ca_file: Path | None, *, trust_env: bool = False) -> ssl.SSLContext:

@@ -32,6 +32,18 @@ def test_every_module_is_imported_without_dagster_click_and_rich(room: str) -> N
     assert done.returncode == 0, done.stderr.decode()
 
 
+def test_a_poll_s_own_process_loads_neither_a_command_line_nor_a_parser() -> None:
+    """httpx imports click and rich if they are installed; documents are parsed in other processes."""
+    names = ("dagster", "click", "rich", "pygments", "feedparser", "bs4", "charset_normalizer", "lxml")
+    program = f"""
+import sys
+import rss_pipeline.pipeline.visits.poll
+print([name for name in {names} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT)
+    assert done.stdout.decode().strip() == "[]"
+
+
 def test_collecting_a_room_s_tests_loads_nothing_heavy() -> None:
     """A test of the parser starts without Node's wheel, boto3 and Dagster."""
     program = (

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.errors import FetchError, body_error, request_error
@@ -27,6 +25,7 @@ from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.tls import tls_context
 
 ACCEPT = (

@@ -9,9 +9,9 @@ import ssl
 from collections.abc import Iterator
 
 import anyio
-import httpx
 
 from rss_pipeline.collector.models.failure import FailureKind
+from rss_pipeline.httpx_without_cli import httpx
 
 
 class FetchError(Exception):

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 
 import httpcore
-import httpx
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.addresses import Address, literal_address
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
+from rss_pipeline.httpx_without_cli import httpx
 
 LOOKUP_SECONDS = 5.0
 """getaddrinfo has no time-out of its own. It runs in threads of the round."""

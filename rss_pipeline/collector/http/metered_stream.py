@@ -9,9 +9,9 @@ import ssl
 from typing import Any
 
 import httpcore
-import httpx
 
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.httpx_without_cli import httpx
 
 MAX_HEAD_BYTES = 256 * 1024
 """All heads of one response together; h11 accepts 100 KB for one. The rest of it is left for framing."""

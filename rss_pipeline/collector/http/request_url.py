@@ -9,10 +9,10 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import httpx
 import idna
 
 from rss_pipeline.collector.http.errors import FetchError, bad_host
+from rss_pipeline.httpx_without_cli import httpx
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 

@@ -13,8 +13,7 @@ from itertools import accumulate
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-
+from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.settings import Settings
 from rss_pipeline.tls import tls_context
 

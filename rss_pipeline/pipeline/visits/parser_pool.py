@@ -31,8 +31,12 @@ _PATIENCE = 5
 document does."""
 _GRACE_SECONDS = 5.0
 
-_TASKS = "rss_pipeline.pipeline.visits.parser_tasks"
-"""Preloaded by name: the pool knows none of its tasks."""
+_PRELOADED = [
+    "rss_pipeline.pipeline.visits.parser_tasks",
+    "rss_pipeline.collector.images.find",
+    "rss_pipeline.collector.parse.document",
+]
+"""Modules that the server imports once for all workers. By name: this process needs no parser."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -116,7 +120,7 @@ class ParserPool:
             # Not fork: the run's process has threads. The server imports the parsers once, and a worker
             # that was killed is replaced in milliseconds.
             context = multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload([__name__, _TASKS])
+            context.set_forkserver_preload([__name__, *_PRELOADED])
             self._pool = ProcessPool(
                 max_workers=self._processes,
                 max_tasks=_TASKS_A_WORKER,

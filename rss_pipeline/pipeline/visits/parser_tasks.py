@@ -1,7 +1,8 @@
 """The tasks of parser processes: read a document, search items for images.
 
-They must stay importable without Dagster, for each worker imports this module. How a document is read is the
-collector's; the pool is parser_pool.py.
+The pool is parser_pool.py; documents are read by collector.parse. Dagster must not be imported here: each
+worker imports this module. The parsers are imported in the functions: the run's own process names the tasks
+and parses nothing.
 """
 
 import itertools
@@ -11,11 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from rss_pipeline.collector.images.find import item_images, may_show_images
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
-from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
@@ -42,6 +41,9 @@ def parse_document(task: ParseTask) -> Parsed:
         NotAFeed: there is no feed in it.
         StorageRejected: its items could never be stored.
     """
+    from rss_pipeline.collector.images.find import may_show_images
+    from rss_pipeline.collector.parse.document import parse_feed
+
     document, feed = task.document, task.feed
     fetched_at = document.response.fetched_at
     parsed = parse_feed(
@@ -104,6 +106,8 @@ def find_item_images(task: ImageSearch) -> list[ItemImages]:
 
     Beyond 10 MB of URLs the task's items have none: a base of 8,000 characters is in every URL.
     """
+    from rss_pipeline.collector.images.find import item_images
+
     items: Iterable[tuple[str, Item]] = task.items
     if task.path is not None:
         items = ((id, item) for id, item in rows_to_items(read_chunks(task.path)) if id in task.ids)

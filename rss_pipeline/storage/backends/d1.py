@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.storage.database import (
     Result,
     Statement,

@@ -34,8 +34,7 @@ def ask_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
 
     Raises DatabaseUnavailable: nobody answers, the token is refused, or it is not the proxy Worker.
     """
-    import httpx
-
+    from rss_pipeline.httpx_without_cli import httpx
     from rss_pipeline.tls import tls_context
 
     url = f"{d1.url.rstrip('/')}/query"
