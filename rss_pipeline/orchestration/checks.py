@@ -50,7 +50,7 @@ _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
     ),
     "feeds_not_moved": (
         "Every feed is at its address in feeds.yaml; no permanent redirect leads to another address.",
-        lambda database, _: verdicts.judge_moved(tables.moved(database)),
+        lambda database, _: verdicts.judge_moved(tables.moved(database), tables.redirecting(database)),
     ),
     "no_gaps": (
         "In the last week, each new document of a feed had an item in common with the one before, so none"

@@ -47,7 +47,7 @@ def show_status(whole: Overview, rows: Sequence[Row], disk: Mapping[str, Mapping
     console.print(
         f"{whole.registered} feeds scheduled, {whole.due} due, {whole.failing} failing"
         f" ({whole.failing_long} ten times or more), {whole.gone} gone, {whole.moved} moved,"
-        f" {whole.disabled} disabled,"
+        f" {whole.redirecting} redirecting, {whole.disabled} disabled,"
         f" {whole.unregistered} no longer in feeds.yaml"
     )
     tasks = ", ".join(f"{count:,} {name}" for name, count in sorted(whole.image_tasks.items())) or "none"

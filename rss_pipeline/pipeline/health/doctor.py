@@ -232,7 +232,7 @@ def _mend_objects(r2: R2Settings | None) -> str:
 
 
 def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
-    found = diagnostics.trouble(database, unreported_before=now - UNREPORTED_AFTER)
+    found = diagnostics.feed_findings(database, unreported_before=now - UNREPORTED_AFTER)
     if specs is not None:
         with_access = {spec.id for spec in specs if not spec.access.is_open}
         listed = {spec.id for spec in specs}
@@ -245,7 +245,7 @@ def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> I
         )
     yield listing(
         "failing feeds",
-        found.failing,
+        found.failing_long,
         f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
         f"none failed {PROMINENT_FAILURES} times in a row",
         "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
@@ -267,6 +267,14 @@ def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> I
         " with the feed's `id`.",
     )
     yield listing(
+        "redirecting feeds",
+        found.redirecting,
+        "{} answer with permanent redirects that are not adopted (yet)",
+        "none",
+        "Each is adopted after a while, unless it gives up https or leads away from the server that has a"
+        " password. `rss-pipeline status FEED` shows the address.",
+    )
+    yield listing(
         "feed warnings",
         found.warned,
         "{} have a warning",
@@ -282,7 +290,7 @@ def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> I
     )
     yield listing(
         "dead leases",
-        found.held_by_the_dead,
+        found.leased_by_ended_runs,
         "{} are claimed by a run that ended without giving them back",
         "none",
         "The next poll takes them when they are due; if this comes again, look for killed runs in the UI.",

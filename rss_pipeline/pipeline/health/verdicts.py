@@ -82,14 +82,27 @@ def judge_gone(found: Concerned) -> Verdict:
     )
 
 
-def judge_moved(found: Concerned) -> Verdict:
-    """Of the feeds that have a new address for good, or will have."""
-    return _listing(
-        found,
-        right="Every feed is where feeds.yaml says.",
-        wrong="another address by permanent redirects than feeds.yaml says (`adopted`: it is asked there)",
-        mend="Write that address as `url` into feeds.yaml, with `id` as it is to keep its items.",
-        verb=("has", "have"),
+def judge_moved(moved: Concerned, redirecting: Concerned) -> Verdict:
+    """Judge the feeds that have a new address for good, adopted or not."""
+    figures = {"feeds": moved.count, "redirecting": redirecting.count}
+    if not (moved.count or redirecting.count):
+        return Verdict(severity=None, sentence="Every feed is where feeds.yaml says.", figures=figures)
+    parts = [
+        *([f"{_feeds(moved.count, 'has', 'have')} moved for good"] if moved.count else []),
+        *(
+            [f"{_feeds(redirecting.count, 'answers', 'answer')} with permanent redirects not adopted so far"]
+            if redirecting.count
+            else []
+        ),
+    ]
+    return Verdict(
+        severity="warning",
+        sentence=(
+            f"{'; '.join(parts)}. Write the new address (`address` below) as `url` into feeds.yaml, with `id`"
+            " as it is to keep the feed's items."
+        ),
+        figures=figures,
+        rows=[*moved.rows, *redirecting.rows],
     )
 
 

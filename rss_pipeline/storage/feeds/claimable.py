@@ -13,13 +13,14 @@ from rss_pipeline.storage.feeds.holds import (
     NOT_HELD,
     heal_wrong_clock,
 )
+from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, compact
 
 WRONG_CLOCK = timedelta(hours=25)
 """No schedule of ours reaches further, so a later `next_fetch_at` came from a wrong clock and is due."""
 
 
-FREE = f"""registered = 1 AND enabled = 1
+FREE = f"""{POLLED}
     AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
     AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {DB_NOW})
     AND {NOT_HELD}"""
@@ -84,7 +85,7 @@ def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
     """Make due what a wrong clock scheduled, and drop the holds and leases it wrote."""
     return [
         Statement(
-            "UPDATE feeds SET next_fetch_at = ? WHERE registered = 1 AND enabled = 1 AND next_fetch_at > ?",
+            f"UPDATE feeds SET next_fetch_at = ? WHERE {POLLED} AND next_fetch_at > ?",
             [instant(now), instant(now + WRONG_CLOCK)],
             name="heal schedules",
         ),

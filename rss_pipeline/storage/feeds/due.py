@@ -19,6 +19,7 @@ from rss_pipeline.storage.feeds.holds import (
     NOT_HELD,
 )
 from rss_pipeline.storage.feeds.leases import LIVE_RUNS
+from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, compact
 
 
@@ -86,7 +87,7 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
 def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
     """Ids of the feeds without a visit since `since` because of a hold."""
     rows = database.query(
-        f"""SELECT id FROM feeds WHERE registered = 1 AND enabled = 1 AND {UNVISITED} AND NOT ({NOT_HELD})
+        f"""SELECT id FROM feeds WHERE {POLLED} AND {UNVISITED} AND NOT ({NOT_HELD})
         ORDER BY id""",
         [instant(since), instant(now), instant(now)],
         name="find feeds on hold",

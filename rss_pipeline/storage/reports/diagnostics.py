@@ -1,6 +1,6 @@
-"""What `doctor` asks of the stores: whether they answer, their clocks and sizes, and the feeds' trouble.
+"""Facts about the feeds and their backups for `doctor`. Reads only.
 
-Facts only; what they mean and how to mend them is findings.py's.
+What they mean, and how to fix it, is pipeline.health.findings'. The stores' own state is backends.probes'.
 """
 
 from collections.abc import Sequence
@@ -9,74 +9,72 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.feeds.predicates import FAILING_LONG, GONE, MOVED, REDIRECTING, WARNED
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW
 
-ASKED_AT_ONCE = 16
+HEADS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """The feeds' own, by what is stored. Each is a list of feed ids."""
+class FeedFindings:
+    """Ids of the feeds with a problem, by problem. The first five are as in storage.feeds.predicates."""
 
-    failing: Sequence[str]
+    failing_long: Sequence[str]
     gone: Sequence[str]
-    """Of which the publisher says 410 Gone."""
     moved: Sequence[str]
-    """Asked at another address than the registered one."""
+    redirecting: Sequence[str]
     warned: Sequence[str]
     unreported: Sequence[str]
-    """With a change that Dagster has not been told of since `unreported_before`."""
-    held_by_the_dead: Sequence[str]
+    """With a change before `unreported_before` that was not reported to Dagster."""
+    leased_by_ended_runs: Sequence[str]
     need_access: Sequence[str]
 
 
-def trouble(database: Database, *, unreported_before: datetime) -> Trouble:
-    """What the feeds table says, in one reading."""
+def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFindings:
+    """Read the feeds table once."""
     rows = database.query(
-        f"""SELECT id, registered = 1 AND enabled = 1 AND consecutive_failures >= ? AS failing,
-        registered = 1 AND enabled = 1 AND last_error_kind IS 'gone' AS gone,
-        registered = 1 AND enabled = 1 AND fetch_url IS NOT NULL AS moved,
-        registered = 1 AND warning IS NOT NULL AS warned,
+        f"""SELECT id, {FAILING_LONG} AS failing_long, {GONE} AS gone, {MOVED} AS moved,
+        {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
         registered = 1 AND needs_access = 1 AS need_access,
         lease_token IS NOT NULL AND lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW})
-          AS dead
+          AS leased
         FROM feeds ORDER BY id""",
-        [PROMINENT_FAILURES, instant(unreported_before)],
+        [instant(unreported_before)],
         name="read feed findings",
     ).rows
 
     def ids(name: str) -> list[str]:
         return [row["id"] for row in rows if row[name]]
 
-    return Trouble(
-        failing=ids("failing"),
+    return FeedFindings(
+        failing_long=ids("failing_long"),
         gone=ids("gone"),
         moved=ids("moved"),
+        redirecting=ids("redirecting"),
         warned=ids("warned"),
         unreported=ids("unreported"),
-        held_by_the_dead=ids("dead"),
+        leased_by_ended_runs=ids("leased"),
         need_access=ids("need_access"),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupLoss:
-    """What a restore from backups would lose, of the feeds looked at."""
+    """Items that a restore from backups would lose, among the feeds looked at."""
 
     feeds: int
-    """That have items."""
+    """Feeds with items, looked at or not."""
     looked_at: int
     never: Sequence[str]
-    """With items and no backup at all."""
+    """Feeds with items and no backup at all."""
     gone: Sequence[str]
-    """With neither the backup of its newest item in the store nor a later one."""
+    """Feeds with neither the backup of their newest item in the store nor a later one."""
     items: int
-    """Of those feeds."""
+    """Items of the feeds in `never` and `gone`."""
 
 
 def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> BackupLoss:
@@ -92,7 +90,7 @@ def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> Backup
         [limit],
         name="read newest backups",
     ).rows
-    with ThreadPoolExecutor(ASKED_AT_ONCE, "doctor") as pool:
+    with ThreadPoolExecutor(HEADS_AT_ONCE, "doctor") as pool:
         there = list(pool.map(lambda row: _is_there(store, row), rows))
     lost = [row for row, found in zip(rows, there, strict=True) if not found]
     return BackupLoss(

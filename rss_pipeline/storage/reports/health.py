@@ -1,7 +1,7 @@
-"""What the health checks ask of the tables: the feeds that each of them concerns. Reads only.
+"""The feeds, images and hosts that each health check concerns. Reads only.
 
-Every question is one query: over the feeds table once, or by an index, so that it stays cheap at 50,000
-feeds. What an answer means is orchestration.health's.
+Each check is one query, over the feeds table once or by an index, so that it stays cheap at 50,000 feeds.
+What a result means is pipeline.health.verdicts'; the conditions are storage.feeds.predicates'.
 """
 
 from collections.abc import Sequence
@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.feeds.holds import FREE_SINCE
+from rss_pipeline.storage.feeds.predicates import FAILING_LONG, GONE, MOVED, POLLED, REDIRECTING, WARNED
 
 NAMED = 100
-"""Rows an answer has at most; its count goes on."""
-_POLLED = "registered = 1 AND enabled = 1"
+"""The most rows of a result; its count goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Concerned:
-    """The feeds, or other things, that a question found: how many, and the first of them."""
+    """The feeds or hosts that a query found: how many, and the first of them."""
 
     count: int
     rows: Sequence[Row]
@@ -29,14 +28,14 @@ class Concerned:
 def overdue(database: Database, *, since: datetime) -> Concerned:
     """Feeds that could have been visited before `since`, the longest due first.
 
-    A pause that a host asked for is no delay of ours: a feed is due from its end on.
+    A hold is no delay of ours: a feed is due from its end on.
     """
-    return _ask(
+    return _find(
         database,
         # The first comparison is the index's.
         f"""SELECT feed, due_since, schedule_reason, count(*) OVER () AS total FROM (
           SELECT id AS feed, {FREE_SINCE} AS due_since, schedule_reason FROM feeds
-          WHERE {_POLLED} AND next_fetch_at <= ?
+          WHERE {POLLED} AND next_fetch_at <= ?
         ) WHERE due_since <= ? ORDER BY due_since, feed LIMIT {NAMED}""",
         [instant(since), instant(since)],
         name="find overdue feeds",
@@ -44,76 +43,83 @@ def overdue(database: Database, *, since: datetime) -> Concerned:
 
 
 def failing(database: Database) -> Concerned:
-    """Feeds that failed ten times in a row and more; those that are gone (410) are `gone`'s."""
-    return _ask(
+    """Feeds that failed ten times in a row or more."""
+    return _find(
         database,
         f"""SELECT id AS feed, url, last_error_kind AS kind, last_error AS reason,
         consecutive_failures AS failures, last_success_at AS last_success, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND consecutive_failures >= {PROMINENT_FAILURES}
-        AND last_error_kind IS NOT 'gone' ORDER BY consecutive_failures DESC, id LIMIT {NAMED}""",
+        FROM feeds WHERE {FAILING_LONG} ORDER BY consecutive_failures DESC, id LIMIT {NAMED}""",
         name="find failing feeds",
     )
 
 
 def gone(database: Database) -> Concerned:
-    """Feeds whose publisher says that they are gone for good (410)."""
-    return _ask(
+    """Feeds that are gone for good (410 Gone)."""
+    return _find(
         database,
         f"""SELECT id AS feed, url, last_error AS reason, consecutive_failures AS failures,
         last_success_at AS last_success, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND last_error_kind = 'gone' ORDER BY last_success_at, id LIMIT {NAMED}""",
+        FROM feeds WHERE {GONE} ORDER BY last_success_at, id LIMIT {NAMED}""",
         name="find gone feeds",
     )
 
 
 def moved(database: Database) -> Concerned:
-    """Feeds that are asked at another address than feeds.yaml has, by permanent redirects, or lead there."""
-    return _ask(
+    """Feeds that are requested at another address than feeds.yaml has, by adopted permanent redirects."""
+    return _find(
         database,
-        f"""SELECT id AS feed, url, coalesce(fetch_url, move_url) AS address,
-        fetch_url IS NOT NULL AS adopted, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND (fetch_url IS NOT NULL OR move_url IS NOT NULL)
-        ORDER BY adopted DESC, id LIMIT {NAMED}""",
+        f"""SELECT id AS feed, url, fetch_url AS address, 1 AS adopted, count(*) OVER () AS total
+        FROM feeds WHERE {MOVED} ORDER BY id LIMIT {NAMED}""",
         name="find moved feeds",
+    )
+
+
+def redirecting(database: Database) -> Concerned:
+    """Feeds that answer with permanent redirects that are not adopted, or not yet."""
+    return _find(
+        database,
+        f"""SELECT id AS feed, url, move_url AS address, 0 AS adopted, count(*) OVER () AS total
+        FROM feeds WHERE {REDIRECTING} ORDER BY id LIMIT {NAMED}""",
+        name="find redirecting feeds",
     )
 
 
 def with_gaps(database: Database, *, since: datetime) -> Concerned:
     """Feeds with a document, since then, that had no item in common with the one before."""
-    return _ask(
+    return _find(
         database,
         f"""SELECT id AS feed, url, gaps, last_gap_at AS last_gap, schedule_reason, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND last_gap_at >= ? ORDER BY last_gap_at DESC, id LIMIT {NAMED}""",
+        FROM feeds WHERE {POLLED} AND last_gap_at >= ? ORDER BY last_gap_at DESC, id LIMIT {NAMED}""",
         [instant(since)],
         name="find gaps",
     )
 
 
 def unstable(database: Database) -> Concerned:
-    """Feeds whose items come again under new guids."""
-    return _ask(
+    """Feeds with items that come again under new guids."""
+    return _find(
         database,
         f"""SELECT id AS feed, url, warning, count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND warning IS NOT NULL ORDER BY id LIMIT {NAMED}""",
+        FROM feeds WHERE {WARNED} ORDER BY id LIMIT {NAMED}""",
         name="find unstable guids",
     )
 
 
 def undated(database: Database) -> Concerned:
-    """Feeds whose newest document has items and not one date that could be read."""
-    return _ask(
+    """Feeds with items, but no date that could be read, in their newest document."""
+    return _find(
         database,
         f"""SELECT id AS feed, url, json_extract(last_change, '$.items_seen') AS items,
         count(*) OVER () AS total
-        FROM feeds WHERE {_POLLED} AND last_body_at IS NOT NULL AND coalesce(rhythm, '[]') = '[]'
+        FROM feeds WHERE {POLLED} AND last_body_at IS NOT NULL AND coalesce(rhythm, '[]') = '[]'
         AND json_extract(last_change, '$.items_seen') > 0 ORDER BY id LIMIT {NAMED}""",
         name="find undated feeds",
     )
 
 
 def given_up_images(database: Database, *, since: datetime, least: int) -> Concerned:
-    """Feeds of which `least` images or more were given up since then, with an example of each."""
-    return _ask(
+    """Feeds with `least` images or more that were given up since then, with an example of each."""
+    return _find(
         database,
         f"""SELECT i.feed_id AS feed, count(*) AS images, count(DISTINCT t.host) AS hosts,
         max(t.host) AS host, max(t.last_error) AS example, count(*) OVER () AS total
@@ -128,9 +134,9 @@ def given_up_images(database: Database, *, since: datetime, least: int) -> Conce
 def waiting_images(database: Database, *, since: datetime) -> Concerned:
     """Hosts with images that could have been had before `since`, the longest due first.
 
-    Not those of feeds that archive none any more. A pause that a host asked for is no delay of ours.
+    Without those of feeds that archive no images any more. A hold is no delay of ours.
     """
-    return _ask(
+    return _find(
         database,
         f"""SELECT host, images, due_since, count(*) OVER () AS total FROM (
           SELECT t.host, count(*) AS images, max(min(coalesce(t.next_attempt_at, t.created_at)),
@@ -148,18 +154,17 @@ def waiting_images(database: Database, *, since: datetime) -> Concerned:
 def just_prominent(database: Database, *, since: datetime) -> list[Row]:
     """Feeds that failed the tenth time in a row since then, and have not had a success after it.
 
-    They were visited since then as well, which is what the index knows of them.
+    The index knows by their last visit, which was since then as well.
     """
     return database.query(
         f"""SELECT id, url, title, last_error_kind, last_error, last_success_at, prominent_at FROM feeds
-        WHERE consecutive_failures >= {PROMINENT_FAILURES} AND last_visited_at >= ?
-        AND prominent_at >= ? AND {_POLLED} ORDER BY prominent_at, id""",
+        WHERE {FAILING_LONG} AND last_visited_at >= ? AND prominent_at >= ? ORDER BY prominent_at, id""",
         [instant(since), instant(since)],
         name="find newly failing feeds",
     ).rows
 
 
-def _ask(database: Database, sql: str, params: Sequence[Value] = (), *, name: str) -> Concerned:
+def _find(database: Database, sql: str, params: Sequence[Value] = (), *, name: str) -> Concerned:
     rows = database.query(sql, params, name=name).rows
     return Concerned(
         rows[0]["total"] if rows else 0,

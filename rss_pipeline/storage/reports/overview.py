@@ -1,12 +1,12 @@
-"""What a person asks of the stores: how the feeds do, how much there is. Reads only."""
+"""Counts over all feeds and items, and a list of the feeds with their state, for `status`. Reads only."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.holds import NOT_HELD
+from rss_pipeline.storage.feeds.predicates import FAILING, FAILING_LONG, GONE, MOVED, POLLED, REDIRECTING
 from rss_pipeline.storage.images.closings import image_totals
 
 
@@ -18,16 +18,15 @@ class Overview:
     disabled: int
     unregistered: int
     due: int
-    """Those that are to be left alone, or their hosts, are not."""
+    """Without feeds on hold, or on a host that is."""
     failing: int
     failing_long: int
-    """With ten failures in a row or more."""
     gone: int
-    """Of which the publisher says 410 Gone."""
     moved: int
-    """Asked at another address than the registered one."""
+    redirecting: int
+    """These five as storage.feeds.predicates defines them."""
     gaps: int
-    """Documents that had no item in common with the one before, of all feeds so far."""
+    """Documents of registered feeds, so far, that had no item in common with the one before."""
     items: int
     image_tasks: dict[str, int]
     next_fetch_at: str | None
@@ -37,18 +36,19 @@ def overview(database: Database, *, now: datetime) -> Overview:
     """The counts, in four queries."""
     feeds = database.query(
         f"""SELECT
-          coalesce(sum(registered = 1 AND enabled = 1), 0) AS registered,
+          coalesce(sum({POLLED}), 0) AS registered,
           coalesce(sum(registered = 1 AND enabled = 0), 0) AS disabled,
           coalesce(sum(registered = 0), 0) AS unregistered,
-          coalesce(sum(registered = 1 AND enabled = 1 AND next_fetch_at <= ? AND {NOT_HELD}), 0) AS due,
-          coalesce(sum(registered = 1 AND consecutive_failures > 0), 0) AS failing,
-          coalesce(sum(registered = 1 AND consecutive_failures >= ?), 0) AS failing_long,
-          coalesce(sum(registered = 1 AND last_error_kind IS 'gone'), 0) AS gone,
-          coalesce(sum(registered = 1 AND fetch_url IS NOT NULL), 0) AS moved,
+          coalesce(sum({POLLED} AND next_fetch_at <= ? AND {NOT_HELD}), 0) AS due,
+          coalesce(sum({FAILING}), 0) AS failing,
+          coalesce(sum({FAILING_LONG}), 0) AS failing_long,
+          coalesce(sum({GONE}), 0) AS gone,
+          coalesce(sum({MOVED}), 0) AS moved,
+          coalesce(sum({REDIRECTING}), 0) AS redirecting,
           coalesce(sum(CASE WHEN registered = 1 THEN gaps END), 0) AS gaps,
-          min(CASE WHEN registered = 1 AND enabled = 1 THEN next_fetch_at END) AS next_fetch_at
+          min(CASE WHEN {POLLED} THEN next_fetch_at END) AS next_fetch_at
         FROM feeds""",
-        [instant(now), instant(now), instant(now), PROMINENT_FAILURES],
+        [instant(now), instant(now), instant(now)],
         name="count feeds",
     ).rows[0]
     items = database.query("SELECT count(*) AS n FROM items", name="count items").rows[0]["n"]
@@ -63,6 +63,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         failing_long=int(feeds["failing_long"]),
         gone=int(feeds["gone"]),
         moved=int(feeds["moved"]),
+        redirecting=int(feeds["redirecting"]),
         gaps=int(feeds["gaps"]),
         next_fetch_at=feeds["next_fetch_at"],
         items=int(items),
@@ -71,12 +72,12 @@ def overview(database: Database, *, now: datetime) -> Overview:
 
 
 def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
-    """One row a feed with its item count, trouble first, then by the next visit.
+    """One row for each feed with its item count: polled feeds that fail first, then by the next visit.
 
     `same_as` is another registered feed to whose URL this one leads, as far as permanent redirects tell.
     """
     return database.query(
-        """SELECT feeds.id, url, title, registered, enabled, consecutive_failures, last_error_kind,
+        f"""SELECT feeds.id, url, title, registered, enabled, consecutive_failures, last_error_kind,
         last_error, warning, last_fetched_at, last_success_at, next_fetch_at, schedule_reason,
         fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
         CASE WHEN registered = 0 THEN NULL
@@ -89,7 +90,8 @@ def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
         (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
         FROM feeds
         WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))
-        ORDER BY registered DESC, consecutive_failures DESC, warning IS NULL, next_fetch_at, feeds.id
+        ORDER BY registered DESC, CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
+          warning IS NULL, next_fetch_at, feeds.id
         LIMIT ?""",
         [-1 if limit is None else limit],
         name="list feed states",
@@ -97,7 +99,7 @@ def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
 
 
 def find_feeds(database: Database, text: str) -> list[Row]:
-    """Feeds meant by an id, a URL, or a part of id, URL or title: an exact match alone, else all."""
+    """Feeds that match an id, a URL, or a part of id, URL or title: an exact match alone, else all."""
     exact = database.query(
         "SELECT id, url, title FROM feeds WHERE id = ? OR url = ?",
         [text, text],

@@ -208,6 +208,7 @@ def test_a_feed_whose_password_was_taken_out_of_the_registry_is_a_warning(home: 
         ("UPDATE feeds SET consecutive_failures = 10", "failing feeds"),
         ("UPDATE feeds SET consecutive_failures = 1, last_error_kind = 'gone'", "gone feeds"),
         ("UPDATE feeds SET fetch_url = 'https://new.example/'", "moved feeds"),
+        ("UPDATE feeds SET move_url = 'https://soon.example/'", "redirecting feeds"),
         ("UPDATE feeds SET warning = 'titles repeat'", "feed warnings"),
         ("UPDATE feeds SET change_count = 1, changed_at = '2026-03-02T08:00:00Z'", "unreported"),
         ("UPDATE feeds SET lease_token = 'of-a-dead-run'", "dead leases"),

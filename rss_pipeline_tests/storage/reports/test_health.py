@@ -85,12 +85,13 @@ def test_moved_feeds_and_gaps(known: Database) -> None:
     set_(known, "a", fetch_url="https://new.example/a")
     set_(known, "b", move_url="https://soon.example/b", move_since=instant(NOW))
     set_(known, "c", fetch_url="https://new.example/c", enabled=0)
-    found = health.moved(known)
-    assert feeds(found) == ["a", "b"]
-    assert [(row["address"], row["adopted"]) for row in found.rows] == [
-        ("https://new.example/a", 1),
-        ("https://soon.example/b", 0),
+    assert feeds(health.moved(known)) == ["a"]
+    assert feeds(health.redirecting(known)) == ["b"]
+    addresses = [
+        (row["address"], row["adopted"])
+        for row in (*health.moved(known).rows, *health.redirecting(known).rows)
     ]
+    assert addresses == [("https://new.example/a", 1), ("https://soon.example/b", 0)]
     set_(known, "c", gaps=2, last_gap_at=instant(NOW), enabled=1)
     set_(known, "d", gaps=9, last_gap_at=instant(NOW - MINUTE))
     assert feeds(health.with_gaps(known, since=NOW)) == ["c"]

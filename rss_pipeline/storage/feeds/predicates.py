@@ -1,0 +1,30 @@
+"""Conditions on rows of `feeds`, each written once, for every report, check, alert and claim.
+
+A feed that is not polled (disabled, or no longer in feeds.yaml) meets none of them: there is nothing to do
+about it. The conditions of a claim, which also needs leases and holds, are in claimable.py.
+"""
+
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
+
+POLLED = "registered = 1 AND enabled = 1"
+"""In feeds.yaml, and not `enabled: false`."""
+
+GONE = f"{POLLED} AND last_error_kind IS 'gone'"
+"""The publisher answered the last visit with 410 Gone. Such a feed is not counted as failing: it needs
+another decision."""
+
+FAILING = f"{POLLED} AND consecutive_failures > 0 AND last_error_kind IS NOT 'gone'"
+"""The last visit failed."""
+
+FAILING_LONG = f"{FAILING} AND consecutive_failures >= {PROMINENT_FAILURES}"
+"""The last ten visits failed, or more. The comparison is that of the index feeds_failing."""
+
+MOVED = f"{POLLED} AND fetch_url IS NOT NULL"
+"""Requested at another address than the registered one: a permanent redirect was adopted."""
+
+REDIRECTING = f"{POLLED} AND fetch_url IS NULL AND move_url IS NOT NULL"
+"""Permanent redirects lead elsewhere, but were not adopted: they are too young, or would give up https or a
+password's server."""
+
+WARNED = f"{POLLED} AND warning IS NOT NULL"
+"""Items come again under new guids."""
