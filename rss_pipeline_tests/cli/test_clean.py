@@ -38,7 +38,7 @@ def test_the_command_says_what_it_would_do_does_it_and_what_it_did(
     dry, real = said("--dry-run", "--json"), said("--json")
     assert {**dry, "dry_run": False} == real
     assert real["by_feed"]["one"]["images"] == 6
-    assert said() == "Nothing is past its time.\n"
+    assert said() == "Nothing is old enough to be removed.\n"
 
 
 def _now() -> str:

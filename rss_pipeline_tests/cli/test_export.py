@@ -30,7 +30,7 @@ def test_the_command_writes_to_stdout_and_to_a_file(collected: Pipeline) -> None
     home = collected.settings.home
     said = run(home, "export", "news", "--since", "2026-01-01")
     assert (said.code, len(said.out.splitlines())) == (0, 3)
-    assert "3 items of 1 feeds; go on with --since " in said.err
+    assert "3 items of 1 feeds; for the next ones: --since " in said.err
     cursor = said.err.split("--since ")[1].strip()
     assert run(home, "export", "--since", cursor).out == ""
     told = json.loads(run(home, "export", "-o", str(home / "x.parquet"), "--json").out)
@@ -52,4 +52,4 @@ def test_the_command_refuses_what_it_cannot_do(collected: Pipeline, monkeypatch:
         return said.output
 
     assert "parquet needs a file: -o FILE" in told("--format", "parquet")
-    assert "neither a day (2026-02-18), an instant, nor a cursor" in told("--since", "yesterday")
+    assert "neither a day (2026-02-18) nor an instant nor a cursor" in told("--since", "yesterday")

@@ -202,7 +202,7 @@ def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected:
     collected.write_registry()
     result = invoke("poll", "news")
     assert result.exit_code == 1
-    assert "news was not visited: `enabled: false` in feeds.yaml; take that away" in result.stderr
+    assert "news was not visited: `enabled: false` in feeds.yaml; remove that to fetch it" in result.stderr
     collected.feeds[0]["enabled"] = True
     collected.write_registry()
     collected.sync()
@@ -423,7 +423,7 @@ def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
     assert invoke("item", item["id"], "--html").stdout == f'<p>x<img src="{url}">'
     assert invoke("item", item["id"], "--html", "--original").stdout == html
     alone = invoke("item", item["id"], "--original")
-    assert (alone.exit_code, "give both" in alone.stderr) == (2, True)
+    assert (alone.exit_code, "use both" in alone.stderr) == (2, True)
 
 
 def test_a_strangers_escape_sequences_do_not_reach_the_terminal(
@@ -464,7 +464,7 @@ def test_forget_removes_rows_and_key_of_a_feed_that_is_gone_and_leaves_its_backu
     backups = collected.backups("news")
     refused = invoke("forget", "news", "--yes")
     assert refused.exit_code == 1
-    assert "news is still in feeds.yaml and would come back: take it out there" in refused.stderr
+    assert "news is still in feeds.yaml and would come back: remove it there" in refused.stderr
     collected.feeds = collected.feeds[1:]
     collected.write_registry()
     collected.sync()
@@ -501,7 +501,7 @@ def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: Dag
     collected.instance.create_run_for_job(job)
     result = invoke("forget", "news", "--yes")
     assert result.exit_code == 1
-    assert "a materialization or backfill is in flight" in result.stderr
+    assert "a materialization or backfill is in progress" in result.stderr
     assert list(collected.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
 
 
@@ -513,7 +513,7 @@ def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected: Dagste
     said = invoke("purge", "--days", "0.0000001")
     assert said.exit_code == 0
     assert f"{len(polled) + 1} runs removed" in said.stdout
-    assert "1 feeds told of again" in said.stdout
+    assert "1 feeds reported again" in said.stdout
     assert polled.isdisjoint(collected.instance.get_run_ids())
     assert invoke("purge", "--days", "0").exit_code == 2
 
@@ -536,7 +536,7 @@ def test_up_says_that_its_port_is_taken(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         said = run(tmp_path, "up", env={"RSS_PORT": str(port)})
     assert said.code == 1
-    assert f"port {port} is taken" in said.err
+    assert f"port {port} is in use" in said.err
     assert "set RSS_PORT to another" in said.err
     assert not (tmp_path / "rss.sqlite").exists()
 

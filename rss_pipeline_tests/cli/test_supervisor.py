@@ -1,4 +1,4 @@
-"""What `rss-pipeline up` keeps up: a command that ends by itself is started again until it is told to end."""
+"""The supervisor of `rss-pipeline up`: a command that ends by itself is restarted until a signal ends it."""
 
 import os
 import signal

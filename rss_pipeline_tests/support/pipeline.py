@@ -182,7 +182,7 @@ class Pipeline:
             try:
                 synced = sync_registry(own, self.settings, now=self.clock())
             except RegistryError as error:
-                logger.error("%s\nThe poll goes on with the feeds as they were.", error)
+                logger.error("%s\nThe poll continues with the feeds as they were.", error)
                 synced = None
             visits = poll_round(
                 session,

@@ -1,4 +1,4 @@
-"""A run whose process is gone is ended, and no other."""
+"""A run without a living process is ended, and no other."""
 
 import os
 import subprocess
