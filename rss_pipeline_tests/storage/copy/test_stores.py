@@ -382,8 +382,7 @@ def test_the_command_copies_and_says_what_lies_where(house: House, monkeypatch: 
     assert "702" in said.stdout
     assert (
         "Both sides hold the same rows and objects; written now: 2,541 rows and 42 of 42 objects"
-        " (2.0 MB in all)."
-        in said.stdout
+        " (2.0 MB in all)." in said.stdout
     )
     told = json.loads(CliRunner().invoke(main, [*command, "--json"], env=house.environ).stdout)
     assert (told["items"]["count"], told["rows_written"]) == (702, 0)
