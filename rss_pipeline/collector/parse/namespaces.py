@@ -52,7 +52,7 @@ _SPELLINGS: Mapping[str, str] = {
 
 
 def short_name(tag: str, own: str) -> str:
-    """`{uri}local` as `prefix:local`; bare for the document's own vocabulary, whose namespace is `own`.
+    """`{uri}local` as `prefix:local`; bare for the document's own vocabulary, with the namespace `own`.
 
     Namespaces are compared without case, scheme and closing slash: publishers vary all three. An unknown
     one is not changed.

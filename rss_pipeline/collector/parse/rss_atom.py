@@ -5,15 +5,14 @@ and dates are decided in `document.py`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import atom_html
-from rss_pipeline.collector.parse.links import absolute, is_web, web_base
-from rss_pipeline.collector.parse.namespaces import ATOM_03, XML, short_name
+from rss_pipeline.collector.parse.links import is_web, web_base
+from rss_pipeline.collector.parse.namespaces import ATOM_03, XML
 from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
 from rss_pipeline.collector.parse.raw_feed import (
     MAX_ITEMS,
@@ -24,58 +23,24 @@ from rss_pipeline.collector.parse.raw_feed import (
     distinct,
     trimmed,
 )
+from rss_pipeline.collector.parse.xml_fields import (
+    Fields,
+    LinkBases,
+    Vocabulary,
+    first_text,
+    inner_texts,
+    texts,
+)
 from rss_pipeline.collector.parse.xml_tree import Tree, inner_html, text_of
 
-_BASE, _LANG = f"{{{XML}}}base", f"{{{XML}}}lang"
+_LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
-Fields = Mapping[str, list[Element]]
-"""Child elements by short name, in document order."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The bases of an element's links: the xml:base in force, then further ones."""
-
-    base: str | None
-    further: tuple[str | None, ...] = ()
-
-    def within(self, element: Element) -> "_Place":
-        own = element.get(_BASE)
-        return self if own is None else _Place(absolute(own, self.bases), self.further)
-
-    @property
-    def bases(self) -> tuple[str | None, ...]:
-        return (self.base, *self.further)
-
-    def resolve(self, reference: str | None) -> str | None:
-        return absolute(reference, self.bases)
-
-
-@dataclass(slots=True)
-class _Vocabulary:
-    """The short names of a document's tags, each looked up once."""
-
-    own: str
-    names: dict[str, str] = field(default_factory=dict)
-
-    def name(self, element: Element) -> str:
-        tag = element.tag
-        if (name := self.names.get(tag)) is None:
-            name = self.names[tag] = short_name(tag, self.own)
-        return name
-
-    def fields(self, element: Element) -> Fields:
-        found: dict[str, list[Element]] = {}
-        for child in element:
-            found.setdefault(self.name(child), []).append(child)
-        return found
-
 
 def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
-    """The feed in a tree whose root is `rss`, `RDF` or `feed`; None if the tree has none.
+    """The feed in a tree with the root `rss`, `RDF` or `feed`; None if the tree has none.
 
     Items without an end tag, in a document that was cut off, are left out: a stored item is not corrected
     later.
@@ -85,7 +50,7 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
     uri = uri.lstrip("{")
     atom = local == "feed"
     # RDF's root is in RDF's namespace, its items are in RSS 1.0's.
-    vocabulary = _Vocabulary("" if local == "RDF" else uri)
+    vocabulary = Vocabulary("" if local == "RDF" else uri)
     top = vocabulary.fields(root)
     channel = root if atom else top.get("channel", [None])[0]
     fields = vocabulary.fields(channel) if channel is not None else {}
@@ -93,16 +58,16 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
     if channel is None and not elements:
         return None
 
-    outer = _Place(None, (web_base(url),)).within(root)
+    outer = LinkBases(None, (web_base(url),)).within(root)
     place = outer.within(channel) if channel is not None and channel is not root else outer
     link = place.resolve(_atom_link(fields, "link") if atom else _rss_link(fields))
-    place = _Place(place.base, (link, *place.further))
+    place = LinkBases(place.base, (link, *place.further))
     read = _atom_item if atom else _rss_item
     return RawFeed(
         format=_format(local, uri, root.get("version"), tree),
         title=_title(fields),
         link=link,
-        language=_first(fields, "language", "dc:language")
+        language=first_text(fields, "language", "dc:language")
         or trimmed(channel.get(_LANG) if channel is not None else None)
         or trimmed(root.get(_LANG)),
         items=tuple(read(element, vocabulary, place) for element in elements[:MAX_ITEMS]),
@@ -116,17 +81,19 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
     )
 
 
-def _hints(fields: Fields, vocabulary: _Vocabulary) -> PublisherHints:
+def _hints(fields: Fields, vocabulary: Vocabulary) -> PublisherHints:
     return PublisherHints(
         ttl=requested_interval(
-            _first(fields, "ttl"), _first(fields, "sy:updatePeriod"), _first(fields, "sy:updateFrequency")
+            first_text(fields, "ttl"),
+            first_text(fields, "sy:updatePeriod"),
+            first_text(fields, "sy:updateFrequency"),
         ),
-        skip_hours=skipped_hours(_inner(fields, "skipHours", "hour", vocabulary)),
-        skip_days=skipped_days(_inner(fields, "skipDays", "day", vocabulary)),
+        skip_hours=skipped_hours(inner_texts(fields, "skipHours", "hour", vocabulary)),
+        skip_days=skipped_days(inner_texts(fields, "skipDays", "day", vocabulary)),
     )
 
 
-def _items(tree: Tree, vocabulary: _Vocabulary, name: str) -> list[Element]:
+def _items(tree: Tree, vocabulary: Vocabulary, name: str) -> list[Element]:
     # Beside the channel in RSS 1.0 and 0.90, inside it in all others.
     parents = (tree.root, *(child for child in tree.root if vocabulary.name(child) == "channel"))
     found = [element for parent in parents for element in parent if vocabulary.name(element) == name]
@@ -137,12 +104,14 @@ def _items(tree: Tree, vocabulary: _Vocabulary, name: str) -> list[Element]:
     return [element for element in found if id(element) not in unended]
 
 
-def _rss_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawItem:
+def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> RawItem:
     fields = vocabulary.fields(element)
     place = outer.within(element)
     about = next((value for name in _RDF_ABOUT if (value := trimmed(element.get(name)))), None)
     guid_element = next((each for each in fields.get("guid", ()) if text_of(each).strip()), None)
-    guid = text_of(guid_element).strip() if guid_element is not None else _first(fields, "atom:id") or about
+    guid = (
+        text_of(guid_element).strip() if guid_element is not None else first_text(fields, "atom:id") or about
+    )
     link = _rss_link(fields)
     if link is None and guid is not None and is_web(guid):
         permalink = (
@@ -159,12 +128,12 @@ def _rss_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawIt
         link=link,
         url=place.resolve(link),
         title=_title(fields),
-        author=_first(fields, "dc:creator", "author", "itunes:author")
+        author=first_text(fields, "dc:creator", "author", "itunes:author")
         or _atom_author(fields, "atom:", vocabulary),
-        dates=_texts(
+        dates=texts(
             fields, "pubDate", "pubdate", "dc:date", "dcterms:issued", "atom:published", "atom:issued"
         ),
-        updates=_texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
+        updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
         categories=distinct(
             [
                 *(text_of(each) for name in ("category", "dc:subject") for each in fields.get(name, ())),
@@ -186,7 +155,7 @@ def _rss_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawIt
     )
 
 
-def _atom_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawItem:
+def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> RawItem:
     fields = vocabulary.fields(element)
     place = outer.within(element)
     link = _atom_link(fields, "link")
@@ -196,13 +165,13 @@ def _atom_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawI
     )
     source = next(iter((*fields.get("content", ()), *fields.get("summary", ()))), element)
     return RawItem(
-        guid=_first(fields, "id"),
+        guid=first_text(fields, "id"),
         link=link,
         url=place.resolve(link),
         title=_title(fields),
-        author=_atom_author(fields, "", vocabulary) or _first(fields, "dc:creator"),
-        dates=_texts(fields, "published", "issued", "created", "dc:date", "updated", "modified"),
-        updates=_texts(fields, "updated", "modified"),
+        author=_atom_author(fields, "", vocabulary) or first_text(fields, "dc:creator"),
+        dates=texts(fields, "published", "issued", "created", "dc:date", "updated", "modified"),
+        updates=texts(fields, "updated", "modified"),
         categories=distinct(
             [
                 *(each.get("term") for each in fields.get("category", ())),
@@ -222,7 +191,7 @@ def _atom_item(element: Element, vocabulary: _Vocabulary, outer: _Place) -> RawI
 
 
 def _enclosures(
-    named: list[tuple[str | None, Element]], fields: Fields, vocabulary: _Vocabulary, place: _Place
+    named: list[tuple[str | None, Element]], fields: Fields, vocabulary: Vocabulary, place: LinkBases
 ) -> tuple[Enclosure, ...]:
     if not named:
         groups = [vocabulary.fields(group) for group in fields.get("media:group", ())]
@@ -248,16 +217,8 @@ def _markup(element: Element) -> str:
     return element.text or "" if len(element) == 0 else inner_html(element)
 
 
-def _texts(fields: Fields, *names: str) -> tuple[str, ...]:
-    return tuple(text for name in names for each in fields.get(name, ()) if (text := text_of(each).strip()))
-
-
-def _first(fields: Fields, *names: str) -> str | None:
-    return next(iter(_texts(fields, *names)), None)
-
-
 def _title(fields: Fields) -> str | None:
-    return _first(fields, "title", "atom:title", "dc:title")
+    return first_text(fields, "title", "atom:title", "dc:title")
 
 
 def _is(link: Element, relation: re.Pattern[str]) -> bool:
@@ -277,20 +238,16 @@ def _atom_link(fields: Fields, name: str) -> str | None:
 
 def _rss_link(fields: Fields) -> str | None:
     # <link> with href and no text is an Atom link, in a document with Atom's default namespace.
-    return _first(fields, "link") or _atom_link(fields, "link") or _atom_link(fields, "atom:link")
+    return first_text(fields, "link") or _atom_link(fields, "link") or _atom_link(fields, "atom:link")
 
 
-def _atom_author(fields: Fields, prefix: str, vocabulary: _Vocabulary) -> str | None:
+def _atom_author(fields: Fields, prefix: str, vocabulary: Vocabulary) -> str | None:
     for each in fields.get(f"{prefix}author", ()):
         inner = vocabulary.fields(each)
         own = None if len(each) else trimmed(each.text)
-        if name := own or _first(inner, f"{prefix}name", f"{prefix}email"):
+        if name := own or first_text(inner, f"{prefix}name", f"{prefix}email"):
             return name
     return None
-
-
-def _inner(fields: Fields, outer: str, inner: str, vocabulary: _Vocabulary) -> tuple[str, ...]:
-    return tuple(text for each in fields.get(outer, ()) for text in _texts(vocabulary.fields(each), inner))
 
 
 def _format(local: str, uri: str, version: str | None, tree: Tree) -> str:
