@@ -3,8 +3,8 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+from sqlalchemy.exc import SQLAlchemyError
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.run_history import History
@@ -230,26 +231,39 @@ def test_ended_half_way_the_next_purge_goes_on(
     assert len(green(polled)) == 3
 
 
-@pytest.mark.parametrize("place", ["_unlink", "_runs"])
-def test_killed_at_any_moment_it_is_completed_the_next_time(
-    polled: DagsterPipeline, monkeypatch: pytest.MonkeyPatch, place: str
+@contextmanager
+def a_file_that_cannot_be_removed(pipeline: DagsterPipeline, run_id: str) -> Iterator[None]:
+    """A folder in the place of the run's own database: this holds for root too, unlike file rights."""
+    [path] = (Path(pipeline.instance.root_directory) / "history" / "runs").glob(f"{run_id}.db")
+    path.rename(path.with_suffix(".aside"))
+    path.mkdir()
+    yield
+    path.rmdir()
+    path.with_suffix(".aside").rename(path)
+
+
+@contextmanager
+def rows_that_cannot_be_removed(pipeline: DagsterPipeline, run_id: str) -> Iterator[None]:
+    with closing(sqlite3.connect(Path(pipeline.instance.root_directory, "history", "runs.db"))) as database:
+        database.execute("CREATE TRIGGER stop BEFORE DELETE ON runs BEGIN SELECT RAISE(ABORT, 'no'); END")
+        database.commit()
+        yield
+        database.execute("DROP TRIGGER stop")
+        database.commit()
+
+
+@pytest.mark.parametrize("fault", [a_file_that_cannot_be_removed, rows_that_cannot_be_removed])
+def test_cut_short_at_any_place_it_is_completed_the_next_time(
+    polled: DagsterPipeline, fault: Callable[[DagsterPipeline, str], AbstractContextManager[None]]
 ) -> None:
-    class Killed(BaseException):
-        pass
-
-    def die(*_: Any) -> Any:
-        raise Killed
-
-    before = run_ids(polled)
+    """After the events went, and after the files went as well: the rows of the run are the last."""
+    [run_id] = run_ids(polled)
     age(polled)
-    # After the events went, and after the files went as well: the rows of the run are the last.
-    monkeypatch.setattr(History, place, property(die) if place == "_runs" else die)
-    with pytest.raises(Killed):
-        History(polled.instance).remove(sorted(before))
-    monkeypatch.undo()
-    assert run_ids(polled) == before
+    with fault(polled, run_id), pytest.raises((OSError, SQLAlchemyError)):
+        History(polled.instance).remove([run_id])
+    assert run_ids(polled) == {run_id}
     purge(polled)
-    assert of_runs(polled, before) == {}
+    assert of_runs(polled, {run_id}) == {}
     assert green(polled) == ["feed-0", "feed-1", "feed-2"]
 
 

@@ -7,11 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import machine
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
@@ -66,22 +62,6 @@ def test_feeds_that_lead_to_a_host_on_hold_cost_it_no_request_and_are_no_failure
     assert holds(pipeline) == {}, "it has recovered, and its next pause is its first"
 
 
-def test_within_a_round_nobody_asks_after_the_429_whatever_way_they_come(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    pipeline.set(fetch_concurrency=1)
-    there = server.route(B, "/there", busy())
-    for n in range(3):
-        pipeline.register(server.route(B, f"/{n}", busy()), f"direct-{n}")
-        pipeline.register(server.route(A, f"/{n}", to(there)), f"led-{n}")
-    rounds = pipeline.poll()
-    assert len(server.asked(B)) == 1
-    assert sorted(kind.__name__ for kind in kinds(rounds)) == ["Failure", *["OnHold"] * 5]
-    (failure,) = [v.outcome for r in rounds for v in r.visits if isinstance(v.outcome, Failure)]
-    assert failure.kind == "rate_limited"
-    assert pipeline.rows("SELECT token FROM leases") == []
-
-
 def test_two_feeds_that_are_told_503_hold_their_host_in_one_round_or_in_two(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -103,20 +83,6 @@ def test_two_feeds_that_are_told_503_hold_their_host_in_one_round_or_in_two(
     pipeline.clock.turn(minutes=6)
     pipeline.poll()
     assert [pipeline.guids(f"feed-{n}") for n in (2, 3)] == [["g2"], ["g3"]]
-
-
-def test_a_pause_that_comes_again_is_as_long_as_the_host_says(pipeline: Pipeline, server: FeedServer) -> None:
-    feeds = [
-        pipeline.register(server.route(B, f"/{n}", busy(6 * 3600)), f"feed-{n}") for n in range(3)
-    ]  # fmt: skip
-    pipeline.poll()
-    assert holds(pipeline)[B] == (instant(pipeline.clock() + timedelta(hours=1)), 1)
-    pipeline.clock.turn(minutes=65)
-    pipeline.poll()
-    assert holds(pipeline)[B] == (instant(pipeline.clock() + timedelta(hours=6)), 2)
-    assert len(server.asked(B)) == 2
-    pipeline.clock.turn(hours=5, minutes=59)
-    assert kinds(pipeline.poll(*feeds)) == []
 
 
 def test_a_second_machine_and_a_run_after_a_crash_keep_to_the_pause(
@@ -174,18 +140,6 @@ def test_of_two_runs_at_once_the_later_one_keeps_to_what_the_first_was_told(
     second.close()
 
 
-def test_a_clock_that_was_set_back_by_days_lets_no_host_wait_for_days(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    id = pipeline.register(server.route(B, "/1", busy(7200), Answer(body=rss("a"))), "one")
-    led = pipeline.register(server.route(A, "/2", to(server.url(B, "/1"))), "two")
-    pipeline.poll(id)
-    pipeline.poll(led)
-    pipeline.clock.turn(days=-3)
-    pipeline.poll()
-    assert [pipeline.guids(each) for each in (id, led)] == [["a"], ["a"]]
-
-
 def test_a_new_url_is_asked_although_the_old_one_was_to_be_left_alone(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -229,46 +183,3 @@ def test_on_d1_a_pause_is_kept_and_obeyed_alike(tmp_path: Path, away: Pipeline, 
         assert [home.rows(f"SELECT * FROM {table}") for table in tables] == [
             away.rows(f"SELECT * FROM {table}") for table in tables
         ]
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from([(200, None), (404, None), (429, None), (429, 1700), (429, 9000), (503, 900)]),
-        st.integers(1, 90),
-        st.sampled_from(["due", "all", "named"]),
-    ),
-    min_size=3,
-    max_size=7,
-)  # fmt: skip
-
-
-@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(STEPS)
-def test_no_poll_asks_a_host_before_its_pause_is_over_whatever_it_answers(
-    pipeline: Pipeline, server: FeedServer, steps: list[tuple[tuple[int, int | None], int, str]]
-) -> None:
-    """Three feeds of one host and one that leads there, polled in every way at any time."""
-    pipeline.feeds = []
-    pipeline.clock.turn(days=40)
-    allowed = pipeline.clock()
-    now: tuple[int, int | None] = (200, None)
-    asked = 0
-
-    def answer(_request: Any) -> Answer:
-        nonlocal allowed, asked
-        asked += 1
-        assert pipeline.clock() >= allowed
-        status, retry_after = now
-        if status == 429:
-            allowed = pipeline.clock() + timedelta(seconds=min(retry_after or 900, 3600))
-        return busy(retry_after, status) if status != 200 else Answer(body=rss("a"))
-
-    for n in range(3):
-        pipeline.register(server.route(B, f"/{n}", answer), f"direct-{n}")
-    pipeline.register(server.route(A, "/led", to(server.url(B, "/0"))), "led")
-    for then, minutes, way in steps:
-        now = then
-        pipeline.clock.turn(minutes=minutes)
-        before, early = asked, pipeline.clock() < allowed - timedelta(seconds=1)
-        pipeline.poll(*(["direct-1", "led"] if way == "named" else []), all_feeds=way == "all")
-        assert not (early and asked > before)

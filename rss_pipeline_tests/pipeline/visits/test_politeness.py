@@ -58,19 +58,6 @@ def test_by_hand_it_is_asked_in_such_an_hour_all_the_same(pipeline: Pipeline, se
     assert len(server.requests) == 2
 
 
-def test_a_refresh_by_hand_that_fails_brings_the_next_visit_no_nearer(
-    pipeline: Pipeline, server: FeedServer
-) -> None:
-    first = Answer(body=rss("a"), headers={"Cache-Control": "max-age=43200"})
-    pipeline.register(server.route(HOST, "/feed", first, Answer(status=500)), "feed", interval="30m")
-    pipeline.poll()
-    due = pipeline.feed("feed")["next_fetch_at"]
-    pipeline.clock.turn(minutes=5)
-    pipeline.poll("feed")
-    feed = pipeline.feed("feed")
-    assert (feed["consecutive_failures"], feed["next_fetch_at"]) == (1, due)
-
-
 def test_an_error_page_and_the_feed_again_cost_one_document(pipeline: Pipeline, server: FeedServer) -> None:
     """The 304 answers the stored document's validators: nothing is asked for again."""
     url = server.route(
