@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.sql import NOW
 
 _LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"""
@@ -83,8 +84,7 @@ def migrate(database: Database) -> list[str]:
         if migration.version <= current:
             continue
         ledger = Statement(
-            "INSERT INTO schema_migrations (version, name, applied_at)"
-            " VALUES (?, ?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))",
+            f"INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, {NOW})",
             [migration.version, migration.name],
             name="record migration",
         )
@@ -112,6 +112,7 @@ def recorded_version(database: Database) -> int | None:
             "SELECT coalesce(max(version), 0) AS version FROM schema_migrations", name="read schema version"
         ).rows
     except DatabaseUnavailable as error:
+        # Neither SQLite nor D1 has a code for this: its words are SQLite's own, and the only sign there is.
         if "no such table" not in str(error):
             raise
         return None

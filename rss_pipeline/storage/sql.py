@@ -57,16 +57,16 @@ def chunked(elements: Iterable[str], *, most: int = MAX_PARAMETER_BYTES) -> Iter
         yield f"[{','.join(pending)}]"
 
 
-# The database's own clock, or the instant bound for a test; and so many seconds after it.
-DB_NOW = "coalesce(?, strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))"
-
-
+NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
+"""The database's own clock."""
+DB_NOW = f"coalesce(?, {NOW})"
+"""The instant bound (for a test), or the database's own clock."""
 EXPIRY = "strftime('%Y-%m-%dT%H:%M:%SZ', coalesce(?, 'now'), '+' || cast(? AS INTEGER) || ' seconds')"
+"""So many seconds after `DB_NOW`."""
+FIELD = "json_extract(v.value, '$.{}')"
+"""A field of the JSON object `v.value`, to be formatted with its name."""
 
 
 def new_token() -> str:
     """A lease's name."""
     return secrets.token_hex(16)
-
-
-NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"

@@ -16,7 +16,7 @@ from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.closing_parts import SET_DOCUMENT, document_row, from_json
 from rss_pipeline.storage.objects import ObjectInfo
-from rss_pipeline.storage.sql import chunked, compact, storable
+from rss_pipeline.storage.sql import FIELD, chunked, compact, storable
 
 REASON = "restored from its backups: due at once"
 _PAGE = 5_000
@@ -69,7 +69,6 @@ class FeedState:
     """The failure of a newer document, which could not be read."""
 
 
-_V = "json_extract(v.value, '$.{}')"
 _RESTORED = (
     "last_success_at",
     "last_fetched_at",
@@ -83,10 +82,10 @@ _RESTORED = (
     "next_fetch_at",
 )
 _RESTORE = f"""UPDATE feeds SET {SET_DOCUMENT}, {from_json(*_RESTORED)}, host_answered = 1,
-  created_at = min(created_at, {_V.format("created_at")})
+  created_at = min(created_at, {FIELD.format("created_at")})
   FROM (SELECT ? AS value) AS v
-  WHERE feeds.id = {_V.format("id")} AND feeds.content_hash IS NULL
-    AND (feeds.last_visited_at IS NULL OR {_V.format("content_hash")} IS NOT NULL)
+  WHERE feeds.id = {FIELD.format("id")} AND feeds.content_hash IS NULL
+    AND (feeds.last_visited_at IS NULL OR {FIELD.format("content_hash")} IS NOT NULL)
   RETURNING id"""
 
 

@@ -24,7 +24,7 @@ from rss_pipeline.storage.copy.tables import (
 )
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import NOW, compact
 
 SideName = Literal["embedded", "cloudflare"]
 SIDES: tuple[SideName, ...] = get_args(SideName)
@@ -122,7 +122,7 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
 def refuse_live_lease(side: Side) -> None:
     """Raise CopyRefused where a run holds feeds, by the database's own clock."""
     rows = side.database.query(
-        "SELECT run_id, expires_at FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', 'now')",
+        f"SELECT run_id, expires_at FROM leases WHERE expires_at > {NOW}",
         name="find live leases",
     ).rows
     if rows:

@@ -5,20 +5,17 @@ Taking them is claims.py's, counting them due.py's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.feeds.holds import (
     NOT_HELD,
+    WRONG_CLOCK,
     heal_wrong_clock,
 )
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, compact
-
-WRONG_CLOCK = timedelta(hours=25)
-"""No schedule of ours reaches further, so a later `next_fetch_at` came from a wrong clock and is due."""
-
 
 FREE = f"""{POLLED}
     AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))

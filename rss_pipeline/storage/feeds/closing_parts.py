@@ -12,16 +12,14 @@ from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
 from rss_pipeline.collector.models.outcome import Parsed, Response
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, HINT_COLUMNS, address_row, hints_row
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import FIELD, compact
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
-
-_V = "json_extract(v.value, '$.{}')"
 
 
 def from_json(*columns: str) -> str:
     """Assignments to columns of feeds, each from the field of its name in `v.value`."""
-    return ", ".join(f"{column} = {_V.format(column)}" for column in columns)
+    return ", ".join(f"{column} = {FIELD.format(column)}" for column in columns)
 
 
 def without_comments(sql: str) -> str:
@@ -50,7 +48,7 @@ SET_DOCUMENT = f"""{
         *VALIDATOR_COLUMNS, "content_hash", "last_body_at", "link", "language", "charset", *HINT_COLUMNS
     )
 },
-  title = coalesce(registered_title, {_V.format("title")}, title)"""
+  title = coalesce(registered_title, {FIELD.format("title")}, title)"""
 """Assignments of what a stored document leaves in its feed, from the fields of `document_row`."""
 
 
@@ -70,10 +68,10 @@ def document_row(feed: Feed, parsed: Parsed) -> Row:
 
 
 # A sync may have given the feed another URL, or a password, during the visit: its result is void then.
-_SAME_ENTRY = f"(url = {_V.format('url')} AND needs_access = {_V.format('needs_access')})"
+_SAME_ENTRY = f"(url = {FIELD.format('url')} AND needs_access = {FIELD.format('needs_access')})"
 
 SET_ADDRESS = ", ".join(
-    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {_V.format(column)} ELSE {column} END"
+    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {FIELD.format(column)} ELSE {column} END"
     for column in ADDRESS_COLUMNS
 )
 """Assignments of the feed's address, from the fields of `set_address_row`."""
@@ -98,11 +96,11 @@ def schedule_row(next: NextVisit) -> Row:
 
 _OF_DOCUMENT = "(SELECT value FROM json_each(listed.ids))"
 # Only the feed's latest items before this document: a title may well come again after a year.
-_EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {_V.format("id")} AND id NOT IN {_OF_DOCUMENT}
+_EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {FIELD.format("id")} AND id NOT IN {_OF_DOCUMENT}
   ORDER BY created_at DESC LIMIT 1000"""
 _OTHERWISE_KNOWN = f"""(SELECT count(*) FROM items WHERE id IN {_OF_DOCUMENT}
   AND (title IN (SELECT title FROM ({_EARLIER})) OR link IN (SELECT link FROM ({_EARLIER}))))"""
-GAP_FOUND = f"""SELECT CASE WHEN {_V.format("may_be_gap")} AND fresh.n = {_V.format("items_listed")}
+GAP_FOUND = f"""SELECT CASE WHEN {FIELD.format("may_be_gap")} AND fresh.n = {FIELD.format("items_listed")}
   THEN 2 * {_OTHERWISE_KNOWN} < fresh.n ELSE 0 END FROM listed, fresh, v"""
 """1 or 0, from `listed(ids)`, `fresh(n)` and `v(value)`. 1: all items are new, and fewer than half of them
 have a title or a link that is known. Otherwise the guids have changed, not the items."""
@@ -115,14 +113,14 @@ def _if_gap(value: str, otherwise: str) -> str:
     return f"CASE WHEN {_IS_GAP} THEN {value} ELSE {otherwise} END"
 
 
-SET_GAP = f"""next_fetch_at = {_if_gap(_V.format("gap_next"), _V.format("next_fetch_at"))},
-  planned_at = {_if_gap(_V.format("gap_next"), _V.format("next_fetch_at"))},
-  schedule_reason = {_if_gap(_V.format("gap_reason"), _V.format("schedule_reason"))},
-  schedule_kind = {_V.format("schedule_kind")},
+SET_GAP = f"""next_fetch_at = {_if_gap(FIELD.format("gap_next"), FIELD.format("next_fetch_at"))},
+  planned_at = {_if_gap(FIELD.format("gap_next"), FIELD.format("next_fetch_at"))},
+  schedule_reason = {_if_gap(FIELD.format("gap_reason"), FIELD.format("schedule_reason"))},
+  schedule_kind = {FIELD.format("schedule_kind")},
   gaps = gaps + {_IS_GAP},
   last_gap_at = {_if_gap("clock.now", "last_gap_at")},
-  gap_halvings = {_if_gap(_V.format("halvings"), "gap_halvings")},
-  halved_at = {_if_gap(_V.format("halved_at"), "halved_at")}"""
+  gap_halvings = {_if_gap(FIELD.format("halvings"), "gap_halvings")},
+  halved_at = {_if_gap(FIELD.format("halved_at"), "halved_at")}"""
 """Assignments of the next visit and the gaps, from `gap(found)`, `clock(now)` and the fields of `gap_row`."""
 GAP_FACT = _if_gap(f"'{compact({'gap': SENTENCE})}'", "'{}'")
 """The fact that a gap adds to a change, as JSON."""

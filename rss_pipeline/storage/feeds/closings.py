@@ -32,14 +32,13 @@ from rss_pipeline.storage.feeds.closing_parts import (
     without_comments,
 )
 from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
-from rss_pipeline.storage.sql import chunked, compact, storable
+from rss_pipeline.storage.sql import FIELD, chunked, compact, storable
 
 HEARTBEAT = timedelta(days=7)
 """Every living feed is reported at least this often, so that older run history may be purged."""
 
-_V = "json_extract(v.value, '$.{}')"
 _IS_NEWS = f"""(consecutive_failures > 0 OR last_success_at IS NULL OR reported_at IS NULL
-  OR reported_at <= {{heartbeat}} OR fetch_url IS NOT {_V.format("fetch_url")})"""
+  OR reported_at <= {{heartbeat}} OR fetch_url IS NOT {FIELD.format("fetch_url")})"""
 """A change worth an event although no item is new: the first success, one after failures, an adopted address,
 a heartbeat. Reads the row as it was before the visit."""
 
@@ -116,26 +115,26 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
   {from_json(*VALIDATOR_COLUMNS, "max_age")},
   -- A gap shows only in a document that came when it was planned.
-  {SET_SCHEDULE}, planned_at = {_V.format("next_fetch_at")},
+  {SET_SCHEDULE}, planned_at = {FIELD.format("next_fetch_at")},
   {SET_ADDRESS},
   -- A 304 brings no body: long after the last one, a request goes without validators, for caches get stuck.
-  last_body_at = coalesce({_V.format("body_at")}, last_body_at),
+  last_body_at = coalesce({FIELD.format("body_at")}, last_body_at),
   -- Most visits are no news, and an event for each would cost more than the visit.
   change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
   changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
   -- The facts of a change that is not reported yet stay: its new items would be lost to the event.
   last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
-    THEN json_patch(coalesce(last_change, '{{}}'), {_V.format("facts")}) ELSE last_change END,
+    THEN json_patch(coalesce(last_change, '{{}}'), {FIELD.format("facts")}) ELSE last_change END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, host_answered = 1,
   -- After a 304 the unreadable document may come again, from another cache: it gets no second backup.
-  failed_hash = CASE WHEN {_V.format("body_at")} IS NULL THEN failed_hash END,
+  failed_hash = CASE WHEN {FIELD.format("body_at")} IS NULL THEN failed_hash END,
   -- A run that died between store and extract_images left items without a search for images.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   -- Another run may have taken the feed over: then this visit writes nothing.
-  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id""")
+  WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
 
 
 def _failed_row(visit: FailedVisit) -> Row:
@@ -159,18 +158,18 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   {SET_SCHEDULE},
   {SET_ADDRESS},
   -- A failure without a document, such as a time-out, says nothing of the last unreadable one.
-  failed_hash = coalesce({_V.format("failed_hash")}, failed_hash),
+  failed_hash = coalesce({FIELD.format("failed_hash")}, failed_hash),
   -- Only an answer counts as fetched: hosts that do not answer prove no outage of ours.
-  last_fetched_at = CASE WHEN {_V.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
+  last_fetched_at = CASE WHEN {FIELD.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   -- Items may be stored although the visit failed: in a run that died, or before the refused statement.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
-    {_V.format("last_error_kind")} = 'storage_rejected'),
+    {FIELD.format("last_error_kind")} = 'storage_rejected'),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
-  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")} RETURNING id""")
+  WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +236,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
   -- The new items of a change that is not reported yet are added up: one event reports both.
   last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
-    json_patch({GAP_FACT}, json_set({_V.format("facts")}, '$.items_new', fresh.n
+    json_patch({GAP_FACT}, json_set({FIELD.format("facts")}, '$.items_new', fresh.n
       + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
         ELSE 0 END)) ELSE last_change END,
   -- Until extract_images has written their tasks: a run may die before.
@@ -247,7 +246,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM fresh, clock, v, gap
   -- Another run may have taken the feed over: then this visit writes nothing.
-  WHERE feeds.id = {_V.format("id")} AND feeds.lease_token = {_V.format("token")}
+  WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")}
   -- Columns have their new values here: this visit's version, and this visit's gap.
   RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
     THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,

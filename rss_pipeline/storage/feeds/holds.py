@@ -18,7 +18,7 @@ from rss_pipeline.storage.sql import chunked, compact, storable
 REMEMBERED = timedelta(days=7)
 """A pause that ended longer ago is forgotten: should the host ask for another one, it is its first."""
 WRONG_CLOCK = timedelta(hours=25)
-"""No pause of ours reaches further, so a later one came from a wrong clock."""
+"""No schedule and no hold of ours reaches further, so a later instant came from a wrong clock."""
 
 Kept = Literal["hosts", "image_holds"]
 

@@ -16,7 +16,7 @@ from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
 
 PER_HOST = 200
 """Tasks of one host in one claim: what its two connections get through in a round."""
-WRONG_CLOCK = timedelta(hours=49)
+RETRY_WRONG_CLOCK = timedelta(hours=49)
 """No pause of ours reaches further, so a later attempt was set by a wrong clock and is due."""
 
 _COUNTED = 1000
@@ -141,12 +141,12 @@ def _heal_wrong_clock(now: datetime) -> list[Statement]:
         Statement(
             "UPDATE image_tasks SET next_attempt_at = ?"
             " WHERE status = 'pending' AND coalesce(next_attempt_at, created_at) > ?",
-            [instant(now), instant(now + WRONG_CLOCK)],
+            [instant(now), instant(now + RETRY_WRONG_CLOCK)],
             name="heal image schedules",
         ),
         Statement(
             "DELETE FROM image_holds WHERE hold_until > ?",
-            [instant(now + WRONG_CLOCK)],
+            [instant(now + RETRY_WRONG_CLOCK)],
             name="drop image holds of a wrong clock",
         ),
     ]

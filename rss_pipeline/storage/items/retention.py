@@ -11,7 +11,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import NOW, compact
 
 SLICE_ITEMS = 500
 SLICE_TASKS = 4_000
@@ -20,8 +20,7 @@ SLICE_TASKS = 4_000
 TOMBSTONE_AGE = timedelta(days=60)
 """A tombstone younger than this stays although the feed does not list its item: feeds flap."""
 
-_DB_NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
-_LIVE = f"SELECT token FROM leases WHERE expires_at > {_DB_NOW}"
+_LIVE = f"SELECT token FROM leases WHERE expires_at > {NOW}"
 # Bound: now, and the days of feeds that name none. Feeds that left the registry keep theirs.
 _CUTOFF = "strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-' || coalesce(feeds.keep_days, CAST(? AS INTEGER)) || ' days')"
 
