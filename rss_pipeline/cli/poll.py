@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -40,12 +40,15 @@ def up(settings: Settings, yes: bool) -> None:
     SIGTERM end all processes.
     """
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
+    from rss_pipeline.orchestration.registry_partitions import register
 
     _check_port(settings.port)
     with open_database(settings) as database, open_instance(settings) as instance:
         if (sentence := changed_by_hand(settings)) is not None:
             terminal.complain(sentence)
-        _sync(settings, database, instance, yes=yes)
+        synced = _sync(settings, database, yes=yes)
+        if synced is not None:
+            register(database, instance, synced)
     workspace = Path.cwd() / "workspace.yaml"
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
     # It saves typing -m at Dagster's other commands; `dagster dev` refuses it beside -w.
@@ -82,16 +85,43 @@ def poll(
     hold (Retry-After). Exit code 1 if a feed failed, a requested feed was not visited, a store failed, or
     feeds.yaml has mistakes.
     """
+    from rss_pipeline.pipeline.triggers.poll import is_anything_to_do
+
+    is_requested = bool(feed) or all_feeds
+    with open_database(settings) as database:
+        synced = _sync(settings, database, yes=yes)
+        if synced is None or is_requested or is_anything_to_do(database, synced, now=utc_now()):
+            result = _poll_in_process(settings, database, synced, feed, all_feeds=all_feeds, patience=wait)
+        else:
+            result = PollResult.of([])
+    click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
+    for sentence in result.not_visited():
+        terminal.complain(sentence)
+    if (is_requested and result.left) or synced is None or not result.is_fine:
+        sys.exit(1)
+
+
+def _poll_in_process(
+    settings: Settings,
+    database: Database,
+    synced: "RegistrySync | None",
+    feed: tuple[str, ...],
+    *,
+    all_feeds: bool,
+    patience: float,
+) -> PollResult:
     import dagster as dg
 
     from rss_pipeline.orchestration.build import build_definitions
     from rss_pipeline.orchestration.in_process import poll_in_process
     from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.orchestration.registry_partitions import register
     from rss_pipeline.pipeline.visits.rounds import not_visited, on_hold
 
     started = utc_now()
-    with open_database(settings) as database, open_instance(settings) as instance:
-        synced = _sync(settings, database, instance, yes=yes)
+    with open_instance(settings) as instance:
+        if synced is not None:
+            register(database, instance, synced)
         ids = [one_feed(database, text)["id"] for text in feed]
         with terminal.Bars() as progress:
             # The runs use the open database and the registry already read: on D1 each is a request more.
@@ -109,19 +139,13 @@ def poll(
                     clock=utc_now,
                     feeds=ids,
                     all_feeds=all_feeds,
-                    patience=wait,
+                    patience=patience,
                 )
             )
-        is_requested = bool(ids) or all_feeds
         left = on_hold(rounds)
-        if is_requested and synced is not None and all(round_.error is None for round_ in rounds):
+        if (ids or all_feeds) and synced is not None and all(round_.error is None for round_ in rounds):
             left = not_visited(database, ids, since=started, now=utc_now(), all_feeds=all_feeds)
-        result = PollResult.of(rounds, left)
-    click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
-    for sentence in result.not_visited():
-        terminal.complain(sentence)
-    if (is_requested and left) or synced is None or not result.is_fine:
-        sys.exit(1)
+    return PollResult.of(rounds, left)
 
 
 def _check_port(port: int) -> None:
@@ -136,14 +160,12 @@ def _check_port(port: int) -> None:
             ) from error
 
 
-def _sync(settings: Settings, database: Database, instance: Any, *, yes: bool) -> "RegistrySync | None":
+def _sync(settings: Settings, database: Database, *, yes: bool) -> "RegistrySync | None":
     """Sync the registry; None, with a message, if feeds.yaml has mistakes."""
-    from rss_pipeline.orchestration.registry_partitions import register
     from rss_pipeline.pipeline.registry.sync import sync_registry
 
     try:
         synced = sync_registry(database, settings, now=utc_now(), yes=yes)
-        register(database, instance, synced)
     except RegistryError as error:
         terminal.complain(str(error))
         return None

@@ -17,7 +17,7 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting import feeds as reporting
-from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
+from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
@@ -25,6 +25,7 @@ from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
 from rss_pipeline.pipeline.visits import claim as claiming
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
 from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
 from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
 
@@ -189,7 +190,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
                     pauses=session.politeness.ends_at_claim,
                 )
             our_outage.raise_for_our_outage(visits)
-            failed = reporting.failures(visits)
+            failed = failures(visits)
             if any(isinstance(visit.outcome, Refused) for visit in visits):
                 # The person who named it has to correct a mistake, and would not look into a green run.
                 reporting.raise_for(failed, visits=len(visits))
@@ -212,6 +213,6 @@ def _recorded(
 
 
 def _log_summary(context: dg.OpExecutionContext, visits: Visits) -> dict[str, Any]:
-    counts = reporting.summary(visits)
+    counts = summary(visits)
     context.log.info(", ".join(f"{name} {count}" for name, count in counts.items()))
     return counts

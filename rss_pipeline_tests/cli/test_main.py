@@ -344,6 +344,37 @@ def test_status_exits_with_1_once_a_feed_has_failed_ten_times(
     assert invoke("status", "--json").exit_code == 1
 
 
+def test_a_poll_with_nothing_due_needs_no_dagster_and_is_no_run(
+    collected: DagsterPipeline, tmp_path: Path, invoke: Any
+) -> None:
+    code = (
+        "import sys; from rss_pipeline.cli.main import main; main(['poll', '--json'], standalone_mode=False);"
+        "sys.exit('dagster' in sys.modules)"
+    )
+
+    def poll() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+
+    collected.database.query(
+        "UPDATE feeds SET next_fetch_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '+1 hour')"
+    )
+    idle = poll()
+    assert (idle.returncode, json.loads(idle.stdout)["runs"]) == (0, []), idle.stderr
+
+    # A run that was killed before its report left a change without an event: the next poll reports it.
+    collected.database.query("UPDATE feeds SET reported_count = change_count - 1 WHERE id = 'news'")
+    [run_id] = json.loads(invoke("poll", "--json").stdout)["runs"]
+    assert collected.instance.get_run_by_id(run_id) is not None
+    assert collected.feed("news")["reported_count"] == collected.feed("news")["change_count"]
+
+
 @pytest.mark.slow
 def test_status_needs_no_dagster_and_less_than_a_second(collected: DagsterPipeline, tmp_path: Path) -> None:
     code = (

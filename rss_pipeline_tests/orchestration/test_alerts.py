@@ -11,9 +11,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.orchestration.reporting.failure_table import FailureRow
 from rss_pipeline.orchestration.reporting.feeds import raise_for
 from rss_pipeline.pipeline.health.webhook import AlertFailed, room_for, send
+from rss_pipeline.pipeline.visits.summary import FailureRow
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss

@@ -28,7 +28,7 @@ class PollResult:
 
     @classmethod
     def of(cls, rounds: "Sequence[Round]", left: "Sequence[NotVisited]" = ()) -> Self:
-        from rss_pipeline.orchestration.reporting.feeds import failures, summary
+        from rss_pipeline.pipeline.visits.summary import failures, summary
 
         visits = [visit for round_ in rounds for visit in round_.visits]
         return cls(

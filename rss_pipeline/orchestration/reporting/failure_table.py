@@ -6,27 +6,15 @@ feeds.py, polls.py and images.py.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
 import dagster as dg
 
+from rss_pipeline.pipeline.visits.summary import FailureRow
+
 _ROWS = 200
 _LONGEST_MESSAGE = 300
 _LONGEST_ADDRESS = 80
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureRow:
-    """A failed visit of a feed, or a failed download of one of its images."""
-
-    feed_id: str
-    url: str
-    """The requested URL; empty for an unknown feed."""
-    kind: str
-    message: str
-    in_a_row: int | None = None
-    """Failures in a row with this one, where they are counted."""
 
 
 def failure_table(

@@ -5,8 +5,7 @@ before its report, the change stays counted in the database, and the next report
 """
 
 import re
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,8 +19,9 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import CutOff, NotBegun, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
+from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.pipeline.visits.run_context import RunContext
+from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feed_changes
 from rss_pipeline.storage.feeds.feed_changes import Change
@@ -99,7 +99,7 @@ def report_named(
             change = changes.get(visit.feed.id)
             failure = _failure(visit, change)
             if failure is not None:
-                failed.append(_failed(visit, *failure))
+                failed.append(failed_visit(visit, *failure))
                 if isinstance(visit.outcome, OnHold):
                     events.append(_observation(visit.feed.id, visit.outcome))
                 continue
@@ -241,51 +241,3 @@ def _is_recorded(instance: dg.DagsterInstance, change: Change) -> bool:
     ).records
     event = records[0].asset_materialization if records else None
     return event is not None and event.metadata.get("change") == dg.MetadataValue.int(change.count)
-
-
-def summary(visits: Iterable[Visit]) -> dict[str, Any]:
-    """Counts of a run's visits by how they ended, of its new items, and of the documents that had no item in
-    common with the one before."""
-    ends: Counter[str] = Counter()
-    items_new = gaps = 0
-    for visit in visits:
-        match visit.outcome:
-            case Failure():
-                ends["failed"] += 1
-            case NotModified():
-                ends["unchanged"] += 1
-            case Stored() as stored:
-                ends["stored"] += 1
-                items_new += stored.items_new
-                gaps += stored.is_gap
-            case NotBegun():
-                ends["given_back"] += 1
-            case OnHold():
-                ends["on_hold"] += 1
-            case _:
-                ends["not_visited"] += 1
-    return {
-        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back", "on_hold")},
-        "items_new": items_new,
-        "gaps": gaps,
-    }
-
-
-def failures(visits: Iterable[Visit]) -> list[FailureRow]:
-    """The visits that ended as failures, and those of feeds that were named and could not be visited."""
-    found: list[FailureRow] = []
-    for visit in visits:
-        match visit.outcome:
-            case Failure() as failure:
-                found.append(_failed(visit, failure.kind, failure.message))
-            case Refused(message=message):
-                found.append(_failed(visit, "refused", message))
-            case OnHold() as held if not visit.token:
-                found.append(_failed(visit, "host_on_hold", str(held)))
-    return found
-
-
-def _failed(visit: Visit, kind: str, message: str) -> FailureRow:
-    feed = visit.feed
-    in_a_row = feed.failures.in_a_row + 1 if isinstance(visit.outcome, Failure) else None
-    return FailureRow(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)

@@ -11,7 +11,7 @@ import dagster as dg
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
-from rss_pipeline.orchestration.reporting.feeds import failures, summary
+from rss_pipeline.pipeline.visits.summary import failures, summary
 from rss_pipeline.pipeline.visits.visit import Visit
 
 _ROWS = 50

@@ -40,6 +40,12 @@ def unreported(database: Database) -> list[Change]:
     return _changes(database, "change_count > reported_count", [])
 
 
+def has_unreported(database: Database) -> bool:
+    """Some feed's change has no event yet."""
+    sql = "SELECT EXISTS (SELECT 1 FROM feeds WHERE change_count > reported_count) AS found"
+    return bool(database.query(sql).rows[0]["found"])
+
+
 def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:
     """The last change of each of these feeds, reported or not; unknown ids are left out."""
     found = _changes(database, "id IN (SELECT value FROM json_each(?))", [compact(list(ids))])

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from rss_pipeline.orchestration.reporting.failure_table import FailureRow, failure_table
+from rss_pipeline.orchestration.reporting.failure_table import failure_table
+from rss_pipeline.pipeline.visits.summary import FailureRow
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

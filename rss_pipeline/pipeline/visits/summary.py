@@ -1,0 +1,76 @@
+"""The outcome of a run's visits: counts, and a row for each failure.
+
+How the UI shows them is orchestration.reporting's, how the command prints them cli.output's.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import NotBegun, NotModified
+from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRow:
+    """A failed visit of a feed, or a failed download of one of its images."""
+
+    feed_id: str
+    url: str
+    """The requested URL; empty for an unknown feed."""
+    kind: str
+    message: str
+    in_a_row: int | None = None
+    """Failures in a row with this one, where they are counted."""
+
+
+def summary(visits: Iterable[Visit]) -> dict[str, Any]:
+    """Counts of a run's visits by how they ended, of its new items, and of the documents that had no item in
+    common with the one before."""
+    ends: Counter[str] = Counter()
+    items_new = gaps = 0
+    for visit in visits:
+        match visit.outcome:
+            case Failure():
+                ends["failed"] += 1
+            case NotModified():
+                ends["unchanged"] += 1
+            case Stored() as stored:
+                ends["stored"] += 1
+                items_new += stored.items_new
+                gaps += stored.is_gap
+            case NotBegun():
+                ends["given_back"] += 1
+            case OnHold():
+                ends["on_hold"] += 1
+            case _:
+                ends["not_visited"] += 1
+    return {
+        **{name: ends[name] for name in ("stored", "unchanged", "failed", "given_back", "on_hold")},
+        "items_new": items_new,
+        "gaps": gaps,
+    }
+
+
+def failures(visits: Iterable[Visit]) -> list[FailureRow]:
+    """The visits that ended as failures, and those of feeds that were named and could not be visited."""
+    found: list[FailureRow] = []
+    for visit in visits:
+        match visit.outcome:
+            case Failure() as failure:
+                found.append(failed_visit(visit, failure.kind, failure.message))
+            case Refused(message=message):
+                found.append(failed_visit(visit, "refused", message))
+            case OnHold() as held if not visit.token:
+                found.append(failed_visit(visit, "host_on_hold", str(held)))
+    return found
+
+
+def failed_visit(visit: Visit, kind: str, message: str) -> FailureRow:
+    """The row of a visit that failed for this reason."""
+    feed = visit.feed
+    in_a_row = feed.failures.in_a_row + 1 if isinstance(visit.outcome, Failure) else None
+    return FailureRow(feed_id=feed.id, url=feed.url, kind=kind, message=message, in_a_row=in_a_row)
