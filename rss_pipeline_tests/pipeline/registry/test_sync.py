@@ -81,7 +81,7 @@ def test_a_feed_that_is_switched_off_keeps_its_place_and_says_so(pipeline: Pipel
     id = pipeline.register("http://127.0.0.2:9/feed", "feed", enabled=False)
     pipeline.poll(all_feeds=True)
     assert pipeline.feed(id)["last_visited_at"] is None
-    assert "`enabled: false` in feeds.yaml; take that away" in refused(pipeline, id)
+    assert "`enabled: false` in feeds.yaml; remove that" in refused(pipeline, id)
 
 
 WRONG = {
