@@ -119,7 +119,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         """Compare the database's size with D1's limit, and read the free space of the disk."""
         checks = []
         if settings.d1 is not None:
-            size = probes.ask_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
+            size = probes.query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
             checks.append(check_d1_size(size))
         else:
             size = settings.database_path.stat().st_size if settings.database_path.exists() else None

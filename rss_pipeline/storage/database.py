@@ -1,7 +1,6 @@
 """The database as the rest of the project sees it: a protocol, its results and D1's limits.
 
-No SQL of ours stands here (see feeds.py, items.py, image_tasks.py, leases.py), no implementation either
-(sqlite.py).
+No SQL of ours is here (see feeds/, items/, images/), nor an implementation (backends/).
 """
 
 import json
@@ -15,11 +14,11 @@ from rss_pipeline.errors import StorageRejected
 MAX_PARAMETERS = 100
 MAX_SQL_BYTES = 100_000
 MAX_VALUE_BYTES = 2_000_000
-"""Of one bound value and of one row (Cloudflare D1, "Limits")."""
+"""Of one bound value, and of one row (Cloudflare D1, "Limits")."""
 MAX_PARAMETER_BYTES = 1_000_000
-"""What one JSON parameter of ours may have, so that a request stays small."""
+"""The most bytes of one JSON parameter of ours, so that a request stays small."""
 MAX_REQUEST_BYTES = 4_000_000
-"""Of a whole batch as JSON: what the proxy Worker takes."""
+"""The most bytes of a whole batch as JSON that the proxy Worker accepts."""
 MAX_INTEGER = 2**53
 """D1 binds every number as a double."""
 
@@ -81,7 +80,7 @@ def check_batch(statements: Sequence[Statement]) -> None:
         raise ValueError("an empty batch")
     for statement in statements:
         check_limits(statement)
-    # A character takes six bytes at most (\u001f): most batches need not be written out to tell.
+    # A character takes six bytes at most (\u001f): most batches need not be written out to be sure.
     texts = [len(text) for one in statements for text in (one.sql, *one.params) if isinstance(text, str)]
     if 6 * sum(texts) + 32 * sum(len(one.params) + 1 for one in statements) > MAX_REQUEST_BYTES:
         size = len(as_json([as_request(statement) for statement in statements]))

@@ -1,6 +1,6 @@
 """The object store as the rest of the project sees it: a protocol, its values and its limits.
 
-No keys of ours stand here (see backups.py), no implementation either (folder.py).
+No keys of ours are here (see backups/backups.py and images/objects.py), nor an implementation (backends/).
 """
 
 import re
@@ -24,7 +24,7 @@ _UNSENDABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectInfo:
-    """What a store knows of an object beside its body. `modified` is UTC; `size` bytes."""
+    """An object without its body. `modified` is UTC; `size` is in bytes."""
 
     key: str
     size: int
@@ -54,7 +54,7 @@ class ObjectStore(Protocol):
         ...
 
     def get(self, key: str) -> tuple[bytes, ObjectInfo] | None:
-        """The body and what is known of it, or None."""
+        """The body and its `ObjectInfo`, or None."""
         ...
 
     def head(self, key: str) -> ObjectInfo | None: ...
@@ -68,7 +68,7 @@ class ObjectStore(Protocol):
         ...
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Every object whose key begins with `prefix`, in key order, without type and metadata."""
+        """Every object with a key that begins with `prefix`, in key order, without type and metadata."""
         ...
 
     def delete_many(self, keys: Iterable[str]) -> dict[str, str]:
@@ -76,11 +76,11 @@ class ObjectStore(Protocol):
         ...
 
     def url(self, key: str) -> str | None:
-        """Where a browser finds the object, or None where nothing serves it."""
+        """A URL at which a browser finds the object; None where nothing serves it."""
         ...
 
     def probe(self) -> None:
-        """Write and delete a small object; raises as above. Asked before any publisher is."""
+        """Write and delete a small object; raises as above. Runs before any request to a publisher."""
         ...
 
 
@@ -122,7 +122,7 @@ def disposition(content_type: str) -> str | None:
 
 
 def may_begin_a_key(prefix: str) -> bool:
-    """Whether any key can begin so; a store need not be asked for the others."""
+    """Return True if a key can begin with `prefix`; a store need not be queried for others."""
     try:
         prefix.encode()
     except UnicodeEncodeError:

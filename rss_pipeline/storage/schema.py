@@ -1,4 +1,4 @@
-"""Migrations: which there are, which a database has, and applying the missing ones.
+"""Migrations: those of this code, those a database has, and applying the missing ones.
 
 The statements themselves are the files of migrations/, one set for SQLite and D1 alike.
 """
@@ -106,7 +106,7 @@ def migrate(database: Database) -> list[str]:
 
 
 def recorded_version(database: Database) -> int | None:
-    """The newest migration by the ledger, in one query; None where there is none to ask."""
+    """The newest migration by the ledger, in one query; None where there is no ledger."""
     try:
         rows = database.query(
             "SELECT coalesce(max(version), 0) AS version FROM schema_migrations", name="read schema version"

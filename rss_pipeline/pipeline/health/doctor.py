@@ -151,7 +151,7 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
         d1 = settings.d1
         before = clock()
         try:
-            answer = probes.ask_proxy(d1, ca_file=settings.ca_file)
+            answer = probes.query_proxy(d1, ca_file=settings.ca_file)
         except RssPipelineError as error:
             checks.append(
                 Check(

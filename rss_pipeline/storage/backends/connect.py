@@ -1,6 +1,6 @@
 """The stores that settings name: embedded or Cloudflare, each of the two on its own.
 
-Outside of runs too: sensors and the command line open them here. Dagster's resources stand in
+Outside of runs too: sensors and the command line open them here. Dagster's resources are in
 orchestration/resources.py.
 """
 

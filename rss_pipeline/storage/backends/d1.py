@@ -45,7 +45,7 @@ class D1Database:
     """A `Database` in D1. One pooled client, safe to share between threads.
 
     Raises:
-        DatabaseUnavailable: URL or token are of no use to anybody.
+        DatabaseUnavailable: URL or token cannot be used at all.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class D1Database:
         logger.log(level, "%s", self._without_token(text))
 
     def _without_token(self, text: str) -> str:
-        """What answers in the Worker's place may quote our headers."""
+        """Another server at the Worker's address may quote our headers."""
         return text.replace(self._token, "[D1_PROXY_TOKEN]")
 
 
@@ -175,7 +175,7 @@ _ADVICE = {
     "method": "check D1_PROXY_URL: the Worker's address, without a path",
     "quota": "the day's free rows are used up; wait until 00:00 UTC or take the paid plan",
     "full": "the database or the account has no room left; delete what is not needed",
-    "overloaded": "the database is overloaded; it is asked again later",
+    "overloaded": "the database is overloaded; the next poll tries again",
     "timeout": "D1 took too long; whether it was applied is not known, the next poll finds out",
     "internal": "the Worker's log says more (wrangler tail); the poll is tried again later",
 }
@@ -185,7 +185,7 @@ def _advice(status: int, kind: str) -> str:
     if kind in _ADVICE:
         return _ADVICE[kind]
     if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        return "check D1_PROXY_TOKEN, and what stands before the Worker"
+        return "check D1_PROXY_TOKEN, and any proxy in front of the Worker"
     if not kind and (status < 400 or status == httpx.codes.NOT_FOUND):
         return "check D1_PROXY_URL: is this the proxy Worker?"
     return "the poll is tried again later"

@@ -1,6 +1,6 @@
 """The embedded ObjectStore: a folder.
 
-The bodies lie under their keys, so that a person finds them; `.metadata/` holds a JSON file for each,
+The bodies are under their keys, so that a person finds them; `.metadata/` holds a JSON file for each,
 `.incoming/` what is being written. A body appears by rename, last, when all its bytes are on the disk.
 """
 
@@ -22,7 +22,7 @@ from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object
 _MAX_SEGMENT_BYTES = 250
 _PROBE_BYTES = 65_536
 _SAFE = " !$&'()+,;=@[]{}:~^#"
-"""Beside letters, digits and `-_.`: what a file name may hold as it stands."""
+"""Characters beside letters, digits and `-_.` that a file name holds unchanged."""
 
 
 class FolderStore:
@@ -113,7 +113,7 @@ class FolderStore:
                 target, beside = self._paths(key)
                 if not (target.parent.is_dir() or beside.parent.is_dir()):
                     continue
-                # Also where the body is gone: who died half-way left its metadata, or its empty folder.
+                # Also where the body is gone: a killed process left its metadata, or its empty folder.
                 with self._locked():
                     for path, root in ((target, self._bodies), (beside, self._metadata)):
                         if path.is_file():

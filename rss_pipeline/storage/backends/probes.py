@@ -23,16 +23,16 @@ PROXY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyAnswer:
-    """What one small query through the proxy tells. `clock` is the Worker's, else the database's."""
+    """Size and clock from one small query through the proxy; the clock is the Worker's or the database's."""
 
     size_bytes: int | None
     clock: datetime | None
 
 
-def ask_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
+def query_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
     """One small query, without the Database, for its answer's head and meta.
 
-    Raises DatabaseUnavailable: nobody answers, the token is refused, or it is not the proxy Worker.
+    Raises DatabaseUnavailable: no answer, a refused token, or a server that is not the proxy Worker.
     """
     from rss_pipeline.httpx_without_cli import httpx
     from rss_pipeline.tls import tls_context
@@ -63,7 +63,7 @@ def ask_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """After how many days the bucket deletes backups; None: no rule. `unread` says why it is not known."""
+    """Days after which the bucket deletes backups; None: no rule. `unread`: why it is not known."""
 
     days: int | None = None
     unread: str | None = None

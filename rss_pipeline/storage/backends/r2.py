@@ -1,6 +1,6 @@
 """Cloudflare R2 as an ObjectStore, through its S3 API with boto3.
 
-The settings that R2 needs of boto3 stand here and nowhere else; keys of ours are in backups.py.
+The settings that R2 needs of boto3 are here and nowhere else; keys of ours are in backups.py.
 """
 
 import base64
@@ -53,8 +53,7 @@ _PROBE_KEY = "probe/writable"
 class R2Store:
     """An `ObjectStore` in an R2 bucket. One client, safe to share between threads.
 
-    `head` finds nothing in a bucket that is not there, for its answer has no body to tell them apart: `probe`
-    does.
+    `head` finds nothing in a bucket that does not exist, for its answer has no body that says so: `probe` does.
 
     Raises:
         ObjectStoreUnavailable: the endpoint or the key id are of no use to anybody.

@@ -36,13 +36,13 @@ _D1_LIMITS = {
     sqlite3.SQLITE_LIMIT_FUNCTION_ARG: 32,
     sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 50,
 }
-"""What no look at a statement shows, a row that is too long above all (Cloudflare D1, "Limits")."""
+"""Limits that a statement alone does not show, above all a row that is too long (Cloudflare D1, "Limits")."""
 
 DATA_ERRORS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
 _LIMIT_ERRORS = re.compile(
     "too many (?:columns|terms|arguments)|pattern too complex|expression tree is too large", re.IGNORECASE
 )
-"""Limits that SQLite tells apart by its words alone; the Worker knows the same ones."""
+"""Limits that only SQLite's words show; the Worker knows the same ones."""
 
 
 class SqliteDatabase:
@@ -89,7 +89,7 @@ class SqliteDatabase:
                 results = [self._execute(statement) for statement in statements]
                 self._command("COMMIT")
             except BaseException:
-                # What went wrong is told by the first error, not by a second one of the ROLLBACK.
+                # The first error says what went wrong, not a second one of the ROLLBACK.
                 with contextlib.suppress(sqlite3.Error):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")

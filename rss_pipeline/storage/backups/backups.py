@@ -37,7 +37,7 @@ class Backup:
     """The codec that parsing was offered as a hint."""
     content_hash: str
     item_key: ItemKey | None = None
-    """What identified the feed's items then; None in backups that do not say it."""
+    """The key that identified the feed's items then; None in backups that do not say it."""
 
 
 def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
@@ -79,7 +79,7 @@ def backup_key(feed_id: str, fetched_at: datetime) -> str:
 
 
 def describe_backup(info: ObjectInfo) -> Backup:
-    """What travels with a backup, read back. `info` as `head` or `get` gives it.
+    """The metadata of a backup, read back. `info` is as `head` or `get` gives it.
 
     Raises:
         BackupUnreadable: it does not carry what a replay needs; the text says what is missing.
@@ -130,7 +130,7 @@ def list_backups(store: ObjectStore, feed_id: str) -> Iterator[ObjectInfo]:
 
 
 def newest_same_backup(store: ObjectStore, feed_id: str, content_hash: str) -> Backup | None:
-    """The feed's newest backup where it is of the same bytes, else None: asked after a crash only."""
+    """The feed's newest backup if it has the same bytes, else None. Needed after a crash only."""
     newest = max((info.key for info in list_backups(store, feed_id)), default=None)
     info = None if newest is None else store.head(newest)
     if info is None:

@@ -1,4 +1,4 @@
-"""Which backups have had their time, and which are put again so that they never do.
+"""The backups that expire, and those that are put again so that they never do. Pure, but for one query.
 
 Listing and deleting are orchestration/cleaning.py's; what a backup is, backups.py's.
 """
@@ -13,33 +13,33 @@ from rss_pipeline.storage.objects import ObjectInfo
 
 BACKUPS = "backups/"
 RENEWAL_MARGIN = timedelta(days=7)
-"""How long before its end a backup is put again: as many daily cleans may fail."""
+"""Time before its end at which a backup is put again: as many daily cleans may fail."""
 USUAL_RULE = timedelta(days=30)
-"""Taken for a bucket's rule that may not be read: an object token mostly may not."""
+"""Assumed for a bucket's rule that may not be read: most object tokens may not."""
 
 _PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """This backup has had its time."""
+    """This backup is past its age."""
 
     info: ObjectInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """This one is needed for ever and is put again under its key."""
+    """This backup never expires and is put again under its key."""
 
     info: ObjectInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupAges:
-    """The ages, by when an object was put, at which backups go and at which those that stay are put again."""
+    """Ages, since an object was put, at which backups expire, and at which those that stay are put again."""
 
     expire: timedelta | None
-    """None: a rule of the bucket does it."""
+    """None: a rule of the bucket deletes them."""
     renew: timedelta
 
     @classmethod
@@ -69,23 +69,23 @@ def needed_backups(database: Database) -> dict[str, str | None]:
 
 
 def feed_of(key: str) -> str:
-    """The feed a key of ours is of: its second part."""
+    """The feed of an object's key: its second part."""
     return key.split("/", 2)[1]
 
 
 def due_backups(
     listed: Iterable[ObjectInfo], needed: Mapping[str, str | None], *, now: datetime, ages: BackupAges
 ) -> Iterator[Expire | Renew]:
-    """What is to be done with these backups, which come in key order.
+    """Decide which of these backups, in key order, to delete and which to put again.
 
-    Of each feed two stay: the newest, and the one its newest item came from, for a feed that serves
-    something else than itself for a month would have nothing left to restore. Those of feeds without a row
-    are left alone: after a lost database they are the archive.
+    Two stay for each feed: the newest, and the one its newest item came from. Otherwise a feed that serves
+    something else than itself for a month would have nothing left to restore. Backups of feeds without a row
+    stay: after a lost database they are the archive.
     """
     before: ObjectInfo | None = None
     for info in listed:
         if not info.key.endswith(".xml"):
-            continue  # A file that somebody put there would pass for the newest.
+            continue  # A file put there by hand would pass for the newest.
         if before is not None:
             is_newest = feed_of(info.key) != feed_of(before.key)
             yield from _judge(before, needed, is_newest=is_newest, now=now, ages=ages)

@@ -1,5 +1,5 @@
-"""Objects and rows that have lost each other: images without a task, tasks without their image, backups of
-feeds that are not there. Facts only, for `doctor`; nothing is deleted here.
+"""Objects without a row and rows without an object: images without a task, tasks without their image, backups
+of feeds that are not stored. Facts only, for `doctor`; nothing is deleted here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +19,8 @@ _ITEMS_AT_ONCE = 500
 
 
 @dataclass(slots=True, kw_only=True)
-class Lost:
-    """How many of a kind, their bytes, and the feeds they are of."""
+class Unmatched:
+    """Number and bytes of the objects or rows of one kind that have no counterpart, and their feeds."""
 
     count: int = 0
     size: int = 0
@@ -35,16 +35,16 @@ class Lost:
 
 @dataclass(slots=True, kw_only=True)
 class Orphans:
-    """What was found before the time was over."""
+    """The findings up to the end of the time allowed."""
 
-    images: Lost = field(default_factory=Lost)
-    """Objects that no task names."""
-    backups: Lost = field(default_factory=Lost)
-    """Of feeds without a row."""
-    missing: Lost = field(default_factory=Lost)
-    """Tasks whose object is not there."""
+    images: Unmatched = field(default_factory=Unmatched)
+    """Image objects that no task names."""
+    backups: Unmatched = field(default_factory=Unmatched)
+    """Backups of feeds without a row."""
+    missing: Unmatched = field(default_factory=Unmatched)
+    """Archived images without their object."""
     looked_at: int = 0
-    """Objects."""
+    """Objects compared so far."""
     is_complete: bool = True
 
 
@@ -53,7 +53,7 @@ def find_orphans(
 ) -> Orphans:
     """Compare the store with the rows, feed by feed, until `is_over`. One feed's keys are in memory at once.
 
-    Feeds whose images were not looked at to their end are left out, not guessed.
+    Feeds with images that were not all compared are left out, not guessed.
     """
     found = Orphans()
     feeds = needed_backups(database)

@@ -22,7 +22,7 @@ USED_MEANWHILE = "One of them was used meanwhile: stop the daemon and start the 
 
 
 def copied_keys(store: ObjectStore) -> Iterator[ObjectInfo]:
-    """What of a store goes into a copy: all but its own marks."""
+    """The objects of a store that a copy includes: all but its own marks."""
     return (info for info in store.list("") if not info.key.startswith(_NOT_COPIED))
 
 
@@ -102,7 +102,7 @@ def _same(store: ObjectStore, body: bytes, info: ObjectInfo) -> bool:
 
 
 def sizes(store: ObjectStore) -> Fingerprint:
-    """Of its keys and sizes alone."""
+    """The fingerprint of its keys and sizes alone."""
     digest, count = hashlib.sha256(), 0
     for info in copied_keys(store):
         digest.update(compact([info.key, info.size]).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""Moving house: all rows and objects of one pair of stores into another, and the proof that they are there.
+"""A copy of all rows and objects from one pair of stores into another, and the check that both are equal.
 
 Nothing is ever deleted, on neither side. Leases stay behind: they belong to runs, and none may be alive.
 """
@@ -30,12 +30,12 @@ SideName = Literal["embedded", "cloudflare"]
 SIDES: tuple[SideName, ...] = get_args(SideName)
 
 MARKER = "copies/into-here.json"
-"""Lies in the target's object store: whose copy it is, and what the rows were when it was complete."""
+"""An object in the target: the source of the copy, and the rows' fingerprints when it was complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One pair of stores. `identity` tells two of a kind apart: a path, or a URL and a bucket."""
+    """One pair of stores. `identity` distinguishes two of a kind: a path, or a URL and a bucket."""
 
     name: SideName
     identity: str
@@ -45,7 +45,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What now lies on both sides alike, and how much of it was written by this call."""
+    """The contents that both sides now share, and how much of it this call wrote."""
 
     tables: dict[str, Fingerprint]
     objects: Fingerprint
@@ -89,7 +89,7 @@ def open_side(settings: Settings, name: SideName, *, as_source: bool = False) ->
 def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
     """Make the target hold what the source holds, row for row and byte for byte, and check that it does.
 
-    The target is empty, or an unfinished copy of this source, or a finished one that nobody has changed
+    The target is empty, or an unfinished copy of this source, or a finished one that has not changed
     since. Called again after an end at any point, it goes on; what is there already is not written again.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Tables from one database into another, page by page, and what tells that they are alike.
+"""Tables from one database into another, page by page, and fingerprints to compare them.
 
 Whether a copy may be made, and in which order, is copying.py's.
 """
@@ -26,7 +26,7 @@ TABLES = {
 """Table to the columns of its primary key, all text; a table comes after those it refers to."""
 PAGE_ROWS = 500
 PAGE_BYTES = 500_000
-"""Of a page's texts as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
+"""A page's bytes as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +130,5 @@ def _columns(database: Database, table: str) -> list[str]:
 
 
 def count_rows(database: Database, table: str) -> int:
-    """How many rows a table has."""
+    """The number of rows of a table."""
     return int(database.query(f"SELECT count(*) AS n FROM {table}", name="count rows").rows[0]["n"])

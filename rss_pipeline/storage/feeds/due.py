@@ -98,10 +98,10 @@ def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
 def is_claimable(database: Database, wanted: Wanted) -> bool:
     """Return True if a claim would find a feed now."""
     wanting, params = selection(wanted, None)
-    asked = Statement(
+    count = Statement(
         f"SELECT EXISTS (SELECT 1 FROM feeds WHERE {wanting} AND {FREE}) AS found",
         [*params, *free_params(wanted.now, None)],
         name="find claimable feeds",
     )
-    *_, found = database.batch([*heal_schedule(wanted.now, None), asked])
+    *_, found = database.batch([*heal_schedule(wanted.now, None), count])
     return bool(found.rows[0]["found"])

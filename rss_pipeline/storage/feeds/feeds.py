@@ -192,7 +192,7 @@ def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) ->
 
 
 _SETTLED = 60
-"""Seconds before the end of an outage's pause: its run is over by then."""
+"""Seconds before the feeds of an outage are due again: its run has ended by then."""
 
 
 def forget(database: Database, feed_id: str) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""The pauses that hosts asked for: `hosts` for all of a host, `feed_holds` for one feed, `image_holds` for a
-host's images alone.
+"""Holds (Retry-After, 429): `hosts` for all of a host, `feed_holds` for one feed, `image_holds` for a host's
+images alone.
 
-Who is left alone because of them is the claims' business (leases.py, image_claims.py), how long they are
-collector.holds'.
+What a claim leaves out because of them is in claimable.py and images/claims.py; how long they are is
+collector.fetch.holds'.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
 
 REMEMBERED = timedelta(days=7)
-"""A pause that ended longer ago is forgotten: should the host ask for another one, it is its first."""
+"""A hold that ended longer ago is forgotten: the host's next one counts as its first."""
 WRONG_CLOCK = timedelta(hours=25)
 """No schedule and no hold of ours reaches further, so a later instant came from a wrong clock."""
 
@@ -24,17 +24,17 @@ Kept = Literal["hosts", "image_holds"]
 
 NOT_HELD = """host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)
     AND id NOT IN (SELECT feed_id FROM feed_holds WHERE hold_until > ?)"""
-"""Of a row of `feeds`: neither it nor its host is to be left alone at the instant bound twice."""
+"""A feed is not on hold, nor its host, at the instant, which is bound twice."""
 
 FREE_SINCE = """max(next_fetch_at,
     coalesce((SELECT hold_until FROM hosts WHERE hosts.host = feeds.host), ''),
     coalesce((SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id), ''))"""
-"""Of a row of `feeds`: when it is due, and neither it nor its host is to be left alone any more."""
+"""The instant from which on a feed is due, and neither it nor its host is on hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHolds:
-    """What the database has: pauses in force, and those of hosts that are over but may come again."""
+    """The holds of the database: those in force, and ended ones of hosts, which may come again."""
 
     hosts: Sequence[HostHold] = ()
     feeds: Sequence[FeedHold] = ()
@@ -42,7 +42,7 @@ class KnownHolds:
 
 
 def known_statement(now: datetime) -> Statement:
-    """Asks for all of them in one statement, to stand in a claim's batch; `known_holds` reads its result."""
+    """A query for all holds, for a claim's batch; `known_holds` reads its result."""
     since = instant(now - REMEMBERED)
     return Statement(
         """SELECT 'hosts' AS kept, NULL AS feed_id, host, hold_until, reason, times FROM hosts
@@ -80,10 +80,10 @@ def keep_holds(
     recovered: Sequence[str] = (),
     now: datetime,
 ) -> None:
-    """Write these pauses, in one request, and drop those of hosts that have recovered.
+    """Write these holds, in one request, and drop those of hosts that have recovered.
 
-    One that is there is prolonged and never shortened. None stands under a lease: what a host asked for is
-    so whoever asked it.
+    A stored hold is prolonged and never shortened. No lease guards them: a host's demand is valid for every
+    run.
     """
     statements = [
         *(
@@ -92,7 +92,7 @@ def keep_holds(
         ),
         *feed_statements(feeds),
         *(
-            # Another run may have been told of a new pause meanwhile.
+            # Another run may have met a new hold meanwhile.
             Statement(
                 f"DELETE FROM {kept} WHERE hold_until <= ? AND host IN (SELECT value FROM json_each(?))",
                 [instant(now), chunk],
@@ -112,7 +112,7 @@ def keep_holds(
 
 
 def feed_statements(feeds: Sequence[FeedHold]) -> list[Statement]:
-    """Write these feeds' pauses, likewise."""
+    """Statements that write these feeds' holds, likewise."""
     rows = (compact([hold.feed_id, *_of(hold)]) for hold in feeds)
     return [Statement(_FEED, [chunk], name="keep feed holds") for chunk in chunked(rows)]
 
@@ -138,7 +138,7 @@ _FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason)
 
 
 def heal_wrong_clock(now: datetime) -> list[Statement]:
-    """Drop feeds' and hosts' pauses that came from a clock far ahead."""
+    """Statements that drop the holds of feeds and hosts that a clock far ahead wrote."""
     late = instant(now + WRONG_CLOCK)
     return [
         Statement(f"DELETE FROM {table} WHERE hold_until > ?", [late], name="drop holds of a wrong clock")

@@ -87,14 +87,14 @@ def awaited_statement(tokens: Sequence[str]) -> Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A claimed feed whose visit ends without a result: its claim does not count against it."""
+    """A claimed feed with a visit that ends without a result: its claim does not count against it."""
 
     feed_id: str
     token: str
     next: NextVisit | None = None
     """When it is due instead, and why; None: due as before the claim."""
     hold: FeedHold | None = None
-    """A hold to keep for the feed itself, where a host other than its own asked for it. Without it each
+    """A hold to keep for the feed itself, where a host other than its own is on hold. Without it each
     refresh by hand would request the feed's own host in vain."""
 
 

@@ -1,7 +1,7 @@
-"""Claiming image tasks, and the question whether there are any to claim.
+"""Claiming image tasks, and counting those that can be claimed.
 
-Which images an item has is image_tasks.py's, what a claimed task ends in image_closings.py's, a lease's
-renewal and end leases.py's. A task whose token names no live lease was interrupted: its object may lie in the
+An item's tasks are tasks.py's, the end of a claimed task closings.py's, a lease's renewal and end
+feeds/leases.py's. A task with the token of a lease that is not live was interrupted: its object may be in the
 store already.
 """
 
@@ -17,7 +17,7 @@ from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
 PER_HOST = 200
 """Tasks of one host in one claim: what its two connections get through in a round."""
 RETRY_WRONG_CLOCK = timedelta(hours=49)
-"""No pause of ours reaches further, so a later attempt was set by a wrong clock and is due."""
+"""No retry of ours is further away, so a later attempt was set by a wrong clock and is due."""
 
 _COUNTED = 1000
 _DUE_AT = "coalesce(t.next_attempt_at, t.created_at)"
@@ -33,7 +33,7 @@ _DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds O
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageTask:
-    """A claimed image task and what of its item and feed a download needs."""
+    """A claimed image task with the values of its item and feed that a download needs."""
 
     id: str
     feed_id: str
@@ -45,11 +45,11 @@ class ImageTask:
     position: int
     attempts: int
     was_interrupted: bool
-    """A run that had it ended without a word: its image may be stored already."""
+    """A run that held it ended without recording a result: its image may be stored already."""
     allow_private: bool
-    """Of its feed: the image may be on this machine or the local network."""
+    """Its feed may use addresses of this machine and the local network."""
     postponed_at: datetime | None
-    """When our own network was found to be down while it was tried."""
+    """Time of the last attempt, if that failed through an outage of our own network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,9 @@ def claim_images(
 ) -> ImageClaim:
     """Take pending tasks that are due at `now`, the longest due first, in one transaction.
 
-    Taken are those that no live lease holds, of feeds that archive images, whose host is asked for images by
-    no live lease and asked us for no pause: at most `limit`, at most `PER_HOST` of a host, and no more than
-    1 MB of their texts.
+    A claim takes tasks of feeds that archive images, where no live lease holds the task or downloads images
+    from its host, and the host is not on hold: at most `limit`, at most `PER_HOST` of a host, and no more
+    than 1 MB of their texts.
     """
     token = token or new_token()
     clock = None if lease_now is None else instant(lease_now)
@@ -172,7 +172,7 @@ def _task(row: Row) -> ImageTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagesDue:
-    """What a claim would find, and who else is at it. Counts go to 1,000 and no further."""
+    """The tasks a claim would find, and the runs with a live lease. Counts stop at 1,000."""
 
     fresh: int
     """Never tried."""
@@ -183,7 +183,7 @@ class ImagesDue:
 
 
 def images_due(database: Database, now: datetime, *, lease_now: datetime | None = None) -> ImagesDue:
-    """The sensor's question, by the claim's own predicate."""
+    """Return the counts that start a download, by the claim's own conditions."""
     clock = None if lease_now is None else instant(lease_now)
     at = instant(now)
     *_, counts, live = database.batch(
@@ -213,6 +213,6 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
 
 
 def last_answer(database: Database) -> datetime | None:
-    """When a feed's host last answered us, whatever it said: then our network was up."""
+    """The last time a feed's host answered, with any status: our network was up then."""
     row = one(database.query("SELECT max(last_fetched_at) AS at FROM feeds", name="read last answer")) or {}
     return None if row["at"] is None else datetime.fromisoformat(row["at"])

@@ -1,4 +1,4 @@
-"""What a claimed image task ends in, and the counts of tasks by how they ended.
+"""The end of claimed image tasks, and the counts of tasks by status.
 
 Every statement is guarded by the lease's token: a task that another run took over, or that was deleted
 meanwhile, stays as it is. Claiming is image_claims.py's.
@@ -17,7 +17,7 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """A task whose image lies in the object store. `bytes` is its size."""
+    """A task with its image in the object store. `bytes` is its size."""
 
     task_id: str
     key: str
@@ -26,7 +26,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """A task whose attempt failed; it fails for good where this was the third."""
+    """A task after a failed attempt; the third one is final."""
 
     task_id: str
     message: str
@@ -36,7 +36,7 @@ class Attempted:
 def record_archived(
     database: Database, token: str, archived: Sequence[Archived], *, now: datetime
 ) -> set[str]:
-    """Success; ids of the tasks that were still this claim's."""
+    """Record success; return the ids of the tasks that still belonged to this claim."""
     rows = (compact([each.task_id, each.key, each.bytes]) for each in archived)
     return _record(database, "close archived images", _ARCHIVED, token, rows, now)
 
@@ -44,7 +44,7 @@ def record_archived(
 def record_attempted(
     database: Database, token: str, attempted: Sequence[Attempted], *, now: datetime
 ) -> set[str]:
-    """One failed attempt more each; ids of those still this claim's."""
+    """Count one more failed attempt each; return the ids of the tasks that still belonged to this claim."""
     rows = (
         compact([each.task_id, storable(each.message[:2000]), instant(each.next_attempt_at)])
         for each in attempted
@@ -61,13 +61,13 @@ def postpone(
 
 
 def put_off(database: Database, token: str, until: Mapping[str, datetime], *, now: datetime) -> None:
-    """Release tasks that lead to a host that asked for a pause, each due at its instant; none is counted."""
+    """Release tasks that lead to a host on hold, each due at its instant; no attempt is counted."""
     rows = (compact([id, instant(at)]) for id, at in until.items())
     _record(database, "release images on hold", _PUT_OFF, token, rows, now)
 
 
 def release(database: Database, token: str, ids: Sequence[str]) -> None:
-    """Give tasks back that were not begun: still due."""
+    """Release tasks that were not begun: they are still due."""
     for chunk in chunked(map(compact, ids)):
         database.query(
             "UPDATE image_tasks SET lease_token = NULL"
@@ -78,7 +78,7 @@ def release(database: Database, token: str, ids: Sequence[str]) -> None:
 
 
 def still_there(database: Database, ids: Sequence[str]) -> set[str]:
-    """Of these task ids, those that have a row."""
+    """The ids among these that have a row."""
     found: set[str] = set()
     for chunk in chunked(map(compact, ids)):
         rows = database.query(
@@ -140,7 +140,7 @@ def image_totals(database: Database) -> ImageTotals:
 
 
 def pending_images(database: Database) -> int:
-    """How many tasks are pending, read from the index of those alone."""
+    """The number of pending tasks, read from the index of those alone."""
     rows = database.query(
         "SELECT count(*) AS n FROM image_tasks WHERE status = 'pending'", name="count pending images"
     ).rows

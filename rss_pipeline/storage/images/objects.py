@@ -17,7 +17,7 @@ _DIGITS = (8, 16, 32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePlace:
-    """What an image's key is made of: `images/{feed_id}/{item_guid_hash}/{position}.{extension}`."""
+    """The parts of an image's key: `images/{feed_id}/{item_guid_hash}/{position}.{extension}`."""
 
     task_id: str
     feed_id: str

@@ -1,4 +1,4 @@
-"""The image_tasks table: the items whose images are still to be looked for, and the tasks found.
+"""The image_tasks table: items with images still to be extracted, and the tasks found in them.
 
 Finding images in HTML is the collector's (images.py).
 """

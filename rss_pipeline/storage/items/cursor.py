@@ -16,7 +16,7 @@ from datetime import datetime
 from rss_pipeline.storage.database import Database, Statement
 
 ARRIVAL = "coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000)"
-"""Of a row of items; the index `items_age` has all of it."""
+"""An item's number; the index `items_age` has all of it."""
 
 _HIGHEST = "coalesce((SELECT value FROM sequences WHERE name = 'items'), 0)"
 NEXT_ARRIVAL = f"max(CAST(strftime('%s', 'now') AS INTEGER) * 1000000, {_HIGHEST}) + 1"

@@ -47,7 +47,7 @@ _GUID = COLUMNS.index("guid")
 _ROW_OVERHEAD = 2_000
 """Bytes of a row that are not text of the item: feed id, instants, keys and SQLite's own header."""
 
-# A claim that was lost meanwhile must not write, nor may a feed that `forget` removed: the guard stands in
+# A claim that was lost meanwhile must not write, nor may a feed that `forget` removed: the guard is in
 # every statement, for an UPDATE that matches no row does not roll a batch back.
 _GUARD = "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)"
 # What retention removed does not come back while the feed still lists it.
@@ -74,8 +74,8 @@ class RowChunk:
     ids: tuple[str, ...]
     alone: bool = False
     imageless: tuple[str, ...] = ()
-    """Of the ids, those of items that show no image for certain: nobody need look at them again, which
-    saves D1 a row written for each."""
+    """The ids of items that certainly show no image: they need not be read again, which saves D1 a row
+    written for each."""
 
     def guids(self) -> list[str]:
         """The guids of its rows, read back from them."""
@@ -191,7 +191,7 @@ def new_ids(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
-    """How many of these new items have a title that an older item of the feed has too."""
+    """The number of these new items with a title that an older item of the feed has too."""
     rows = database.query(
         """SELECT count(*) AS n FROM items AS new WHERE new.id IN (SELECT value FROM json_each(?))
         AND new.title IN (SELECT title FROM items
@@ -240,7 +240,7 @@ def rows_to_items(chunks: Iterable[RowChunk]) -> Iterator[tuple[str, Item]]:
 
 
 def image_source(row: Row) -> Item:
-    """Of a row of the items table, what finding images needs: content, enclosures, link and base."""
+    """The parts of an item's row that finding images needs: content, enclosures, link and base."""
     return Item(
         guid="",
         guid_source="guid",

@@ -18,7 +18,7 @@ PLACES = 5_000
 """Positions looked up at once: less than 1 MB."""
 PAGE_ITEMS = 100
 PAGE_BYTES = 1_000_000
-"""Of the items read at once, as stored; a single larger one comes alone."""
+"""Bytes, as stored, of the items read at once; a larger item comes alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class FeedInfo:
     """False where it is no longer in feeds.yaml: its items stay until their time is over."""
     created_at: datetime
     last_success_at: datetime | None
-    """When its server last answered with a feed, or that nothing has changed."""
+    """Time of the last answer with a feed, or with 304 Not Modified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +54,18 @@ class StoredItem:
     """False where the feed gave no date that can be read: `published_at` is the time of fetching."""
     updated_at: datetime | None
     collected_at: datetime
-    """When the document was fetched that brought it."""
+    """Time at which the document that brought it was fetched."""
     categories: tuple[str, ...]
     enclosures: tuple[Enclosure, ...]
     summary: str | None
     content_html: str | None
     """As published, byte for byte."""
     html: str | None
-    """The content with its archived images in place, where that was asked for."""
+    """The content with its archived images in place; None unless requested."""
     base_url: str | None
-    """What relative links in the content are relative to, where the document says so."""
+    """Base of relative links in the content, where the document names one."""
     backup_key: str | None
-    """Of the document it came in."""
+    """Key of the backup of the document that brought it."""
     cursor: str
     """The place right behind this item, for `since`."""
 

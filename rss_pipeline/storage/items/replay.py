@@ -1,4 +1,4 @@
-"""What a replay asks of the items table: inserts without a lease, what is stored of a backup, repairs.
+"""Statements of a replay on the items table: inserts without a lease, the items of a backup, repairs.
 
 A replay writes items, and of a feed's row only that images are to be looked for: never validators, counts or
 schedule. Which backups are read and what becomes of them is orchestration's.
@@ -17,7 +17,7 @@ from rss_pipeline.storage.sql import compact
 
 _KEPT = ("id", "guid")
 READ = tuple(name for name in COLUMNS if name not in _KEPT)
-"""What the reading of a document gives beside an item's identity: all that a repair may change."""
+"""Columns parsed from a document beside an item's identity: all that a repair may change."""
 
 _FROM_JSON = ", ".join(f"json_extract(value, '$[{n}]') AS {name}" for n, name in enumerate(COLUMNS))
 _CHUNK = f"(SELECT {_FROM_JSON}, key AS place FROM json_each(?))"
@@ -74,7 +74,7 @@ def _source(chunk: RowChunk) -> tuple[str, list[Value]]:
 
 
 def not_stored(database: Database, feed_id: str, items: Sequence[tuple[str, str]]) -> set[str]:
-    """Of these items (id and guid), the ids an insert would bring in."""
+    """The ids, among these items (id and guid), that an insert would add."""
     rows = database.query(
         """SELECT json_extract(value, '$[0]') AS id FROM json_each(?) AS j
         WHERE NOT EXISTS (SELECT 1 FROM items WHERE items.id = json_extract(j.value, '$[0]'))
@@ -89,7 +89,7 @@ def not_stored(database: Database, feed_id: str, items: Sequence[tuple[str, str]
 
 def stored_of(database: Database, feed_id: str, *, fetched_at: datetime, backup_key: str) -> Iterator[Row]:
     """The items that were stored of this backup, with COLUMNS, in pages of at most about 1 MB."""
-    # By its instant, for which there is an index; two backups of one second are told apart by the key.
+    # By its instant, for which there is an index; the key distinguishes two backups of one second.
     text = " + ".join(f"length(CAST(coalesce({name}, '') AS BLOB))" for name in COLUMNS)
     sizes = database.query(
         f"""SELECT id, {text} AS size FROM items
@@ -122,7 +122,7 @@ def _pages(sizes: Sequence[Row]) -> Iterator[list[str]]:
 def without_images(
     database: Database, feed_id: str, *, fetched_at: datetime, backup_key: str
 ) -> tuple[str, ...]:
-    """Items that were stored of this backup and whose images nobody looked for yet."""
+    """Items stored of this backup whose images were not extracted yet."""
     rows = database.query(
         """SELECT id FROM items WHERE feed_id = ? AND created_at = ? AND backup_key = ?
         AND images_extracted_at IS NULL ORDER BY id""",

@@ -1,4 +1,4 @@
-"""Retention: which items are past their time, what of theirs lies in the stores, and the statements that go.
+"""Retention: the items past their age, their rows and objects, and the statements that delete them.
 
 In which order, and what a refused key means, is orchestration/cleaning.py's; backups are in backup_ages.py.
 """
@@ -27,7 +27,7 @@ _CUTOFF = "strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-' || coalesce(feeds.keep_days, CA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """How far a walk over the due items came: what lies behind it is not looked at again."""
+    """The position of a walk over the due items; items before it are not read again."""
 
     feed_id: str = ""
     created_at: str = ""
@@ -39,7 +39,7 @@ START = Place()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """An image task of an item that is due. `size` is in bytes; `is_live` where a run is at it now."""
+    """An image task of an item that is due. `size` is in bytes; `is_live`: a running download holds it."""
 
     id: str
     item_id: str
@@ -51,12 +51,12 @@ class Task:
 
     @property
     def was_interrupted(self) -> bool:
-        """A run that died may have stored its object without saying so."""
+        """A killed run may have stored its object without recording it."""
         return self.lease_token is not None and not self.is_live
 
     @property
     def as_known(self) -> str:
-        """What must not have changed when the row is deleted."""
+        """The values that must not have changed when the row is deleted."""
         return f"{self.id}|{self.r2_key or ''}|{self.lease_token or ''}"
 
 
@@ -76,7 +76,7 @@ class Slice:
 
 
 def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
-    """How many items are past their time."""
+    """The number of items past their age."""
     rows = database.query(
         f"""SELECT count(*) AS n FROM feeds CROSS JOIN items
         ON items.feed_id = feeds.id AND items.created_at < {_CUTOFF}""",
@@ -89,7 +89,7 @@ def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
 def due_slices(database: Database, now: datetime, *, keep_days: int) -> Iterator[Slice]:
     """Every item past its time at `now`, oldest of each feed first, in slices that fit into memory.
 
-    A slice is read when it is asked for: what the last one's items left behind is not met again.
+    A slice is read when it is requested: items that the last slice left behind are not met again.
     """
     after = START
     while rows := database.query(
@@ -120,7 +120,7 @@ def due_sql() -> str:
 
 
 def due_params(after: Place, now: datetime, keep_days: int) -> list[Value]:
-    """What `due_sql` binds."""
+    """The parameters of `due_sql`."""
     cutoff: list[Value] = [instant(now), keep_days]
     return [*cutoff, after.created_at, after.row, after.feed_id, *cutoff, after.feed_id]
 
@@ -179,7 +179,7 @@ def _task(row: Row) -> Task:
 def unrecorded_images(
     database: Database, store: ObjectStore, tasks: Sequence[Task]
 ) -> dict[str, list[StoredImage]]:
-    """What downloads that were interrupted left without saying so, by task id; seldom anything."""
+    """Images that interrupted downloads stored without recording them, by task id; seldom any."""
     interrupted = [task for task in tasks if task.was_interrupted]
     if not interrupted:
         return {}
@@ -204,8 +204,9 @@ def retire(
 ) -> tuple[str, ...]:
     """Delete these items with their tasks and versions, tombstones in their place; ids of those that went.
 
-    `tasks` are what is known of all their tasks, whose objects are gone. An item stays, with all its tasks,
-    where meanwhile a task was added to it, taken by a run, or got another key: an object may lie there.
+    `tasks` are all their tasks as they were read; their objects are deleted already. An item stays, with all
+    its tasks, where meanwhile a task was added to it, taken by a run, or got another key: an object may be
+    stored under it.
     """
     if not items:
         return ()
@@ -247,7 +248,7 @@ _BARE = """{item} IN (SELECT value FROM json_each(?))
 
 
 def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
-    """Delete tasks whose objects are gone while their items stay. Those that changed meanwhile stay too."""
+    """Delete tasks without objects while their items stay. Tasks that changed meanwhile stay too."""
     if not tasks:
         return
     database.query(
@@ -261,7 +262,7 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
 
 
 def forget_tombstones(feed_id: str, token: str, guids: str, *, now: datetime, backup_days: int) -> Statement:
-    """Drop a feed's old tombstones whose guids its document does not list any more.
+    """Drop a feed's old tombstones with guids that its document does not list any more.
 
     `guids` is a JSON list of all the document lists. Guarded by the lease's token. A replay can bring back
     what lies in backups, so none goes that is younger than they get.

@@ -69,7 +69,7 @@ def trouble(answers: Answers) -> str:
         (405, "method", "check D1_PROXY_URL"),
         (429, "quota", "the day's free rows are used up; wait until 00:00 UTC or take the paid plan"),
         (507, "full", "no room left"),
-        (503, "overloaded", "the database is overloaded; it is asked again later"),
+        (503, "overloaded", "the database is overloaded; the next poll tries again"),
         (503, "transient", "the poll is tried again later"),
         (504, "timeout", "whether it was applied is not known"),
         (500, "internal", "wrangler tail"),
@@ -388,9 +388,9 @@ def test_a_worker_behind_an_authority_of_ones_own_is_trusted_where_it_is_named(t
                     with pytest.raises(DatabaseUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
                         database.query("SELECT 1")
                     with pytest.raises(DatabaseUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
-                        probes.ask_proxy(d1, ca_file=ca_file)
+                        probes.query_proxy(d1, ca_file=ca_file)
                 else:
                     assert database.query("SELECT 1").rows
-                    assert probes.ask_proxy(d1, ca_file=ca_file).clock is not None
+                    assert probes.query_proxy(d1, ca_file=ca_file).clock is not None
             finally:
                 database.close()
