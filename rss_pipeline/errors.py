@@ -1,14 +1,14 @@
 """The exceptions of this project, as one tree.
 
-A feed's own trouble is not here: it is a value (`collector.models.Failure`).
+A feed's own failure is not here: it is a value (`collector.models.failure.Failure`).
 
 RssPipelineError
- ├ SettingsError            the environment says something that cannot be
+ ├ SettingsError            a variable of the environment has a value that cannot be used
  ├ RegistryError            feeds.yaml has mistakes; carries all of them
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
  ├ BackupUnreadable         an object under backups/ that no replay can read
- ├ CopyRefused              moving house would lose or mix something
- ├ ExportRefused            a file that cannot be written as asked
+ ├ CopyRefused              a copy would lose or mix something
+ ├ ExportRefused            a file that cannot be written as requested
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
@@ -16,13 +16,33 @@ RssPipelineError
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
 """
 
+from dataclasses import dataclass
+
 
 class RssPipelineError(Exception):
     """Base of every exception this project raises on purpose. Its text is a sentence for a person."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettingMistake:
+    """A mistake in the environment: the variables it concerns, and what to write instead."""
+
+    names: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.names)}: {self.message}"
+
+
 class SettingsError(RssPipelineError):
-    """The environment is incomplete or contradicts itself; the text names the variable."""
+    """The environment is incomplete or contradicts itself. The text has one line for each of `mistakes`."""
+
+    def __init__(self, *mistakes: SettingMistake) -> None:
+        self.mistakes = mistakes
+        super().__init__(*mistakes)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.mistakes))
 
 
 class RegistryError(RssPipelineError):
@@ -50,7 +70,7 @@ class NotAFeed(RssPipelineError):
 
 
 class BackupUnreadable(RssPipelineError):
-    """A backup without what a replay needs to know of it; one backup's trouble and no other's."""
+    """A backup without what a replay needs to know of it; an error of one backup and no other."""
 
 
 class CopyRefused(RssPipelineError):
@@ -58,7 +78,7 @@ class CopyRefused(RssPipelineError):
 
 
 class ExportRefused(RssPipelineError):
-    """Items cannot be written as asked: the format's library is missing, or the file cannot be made."""
+    """Items cannot be written as requested: the format's library is missing, or the file cannot be made."""
 
 
 class StorageRejected(RssPipelineError):

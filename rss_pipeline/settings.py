@@ -21,7 +21,7 @@ from zoneinfo import available_timezones
 
 from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
-from rss_pipeline.errors import SettingsError
+from rss_pipeline.errors import SettingMistake, SettingsError
 
 PARSE_TIMEOUT_SECONDS = 20.0
 """A document of 5,000 items takes some 6 s; one built to be slow (40,000 attributes) is killed here."""
@@ -65,7 +65,7 @@ class D1Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class R2Settings:
-    """An R2 bucket, by its S3 API. `public_url` is where a browser finds its objects, if anywhere."""
+    """An R2 bucket, by its S3 API. `public_url` is the address of its objects for browsers, if any."""
 
     endpoint_url: str
     bucket: str
@@ -82,7 +82,7 @@ class Settings:
     feeds_file: Path
     user_agent: str
     lease_seconds: int = 180
-    """How long a run that has gone silent keeps its feeds."""
+    """Time for which a run without a sign of life keeps its feeds."""
     fetch_concurrency: int = 5
     host_delay_seconds: float = 1.0
     """Between two requests to one host."""
@@ -98,12 +98,12 @@ class Settings:
     keep_days: int = 180
     """Items are retired at this age, unless feeds.yaml says otherwise of their feed."""
     backup_days: int = 30
-    """Backups are swept at this age, but for each feed's newest."""
+    """Backups are deleted at this age, except for each feed's newest."""
     history_days: float = 30.0
     """Dagster's runs are purged this long after their end."""
     clean_at: time = time(4, 0)
     timezone: str = "UTC"
-    """Of `clean_at`: a name of the tz database."""
+    """Time zone of `clean_at`: a name of the tz database."""
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
     ca_file: Path | None = None
@@ -111,7 +111,7 @@ class Settings:
     allow_networks: tuple[AddressRange, ...] = ()
     """Address ranges that feeds and images may be fetched from although they are not public."""
     allow_ports: frozenset[int] = frozenset()
-    """Likewise ports, besides 80 and 443."""
+    """Ports that may be used besides 80 and 443."""
     port: int = 3000
     alert_webhook: str | None = field(default=None, repr=False)
     """Where alerts go; whoever has this URL can post there."""
@@ -120,7 +120,7 @@ class Settings:
     r2: R2Settings | None = None
     """None: the embedded object store, `objects_path`."""
     unknown: tuple[str, ...] = ()
-    """A sentence for each RSS_* variable that means nothing here. A warning: others may use the prefix."""
+    """A sentence for each RSS_* variable that is no setting. A warning: others may use the prefix."""
 
     @property
     def database_path(self) -> Path:
@@ -173,15 +173,15 @@ class Settings:
             unknown=_unknown(environ),
         )
         if reader.mistakes:
-            raise SettingsError("\n".join(reader.mistakes))
+            raise SettingsError(*reader.mistakes)
         return settings
 
 
 class _Reader:
-    """Reads one variable after the other and collects what is wrong with them."""
+    """Reads one variable after the other and collects the mistakes."""
 
     def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
-        self.mistakes: list[str] = []
+        self.mistakes: list[SettingMistake] = []
         self._environ = environ
         self._cwd = cwd
 
@@ -247,7 +247,7 @@ class _Reader:
             usable = False
         if not usable:
             # The value may hold a password.
-            self.mistakes.append(f"{name}: not the URL of a proxy; write http://[user:password@]host:port")
+            self._add("not the URL of a proxy; write http://[user:password@]host:port", name)
         return text
 
     def webhook(self, name: str) -> str | None:
@@ -278,7 +278,9 @@ class _Reader:
                 continue
             if is_never_opened(network):
                 self._wrong(
-                    name, text, "link-local, metadata, multicast and unspecified addresses are never asked"
+                    name,
+                    text,
+                    "link-local, metadata, multicast and unspecified addresses are never requested",
                 )
             networks.append(network)
         return tuple(networks)
@@ -306,7 +308,7 @@ class _Reader:
             self._check_web("R2_PUBLIC_URL", public_url)
         if given is None:
             if public_url is not None:
-                self.mistakes.append(f"R2_PUBLIC_URL: set, but not {', '.join(_R2)}; set them too, or none")
+                self._add(f"set, but not {', '.join(_R2)}; set them too, or none", "R2_PUBLIC_URL")
             return None
         self._check_web("R2_ENDPOINT_URL", given["R2_ENDPOINT_URL"])
         return R2Settings(
@@ -322,11 +324,11 @@ class _Reader:
         missing = [name for name in names if name not in given]
         if given and missing:
             there = ", ".join(given)
-            self.mistakes.append(f"{', '.join(missing)}: not set, but {there} is; set all of them, or none")
+            self._add(f"not set, but {there} is; set all of them, or none", *missing)
         return None if missing else given
 
     def _check_web(self, name: str, text: str) -> None:
-        """A secret's place, so the value is not repeated where it may hold one."""
+        """Note a value that is no URL. It may hold a secret, so it is not repeated."""
         try:
             parts = urlsplit(text)
             usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -334,7 +336,7 @@ class _Reader:
         except ValueError:
             usable = False
         if not usable:
-            self.mistakes.append(f"{name}: not a URL; write https://..., without user and password")
+            self._add("not a URL; write https://..., without user and password", name)
 
     def _text(self, name: str) -> str | None:
         return self._environ.get(name, "").strip() or None
@@ -364,11 +366,14 @@ class _Reader:
         return number
 
     def _wrong(self, name: str, text: str, advice: str) -> None:
-        self.mistakes.append(f'{name}: "{text[:80]}" cannot be used; {advice}')
+        self._add(f'"{text[:80]}" cannot be used; {advice}', name)
+
+    def _add(self, message: str, *names: str) -> None:
+        self.mistakes.append(SettingMistake(names, message))
 
 
 def _default_workers() -> int:
-    """A worker a core, at most 4: parsing more at once would starve the rest of the run."""
+    """One worker for each core, at most 4: parsing more at once would starve the rest of the run."""
     return max(1, min(4, os.cpu_count() or 1))
 
 

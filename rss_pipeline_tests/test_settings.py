@@ -107,7 +107,7 @@ def test_ranges_and_ports_that_cannot_be_opened() -> None:
         'ALLOW_NETWORKS: "home" cannot be used; write ranges such as 198.18.0.0/15, with commas between them',
         'ALLOW_NETWORKS: "10.0.0.1/8" cannot be used; write 10.0.0.0/8 or 10.0.0.1',
         'ALLOW_NETWORKS: "169.254.0.0/16" cannot be used; link-local, metadata, multicast and unspecified '
-        "addresses are never asked",
+        "addresses are never requested",
         *(
             f'ALLOW_PORTS: "{port}" cannot be used; write ports from 1 to 65535, with commas between them'
             for port in ("80 81", "0", "65536", "http")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from rss_pipeline.errors import SettingsError
+from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.settings import Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
@@ -41,7 +41,8 @@ def prepare_home(settings: Settings) -> Path:
             beside.write_text(ours, "utf-8")
             beside.replace(target)
     except OSError as error:
-        raise SettingsError(f"RSS_PIPELINE_HOME: {error}; name a folder that can be written") from error
+        mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
+        raise SettingsError(mistake) from error
     os.environ["DAGSTER_HOME"] = str(home)
     return home
 

@@ -109,8 +109,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
     try:
         settings = Settings.from_environ(environ, cwd=cwd)
     except SettingsError as error:
-        mistakes = str(error).splitlines()
-        wrong = {name for mistake in mistakes for name in mistake.split(":")[0].split(", ")}
+        wrong = {name for mistake in error.mistakes for name in mistake.names}
         unusable = {kind for kind in ("D1", "R2") for name in wrong if name.startswith(f"{kind}_")}
         usable = {
             name: text
@@ -118,8 +117,13 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
             if name not in wrong and not name.startswith(tuple(f"{kind}_" for kind in unusable))
         }
         checks = [
-            Check("settings", "failure", mistake, "Set it in the environment or in .env (see .env.example).")
-            for mistake in mistakes
+            Check(
+                "settings",
+                "failure",
+                str(mistake),
+                "Set it in the environment or in .env (see .env.example).",
+            )
+            for mistake in error.mistakes
         ]
         return Settings.from_environ(usable, cwd=cwd), checks, unusable
     where = f"{'D1' if settings.d1 else 'SQLite'} and {'R2' if settings.r2 else 'a folder'}"

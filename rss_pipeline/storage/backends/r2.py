@@ -53,7 +53,7 @@ _PROBE_KEY = "probe/writable"
 class R2Store:
     """An `ObjectStore` in an R2 bucket. One client, safe to share between threads.
 
-    `head` finds nothing in a bucket that does not exist, for its answer has no body that says so: `probe` does.
+    `head` finds nothing in a bucket that does not exist: its answer has no body that says so. `probe` does.
 
     Raises:
         ObjectStoreUnavailable: the endpoint or the key id are of no use to anybody.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, get_args
 
-from rss_pipeline.errors import CopyRefused, SettingsError
+from rss_pipeline.errors import CopyRefused, SettingMistake, SettingsError
 from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -66,9 +66,8 @@ def open_side(settings: Settings, name: SideName, *, as_source: bool = False) ->
         settings = replace(settings, d1=None, r2=None)
         identity = str(settings.home)
         if as_source and not settings.database_path.exists():
-            raise SettingsError(
-                f"RSS_PIPELINE_HOME: there is no {settings.database_path} to copy from; name the right folder"
-            )
+            message = f"there is no {settings.database_path} to copy from; name the right folder"
+            raise SettingsError(SettingMistake(("RSS_PIPELINE_HOME",), message))
     else:
         if settings.d1 is None or settings.r2 is None:
             missing = [
@@ -79,7 +78,8 @@ def open_side(settings: Settings, name: SideName, *, as_source: bool = False) ->
                     else ["R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY"]
                 ),
             ]
-            raise SettingsError(f"{', '.join(missing)}: not set; a copy from or to Cloudflare needs all six")
+            message = "not set; a copy from or to Cloudflare needs all six"
+            raise SettingsError(SettingMistake(tuple(missing), message))
         identity = f"{settings.d1.url} {settings.r2.endpoint_url}/{settings.r2.bucket}"
     with ExitStack() as stack:
         database = stack.enter_context(open_database(settings))
