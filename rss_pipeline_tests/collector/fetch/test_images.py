@@ -554,6 +554,7 @@ class TestTheRound:
         assert fetch_threads() == []
         assert list(tmp_path.iterdir()) == []
 
+    @pytest.mark.slow
     def test_three_thousand_images(self, server: FeedServer, tmp_path: Path) -> None:
         answer = Answer(body=pictures.PNG, keep_alive=True)
         urls = [server.route(f"127.0.4.{n % 150 + 1}", f"/{n}", answer) for n in range(3_000)]

@@ -317,6 +317,7 @@ def test_it_works_where_an_event_loop_runs_already(server: FeedServer, tmp_path:
     assert isinstance(asyncio.run(inside())[0], Document)
 
 
+@pytest.mark.slow
 def test_a_thousand_feeds(server: FeedServer, tmp_path: Path) -> None:
     answer = Answer(body=RSS, etag='"1"')
     jobs = [

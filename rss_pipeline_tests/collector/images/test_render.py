@@ -260,6 +260,7 @@ def mapping(urls: tuple[str, ...], chosen: int) -> Mapping[str, str]:
     return {url: f"https://img.example/{n}?a=1&b" for n, url in enumerate(urls) if chosen >> n & 1}
 
 
+@pytest.mark.slow
 @given(document, st.integers(min_value=0))
 @settings(max_examples=600, deadline=None)
 def test_tree_text_and_all_other_attributes_are_equal_before_and_after(html: str, chosen: int) -> None:

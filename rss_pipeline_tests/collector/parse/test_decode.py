@@ -213,6 +213,7 @@ def test_no_bytes_make_it_raise_and_every_text_can_be_stored(body: bytes, conten
     codecs.lookup(read.charset)
 
 
+@pytest.mark.slow
 @given(
     st.text(st.characters(codec="gb18030", exclude_categories=["Cs", "Cc"], min_codepoint=0x4E00), min_size=1)
 )

@@ -298,11 +298,13 @@ def collect(body: bytes, content_type: str | None = None, url: str = "https://ex
     assert later.reason
 
 
+@pytest.mark.slow
 @TIMES
 def test_documents_that_were_broken(times: int) -> None:
     fuzz(900 * times, collect, body=mutations.mutated, content_type=mutations.content_types)
 
 
+@pytest.mark.slow
 @TIMES
 def test_documents_that_a_grammar_made(times: int) -> None:
     fuzz(400 * times, collect, body=mutations.grammar_made, content_type=mutations.content_types)
@@ -479,7 +481,7 @@ def test_answers(times: int, server: FeedServer, tmp_path: Path) -> None:
 
     def check(some: list[Answer]) -> None:
         jobs = [
-            (feed(server.route(host, "/feed", answer), id=host, last_etag='"1"'), Access())
+            (feed(server.route(host, "/feed", answer), id=host, etag='"1"'), Access())
             for host, answer in zip(hosts, some, strict=False)
         ]
         outcomes = fetch_feeds(jobs, policy=impatient, spool=tmp_path, clock=lambda: NOW, pace=InstantPace())

@@ -90,6 +90,7 @@ def parsed_from(body: str, spool: Path) -> Parsed:
     return parse_document(ParseTask(feed=FEED, document=document, now=NOON))
 
 
+@pytest.mark.slow
 def test_a_base_that_stands_in_every_link_fills_no_store(tmp_path: Path) -> None:
     """A document of 200 KB whose rows would have 80 MB."""
     links = "".join(f"<enclosure url='{n}'/>" for n in range(10))

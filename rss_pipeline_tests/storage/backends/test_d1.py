@@ -222,7 +222,7 @@ def test_the_log_has_statement_parameters_and_answer_each_cut(
         pytest.raises((DatabaseUnavailable, StorageRejected)) as caught,
     ):
         database.batch(statements)
-    [record] = [one for one in caplog.records if one.name == "rss_pipeline"]
+    [record] = [one for one in caplog.records if one.name.startswith("rss_pipeline.")]
     text = record.getMessage()
     assert record.levelname == level
     assert f"POST {server.url}/batch -> {status} {kind}: mmm" in text
@@ -236,7 +236,7 @@ def test_the_log_has_statement_parameters_and_answer_each_cut(
 
 def test_the_log_has_what_else_answered_cut_to_two_kilobytes(caplog: pytest.LogCaptureFixture) -> None:
     trouble(answer(502, b"q" * 10_000, "text/html"))
-    [record] = [one for one in caplog.records if one.name == "rss_pipeline"]
+    [record] = [one for one in caplog.records if one.name.startswith("rss_pipeline.")]
     assert 2_000 < record.getMessage().count("q") <= 2_048
 
 

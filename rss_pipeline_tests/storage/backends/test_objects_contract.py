@@ -292,6 +292,7 @@ def test_everything_is_listed_in_the_order_of_whole_keys(objects: ObjectStore) -
     assert keys(objects, "") == sorted(some)
 
 
+@pytest.mark.slow
 def test_more_objects_than_a_page_holds_are_listed_and_deleted(objects: ObjectStore) -> None:
     wanted = sorted(f"many/{n % 7}/{n}" for n in range(2_500))
     with ThreadPoolExecutor(16) as threads:
