@@ -1,8 +1,10 @@
 """A run of the poll job in a process that kills itself somewhere: `python -m ... HOME STEP [ADVANCES]`.
 
-The places are those of pipeline/visits/dying_poll.py, and `report`. Started by test_crashes.py.
+The places are those of pipeline/visits/dying_poll.py, and `report`. POLL_MINUTES of the environment is the
+time in minutes after noon. Started by test_crashes.py and test_downstream.py.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +18,7 @@ def main() -> None:
     home, step, *advances = sys.argv[1:]
     with dg.DagsterInstance.from_config(str(Path(home) / "dagster")) as instance:
         pipeline = DagsterPipeline(Path(home), instance)
+        pipeline.clock.turn(minutes=int(os.environ.get("POLL_MINUTES", "0")))
         pipeline.poll(all_feeds=True, progress=Death(step, int(advances[0]) if advances else None))
 
 

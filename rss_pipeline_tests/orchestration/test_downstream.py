@@ -169,7 +169,7 @@ def test_a_poll_killed_between_store_and_report_loses_no_key(
 
 
 def _die(home: Path, place: str, *, minutes: int) -> int:
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
+    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_poll"]
     return subprocess.run(
         [*command, str(home), place],
         check=False,
