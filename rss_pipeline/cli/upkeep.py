@@ -6,7 +6,6 @@ The daemon does the clean and the purge by itself each day.
 import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -121,7 +120,7 @@ def doctor(alert: bool, as_json: bool) -> None:
     if alert:
         checks.append(try_alert(os.environ, cwd=Path.cwd()))
     if as_json:
-        click.echo(json.dumps([asdict(check) for check in checks], ensure_ascii=False))
+        click.echo(json.dumps([check.as_json() for check in checks], ensure_ascii=False))
     else:
         output.show_checks(checks)
     if any(check.state == "failure" for check in checks):

@@ -1,6 +1,6 @@
 """The health checks, as asset checks, and the job and the schedule that evaluate them.
 
-Each is one query (storage/reports) and a verdict (pipeline/health/verdicts.py): it passes, warns or is an
+Each is one query (storage/reports) and a `Check` (pipeline/health/verdicts.py): it passes, warns or is an
 error, with a sentence on what to do and a table of the feeds concerned. No check blocks a materialization.
 https://docs.dagster.io/guides/test/asset-checks
 """
@@ -17,8 +17,7 @@ from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health import verdicts
-from rss_pipeline.pipeline.health.findings import check_d1_size, judge_disk
-from rss_pipeline.pipeline.health.verdicts import Verdict
+from rss_pipeline.pipeline.health.findings import Check, check_d1_size, judge_disk
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.database import Database, Row
@@ -29,9 +28,8 @@ from rss_pipeline.storage.reports import health as tables
 CHECK_HEALTH = "check_health"
 BACKUPS_LOOKED_AT = 25
 """The number of feeds with a look for their newest backup at each check: one request for each."""
-_SEVERITIES = {"warning": dg.AssetCheckSeverity.WARN, "error": dg.AssetCheckSeverity.ERROR}
 
-Judge = Callable[[Database, datetime], Verdict]
+Judge = Callable[[Database, datetime], Check]
 
 _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
     "no_feed_overdue": (
@@ -143,14 +141,14 @@ def _build(
     return dg.asset_check(asset=asset, name=name, description=description, compute_kind="sql")(check)
 
 
-def _result(verdict: Verdict) -> dg.AssetCheckResult:
-    metadata: dict[str, Any] = dict(verdict.figures)
-    if verdict.rows:
-        metadata["concerned"] = _table(verdict.rows)
+def _result(check: Check) -> dg.AssetCheckResult:
+    metadata: dict[str, Any] = dict(check.figures)
+    if check.rows:
+        metadata["concerned"] = _table(check.rows)
     return dg.AssetCheckResult(
-        passed=verdict.severity is None,
-        severity=_SEVERITIES.get(verdict.severity or "", dg.AssetCheckSeverity.WARN),
-        description=verdict.sentence,
+        passed=check.state == "ok",
+        severity=dg.AssetCheckSeverity.ERROR if check.state == "failure" else dg.AssetCheckSeverity.WARN,
+        description=check.sentences,
         metadata=metadata,
     )
 

@@ -134,20 +134,20 @@ def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: DagsterP
 
 
 @pytest.mark.parametrize(
-    ("minutes", "severity", "said"),
+    ("minutes", "expected", "said"),
     [
         (31, "warning", "1 feed has been due for more than 30 minutes, the longest for 31 minutes"),
         (359, "warning", "the longest for 6 hours"),
-        (360, "error", "the longest for 6 hours"),
-        (60 * 24 * 3, "error", "the longest for 3 days"),
+        (360, "failure", "the longest for 6 hours"),
+        (60 * 24 * 3, "failure", "the longest for 3 days"),
     ],
 )
-def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, severity: str, said: str) -> None:
+def test_an_overdue_feed_becomes_an_error_with_time(minutes: int, expected: str, said: str) -> None:
     row = {"feed": "a", "due_since": instant(NOON - timedelta(minutes=minutes))}
-    verdict = verdicts.judge_overdue(Concerned(1, [row]), now=NOON)
-    assert verdict.severity == severity
-    assert said in verdict.sentence
-    assert verdict.figures == {"feeds": 1, "lag_seconds": minutes * 60}
+    check = verdicts.judge_overdue(Concerned(1, [row]), now=NOON)
+    assert check.state == expected
+    assert said in check.sentences
+    assert check.figures == {"feeds": 1, "lag_seconds": minutes * 60}
 
 
 def test_a_clock_that_was_turned_back_makes_no_negative_lag() -> None:
@@ -160,29 +160,29 @@ def test_images_that_wait_are_summed_over_their_hosts() -> None:
         {"host": "x", "images": 1_200, "due_since": instant(NOON - timedelta(hours=7))},
         {"host": "y", "images": 1, "due_since": instant(NOON - timedelta(hours=6))},
     ]
-    verdict = verdicts.judge_waiting_images(Concerned(2, rows), now=NOON)
-    assert verdict.severity == "warning"
-    assert verdict.sentence.startswith("1,201 images of 2 hosts have been due for more than 6 hours")
+    check = verdicts.judge_waiting_images(Concerned(2, rows), now=NOON)
+    assert check.state == "warning"
+    assert check.sentences.startswith("1,201 images of 2 hosts have been due for more than 6 hours")
     many = verdicts.judge_waiting_images(Concerned(3, rows), now=NOON)
-    assert many.sentence.startswith("At least 1,201 images of 3 hosts")
+    assert many.sentences.startswith("At least 1,201 images of 3 hosts")
 
 
 @pytest.mark.parametrize(
-    ("megabytes_free", "severity"), [(5_000, None), (500, "warning"), (50, "error")], ids=str
+    ("megabytes_free", "expected"), [(5_000, "ok"), (500, "warning"), (50, "failure")], ids=str
 )
 def test_a_disk_that_is_full_of_objects_is_told_though_the_database_is_elsewhere(
-    megabytes_free: int, severity: str | None
+    megabytes_free: int, expected: str
 ) -> None:
     checks = [check_d1_size(1_000_000), judge_disk(Path("/"), megabytes_free * 1_000_000)]
-    verdict = verdicts.judge_room(checks, bytes_=1_000_000)
-    assert verdict.severity == severity
-    assert ("free on the disk" in verdict.sentence) is (severity is not None)
-    assert verdict.figures == {"bytes": 1_000_000}
+    check = verdicts.judge_room(checks, bytes_=1_000_000)
+    assert check.state == expected
+    assert ("free on the disk" in check.sentences) is (expected != "ok")
+    assert check.figures == {"bytes": 1_000_000}
 
 
 def test_a_feed_that_never_had_a_backup_is_told_apart() -> None:
     loss = BackupLoss(feeds=9, looked_at=5, never=["n"], gone=["g"], items=7)
-    verdict = verdicts.judge_backups(loss)
-    assert verdict.severity == "error"
-    assert [row["backups"] for row in verdict.rows] == ["the newest is gone", "none"]
-    assert "up to 7 items" in verdict.sentence
+    check = verdicts.judge_backups(loss)
+    assert check.state == "failure"
+    assert [row["backups"] for row in check.rows] == ["the newest is gone", "none"]
+    assert "up to 7 items" in check.sentences

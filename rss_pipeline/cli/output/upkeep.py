@@ -29,7 +29,7 @@ def show_checks(checks: "Sequence[Check]") -> None:
         style = _STATE_STYLES[check.state]
         text = Text.assemble((f"{check.state:<8}", style), (f"{check.name:<16}", "bold"), plain(check.found))
         console.print(text, soft_wrap=True)
-        for line in check.mend.splitlines():
+        for line in check.fix.splitlines():
             console.print(Text(f"{'':<24}{plain(line)}", style=style), soft_wrap=True)
     counts = Counter(check.state for check in checks)
     console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")

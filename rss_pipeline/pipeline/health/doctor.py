@@ -1,8 +1,7 @@
-"""What a deployment needs, checked: each check's state, what was found, and how to mend it.
+"""Checks of everything a deployment needs: settings, registry, stores, feeds, backups, alerts.
 
-Facts come from storage/condition.py and the rooms, what they mean is findings.py's, how it is printed
-console.py's. No Dagster: on the embedded default all of it takes a moment. One check's failure stops no
-other.
+The meaning of a fact is findings.py's, its display cli.output's. On the embedded default all checks take a
+moment. The failure of one check stops no other.
 """
 
 import shutil
@@ -42,11 +41,11 @@ from rss_pipeline.storage.schema import schema_version
 UNREPORTED_AFTER = timedelta(hours=1)
 BACKUPS_LOOKED_AT = 50
 ORPHANS_SECONDS = 5.0
-_MEND_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
+_FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
 
 
 def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Check]:
-    """Every check of the deployment that `environ` describes. No secret stands in what is returned."""
+    """Every check of the deployment that `environ` describes. The result contains no secret."""
     settings, checks, unusable = _settings(environ, cwd)
     registry, specs = check_registry(settings, environ)
     checks.append(registry)
@@ -79,33 +78,31 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
 
 
 def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Check:
-    """Send an alert to the webhook that `environ` names; whether it was taken."""
+    """Send an alert to the webhook that `environ` names, and check that it is accepted."""
     settings, *_ = _settings(environ, cwd)
     if settings.alert_webhook is None:
-        return Check(
-            "test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _MEND_WEBHOOK
-        )
+        return Check("test alert", "failure", "not sent: RSS_ALERT_WEBHOOK is not set to a URL", _FIX_WEBHOOK)
     from rss_pipeline.pipeline.health.webhook import AlertFailed, send
 
     try:
         send(settings, "rss_pipeline: a test alert from `rss-pipeline doctor --alert`; nothing is wrong")
         check = Check("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} took it")
     except AlertFailed as failed:
-        check = Check("test alert", "failure", str(failed), _MEND_WEBHOOK)
+        check = Check("test alert", "failure", str(failed), _FIX_WEBHOOK)
     return _without_secrets(check, environ)
 
 
 @contextmanager
 def _noting(checks: list[Check], name: str) -> Iterator[None]:
-    """What ends one check is its finding; those after it go on."""
+    """An error that ends one check is its finding; the checks after it go on."""
     try:
         yield
     except (RssPipelineError, OSError) as error:
-        checks.append(Check(name, "failure", str(error), "See the message; what else could be checked, was."))
+        checks.append(Check(name, "failure", str(error), "See the message; the other checks went on."))
 
 
 def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Check], set[str]]:
-    """Settings, with what is wrong in them left out, and which stores are therefore not known."""
+    """The settings without their mistakes, and the stores that are therefore not known."""
     try:
         settings = Settings.from_environ(environ, cwd=cwd)
     except SettingsError as error:
@@ -136,7 +133,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
 
 
 def check_registry(settings: Settings, environ: Mapping[str, str]) -> tuple[Check, list[FeedSpec] | None]:
-    """feeds.yaml with all its mistakes, and its feeds where there are none."""
+    """Check feeds.yaml; return all its mistakes, or its feeds if there are none."""
     from rss_pipeline.collector.registry.load import load_registry
 
     try:
@@ -150,7 +147,7 @@ def check_registry(settings: Settings, environ: Mapping[str, str]) -> tuple[Chec
 
 
 def _database(settings: Settings, clock: Clock, checks: list[Check], stack: ExitStack) -> Database | None:
-    """The database where it can be asked and its schema is this code's."""
+    """The database, if it answers and its schema is this code's."""
     if settings.d1 is not None:
         d1 = settings.d1
         before = clock()
@@ -191,13 +188,13 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
 
 
 def check_disk(home: Path) -> Check:
-    """Room where the embedded stores grow."""
+    """Free space on the disk of the embedded stores."""
     there = next(path for path in (home, *home.parents) if path.exists())
     return judge_disk(there, shutil.disk_usage(there).free)
 
 
 def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectStore | None:
-    """The object store where it can be written."""
+    """The object store, if it can be written."""
     r2 = settings.r2
     if r2 is None and not settings.home.exists():
         there = next(path for path in settings.home.parents if path.exists())
@@ -206,7 +203,7 @@ def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectSto
     try:
         store = open_objects(settings)
     except RssPipelineError as error:
-        checks.append(Check("objects", "failure", str(error), _mend_objects(r2)))
+        checks.append(Check("objects", "failure", str(error), _fix_objects(r2)))
         return None
     if r2 is not None and isinstance(store, R2Store):
         before = clock()
@@ -217,7 +214,7 @@ def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectSto
         store.probe()
         key = probes.read_one(store)
     except RssPipelineError as error:
-        checks.append(Check("objects", "failure", str(error), _mend_objects(r2)))
+        checks.append(Check("objects", "failure", str(error), _fix_objects(r2)))
         return None
     read = "nothing in it yet" if key is None else f"read {key}"
     checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
@@ -226,7 +223,7 @@ def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectSto
     return store
 
 
-def _mend_objects(r2: R2Settings | None) -> str:
+def _fix_objects(r2: R2Settings | None) -> str:
     if r2 is None:
         return "Make RSS_PIPELINE_HOME a folder that this user may write, on a disk with room."
     return (
@@ -259,13 +256,13 @@ def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> I
         found.gone,
         "{} are gone for good, their publishers say (410)",
         "none",
-        "They are asked once a day in case that was a mistake; take them out of feeds.yaml. What was"
-        " collected stays.",
+        "They are visited once a day in case that was a mistake; remove them from feeds.yaml. Collected items"
+        " stay.",
     )
     yield listing(
         "moved feeds",
         found.moved,
-        "{} moved for good and are asked at their new addresses",
+        "{} moved for good and are requested at their new addresses",
         "none",
         "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into feeds.yaml,"
         " with the feed's `id`.",
@@ -288,16 +285,16 @@ def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> I
     yield listing(
         "unreported",
         found.unreported,
-        "{} have a change older than an hour that Dagster was not told of",
+        "{} have a change older than an hour that was not reported to Dagster",
         "every change was reported",
         "Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
     )
     yield listing(
         "dead leases",
         found.leased_by_ended_runs,
-        "{} are claimed by a run that ended without giving them back",
+        "{} are claimed by a run that ended without releasing them",
         "none",
-        "The next poll takes them when they are due; if this comes again, look for killed runs in the UI.",
+        "The next poll claims them when they are due; if this happens again, look for killed runs in the UI.",
     )
 
 
@@ -310,15 +307,13 @@ def check_dagster_home(settings: Settings) -> Check:
         return check if check.state != "ok" else replace(check, found=f"{home}: not there yet; `up` makes it")
     check = _check_writable("dagster", home)
     if check.state == "ok" and not (home / "dagster.yaml").is_file():
-        mend = (
-            "Run `rss-pipeline up` or `poll`: they write ours. Without it Dagster keeps its history for ever."
-        )
-        return Check("dagster", "warning", f"{home} has no dagster.yaml", mend)
+        fix = "Run `rss-pipeline up` or `poll`: they write it. Without it Dagster keeps its history for ever."
+        return Check("dagster", "warning", f"{home} has no dagster.yaml", fix)
     return check
 
 
 def check_alerts(settings: Settings) -> Check:
-    """Where alerts go. Nothing is sent."""
+    """The target of alerts. Nothing is sent."""
     url = settings.alert_webhook
     if url is None:
         return Check("alerts", "ok", "off: RSS_ALERT_WEBHOOK is not set to a URL")
@@ -326,7 +321,7 @@ def check_alerts(settings: Settings) -> Check:
 
     wrong = mistake(url)
     if wrong is not None:
-        return Check("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _MEND_WEBHOOK)
+        return Check("alerts", "failure", f"RSS_ALERT_WEBHOOK: {wrong}", _FIX_WEBHOOK)
     return Check("alerts", "ok", f"go to {urlsplit(url).hostname}; `rss-pipeline doctor --alert` sends one")
 
 
@@ -335,14 +330,14 @@ def _check_writable(name: str, folder: Path) -> Check:
         with tempfile.TemporaryFile(dir=folder):
             return Check(name, "ok", f"{folder} can be written")
     except OSError as error:
-        mend = "Give this user the right to write there, or set RSS_PIPELINE_HOME to another folder."
-        return Check(name, "failure", f"{folder}: {error.strerror or error}", mend)
+        fix = "Give this user the right to write there, or set RSS_PIPELINE_HOME to another folder."
+        return Check(name, "failure", f"{folder}: {error.strerror or error}", fix)
 
 
 def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
-    """A last guard: no message of ours or of a library shows a secret, whatever it quotes."""
+    """A last guard: no message, of ours or of a library, shows a secret."""
     names = ("D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID", "RSS_PROXY", "RSS_ALERT_WEBHOOK")
-    found, mend = check.found, check.mend
+    found, fix = check.found, check.fix
     for secret in filter(None, (environ.get(name, "").strip() for name in names)):
-        found, mend = found.replace(secret, "***"), mend.replace(secret, "***")
-    return replace(check, found=found, mend=mend)
+        found, fix = found.replace(secret, "***"), fix.replace(secret, "***")
+    return replace(check, found=found, fix=fix)

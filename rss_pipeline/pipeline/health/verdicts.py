@@ -1,20 +1,16 @@
-"""The health checks' judgments: what the tables' answers mean, and what to do. Pure.
+"""The health checks of the UI: the meaning of what storage.reports.health found, and how to fix it. Pure.
 
-The facts come from storage.health and storage.condition; checks.py shows the verdicts in Dagster.
+Each is a `Check` under the name that orchestration.checks shows; `doctor`'s checks are findings.py's.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Literal
 
 from rss_pipeline.collector.models.clock import from_instant
-from rss_pipeline.pipeline.health.findings import Check
-from rss_pipeline.storage.database import Row
+from rss_pipeline.pipeline.health.findings import Check, State
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
-
-Severity = Literal["warning", "error"]
 
 OVERDUE = timedelta(minutes=30)
 """A poll starts within four minutes and takes a few more."""
@@ -27,66 +23,55 @@ MANY_GIVEN_UP = 10
 """Images of one feed within that time; a few are lost everywhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What a check found. `sentence` says what is wrong and what to do, or that all is well."""
-
-    severity: Severity | None
-    """None: it passed."""
-    sentence: str
-    figures: Mapping[str, int | float] = field(default_factory=dict)
-    """Numbers under stable names, so that they plot."""
-    rows: Sequence[Row] = ()
-    """What is concerned, at most a hundred."""
-
-
-def judge_overdue(found: Concerned, *, now: datetime) -> Verdict:
-    """Of the feeds that have been due for longer than a poll takes to come."""
+def judge_overdue(found: Concerned, *, now: datetime) -> Check:
+    """Feeds that have been due for longer than a poll takes to start."""
+    name = "no_feed_overdue"
     lag = _lag(found, now)
     figures = {"feeds": found.count, "lag_seconds": round(lag.total_seconds())}
     if not found.count:
-        return Verdict(severity=None, sentence="Every feed is visited when it is due.", figures=figures)
-    return Verdict(
-        severity="error" if lag >= OVERDUE_LONG else "warning",
-        sentence=(
-            f"{_feeds(found.count, 'has', 'have')} been due for more than {_span(OVERDUE)},"
-            f" the longest for {_span(lag)}. Is the sensor `poll_feeds_when_due` on, do its runs fail or wait"
-            " in the queue? Where polls run all the time, raise RSS_FETCH_CONCURRENCY or RSS_BATCH_SIZE."
-        ),
-        figures=figures,
-        rows=found.rows,
+        return Check(name, "ok", "Every feed is visited when it is due", figures=figures)
+    return Check(
+        name,
+        "failure" if lag >= OVERDUE_LONG else "warning",
+        f"{_feeds(found.count, 'has', 'have')} been due for more than {_span(OVERDUE)}, the longest for"
+        f" {_span(lag)}",
+        "Is the sensor `poll_feeds_when_due` on, do its runs fail or wait in the queue? Where polls run all"
+        " the time, raise RSS_FETCH_CONCURRENCY or RSS_BATCH_SIZE.",
+        figures,
+        found.rows,
     )
 
 
-def judge_failing(found: Concerned) -> Verdict:
-    """Of the feeds with ten failures in a row and more."""
+def judge_failing(found: Concerned) -> Check:
+    """Feeds with ten failures in a row or more."""
     return _listing(
+        "feeds_answer",
         found,
-        right="No feed has failed ten times in a row.",
-        wrong="failed ten times in a row or more; each is still asked once a day",
-        mend="Look for the feed's new address, correct `url` in feeds.yaml (with `id:` to keep its items), or"
+        right="No feed has failed ten times in a row",
+        wrong="failed ten times in a row or more; each is still visited once a day",
+        fix="Look for the feed's new address, correct `url` in feeds.yaml (with `id:` to keep its items), or"
         " set `enabled: false`.",
         verb=("has", "have"),
     )
 
 
-def judge_gone(found: Concerned) -> Verdict:
-    """Of the feeds that answer 410."""
+def judge_gone(found: Concerned) -> Check:
+    """Feeds that answer 410 Gone."""
     return _listing(
+        "feeds_not_gone",
         found,
-        right="No publisher has said that a feed is gone.",
-        wrong="gone: the publisher answers 410 and means it; each is still asked once a day",
-        mend="Take it out of feeds.yaml (its items stay until they are past their time), or write its new"
+        right="No publisher has said that a feed is gone",
+        wrong="gone: the publisher answers 410 Gone; each is still visited once a day",
+        fix="Remove it from feeds.yaml (its items stay until they are past their age), or write its new"
         " address.",
         verb=("is", "are"),
     )
 
 
-def judge_moved(moved: Concerned, redirecting: Concerned) -> Verdict:
-    """Judge the feeds that have a new address for good, adopted or not."""
+def judge_moved(moved: Concerned, redirecting: Concerned) -> Check:
+    """Feeds that have a new address for good, adopted or not."""
+    name = "feeds_not_moved"
     figures = {"feeds": moved.count, "redirecting": redirecting.count}
-    if not (moved.count or redirecting.count):
-        return Verdict(severity=None, sentence="Every feed is where feeds.yaml says.", figures=figures)
     parts = [
         *([f"{_feeds(moved.count, 'has', 'have')} moved for good"] if moved.count else []),
         *(
@@ -95,88 +80,95 @@ def judge_moved(moved: Concerned, redirecting: Concerned) -> Verdict:
             else []
         ),
     ]
-    return Verdict(
-        severity="warning",
-        sentence=(
-            f"{'; '.join(parts)}. Write the new address (`address` below) as `url` into feeds.yaml, with `id`"
-            " as it is to keep the feed's items."
-        ),
-        figures=figures,
-        rows=[*moved.rows, *redirecting.rows],
+    if not parts:
+        return Check(name, "ok", "Every feed is where feeds.yaml says", figures=figures)
+    return Check(
+        name,
+        "warning",
+        "; ".join(parts),
+        "Write the new address (`address` below) as `url` into feeds.yaml, with `id` as it is to keep the"
+        " feed's items.",
+        figures,
+        [*moved.rows, *redirecting.rows],
     )
 
 
-def judge_gaps(found: Concerned) -> Verdict:
-    """Of the feeds that published faster than they were visited."""
+def judge_gaps(found: Concerned) -> Check:
+    """Feeds that published faster than they were visited."""
     return _listing(
+        "no_gaps",
         found,
-        right=f"No feed had a gap within {GAPS_WITHIN.days} days.",
+        right=f"No feed had a gap within {GAPS_WITHIN.days} days",
         wrong="a document without any item of the one before: items were probably missed",
-        mend="`auto` comes sooner by itself for some weeks; shorten an `interval` of feeds.yaml.",
+        fix="`auto` comes sooner by itself for some weeks; shorten an `interval` of feeds.yaml.",
         verb=("had", "had"),
     )
 
 
-def judge_unstable(found: Concerned) -> Verdict:
-    """Of the feeds whose guids change."""
+def judge_unstable(found: Concerned) -> Check:
+    """Feeds with guids that change."""
     return _listing(
+        "guids_stable",
         found,
-        right="Items keep their guids.",
+        right="Items keep their guids",
         wrong="unstable guids: known items come again as new ones",
-        mend="Set `key: link` or `key: title+date` for the feed in feeds.yaml.",
+        fix="Set `key: link` or `key: title+date` for the feed in feeds.yaml.",
         verb=("has", "have"),
     )
 
 
-def judge_undated(found: Concerned) -> Verdict:
-    """Of the feeds without a date that can be read."""
+def judge_undated(found: Concerned) -> Check:
+    """Feeds without a date that can be read."""
     return _listing(
+        "dates_readable",
         found,
-        right="Every feed with items has dates that can be read.",
-        wrong="no date that can be read in its newest document: the fetch time stands in, and `auto` has no"
+        right="Every feed with items has dates that can be read",
+        wrong="no date that can be read in its newest document: the fetch time is used, and `auto` has no"
         " rhythm to go by",
-        mend="Nothing is lost; set `interval:` for the feed if two hours are too many or too few. The raw"
-        " dates stand in `pub_date_raw` of its items.",
+        fix="Nothing is lost; set `interval:` for the feed if two hours are too many or too few. The raw"
+        " dates are in `pub_date_raw` of its items.",
         verb=("has", "have"),
     )
 
 
-def judge_given_up(found: Concerned) -> Verdict:
-    """Of the feeds whose images cannot be had."""
+def judge_given_up(found: Concerned) -> Check:
+    """Feeds with images that cannot be downloaded."""
     days = GIVEN_UP_WITHIN.days
     return _listing(
+        "images_had",
         found,
-        right=f"No feed lost {MANY_GIVEN_UP} images or more within {days} days.",
+        right=f"No feed lost {MANY_GIVEN_UP} images or more within {days} days",
         wrong=f"lost {MANY_GIVEN_UP} images or more within {days} days, each after three attempts",
-        mend="The table has an example of each. Where the host refuses everybody but its own pages, set"
+        fix="The table has an example of each. Where the host serves images to its own pages only, set"
         " `images: false` for the feed.",
         verb=("has", "have"),
     )
 
 
-def judge_waiting_images(found: Concerned, *, now: datetime) -> Verdict:
-    """Of the hosts with images that have waited for long."""
+def judge_waiting_images(found: Concerned, *, now: datetime) -> Check:
+    """Hosts with images that have waited for long."""
+    name = "no_image_backlog"
     lag = _lag(found, now)
     images = sum(int(row["images"]) for row in found.rows)
     many = f"{'At least ' if found.count > len(found.rows) else ''}{images:,} images"
     figures = {"hosts": found.count, "images": images, "lag_seconds": round(lag.total_seconds())}
     if not found.count:
-        return Verdict(severity=None, sentence="Images are downloaded when they are due.", figures=figures)
-    return Verdict(
-        severity="error" if lag >= IMAGES_OVERDUE_LONG else "warning",
-        sentence=(
-            f"{many} of {_count(found.count, 'host', 'hosts')} have been due for more than"
-            f" {_span(IMAGES_OVERDUE)}, the longest for {_span(lag)}. Are the sensor"
-            " `download_images_when_waiting` and the schedule `retry_images` on? Where downloads run all the"
-            " time, raise RSS_IMAGE_CONCURRENCY or RSS_IMAGES_PER_HOST."
-        ),
-        figures=figures,
-        rows=found.rows,
+        return Check(name, "ok", "Images are downloaded when they are due", figures=figures)
+    return Check(
+        name,
+        "failure" if lag >= IMAGES_OVERDUE_LONG else "warning",
+        f"{many} of {_count(found.count, 'host', 'hosts')} have been due for more than"
+        f" {_span(IMAGES_OVERDUE)}, the longest for {_span(lag)}",
+        "Are the sensor `download_images_when_waiting` and the schedule `retry_images` on? Where downloads"
+        " run all the time, raise RSS_IMAGE_CONCURRENCY or RSS_IMAGES_PER_HOST.",
+        figures,
+        found.rows,
     )
 
 
-def judge_backups(loss: BackupLoss) -> Verdict:
-    """Of the feeds that changed last: whether each has its newest backup."""
+def judge_backups(loss: BackupLoss) -> Check:
+    """The newest backups of the feeds that changed last."""
+    name = "backups_there"
     figures = {
         "feeds_looked_at": loss.looked_at,
         "without_newest": len(loss.gone),
@@ -186,37 +178,35 @@ def judge_backups(loss: BackupLoss) -> Verdict:
     rows = [{"feed": id, "backups": "the newest is gone"} for id in loss.gone]
     rows += [{"feed": id, "backups": "none"} for id in loss.never]
     if not rows:
-        sentence = f"Of the {loss.looked_at} feeds that changed last, each has its newest backup."
-        return Verdict(severity=None, sentence=sentence, figures=figures)
-    return Verdict(
-        severity="error",
-        sentence=(
-            f"{_feeds(len(rows), 'lacks its', 'lack their')} newest backup: should the database be lost, up"
-            f" to {loss.items:,} items are. Look for who deletes objects under backups/: a lifecycle rule"
-            " that is too short? The next new document of each is backed up again."
-        ),
-        figures=figures,
-        rows=rows,
+        found = f"Each of the {loss.looked_at} feeds that changed last has its newest backup"
+        return Check(name, "ok", found, figures=figures)
+    return Check(
+        name,
+        "failure",
+        f"{_feeds(len(rows), 'lacks its', 'lack their')} newest backup: if the database is lost, up to"
+        f" {loss.items:,} items are lost too",
+        "Look for what deletes objects under backups/: a lifecycle rule that is too short? The next new"
+        " document of each feed is backed up again.",
+        figures,
+        rows,
     )
 
 
-def judge_room(checks: Sequence[Check], *, bytes_: int | None) -> Verdict:
-    """Doctor's judgments of the database's size and of the disk that something lies on: the worst of them."""
-    severities: dict[str, Severity | None] = {"ok": None, "warning": "warning", "failure": "error"}
-    worst = max(checks, key=lambda check: list(severities).index(check.state))
-    return Verdict(
-        severity=severities[worst.state],
-        sentence=f"{worst.found}. {worst.mend}".rstrip(),
-        figures={} if bytes_ is None else {"bytes": bytes_},
-    )
+def judge_room(checks: Sequence[Check], *, bytes_: int | None) -> Check:
+    """The worst of doctor's checks of the database's size and of the disk."""
+    states: list[State] = ["ok", "warning", "failure"]
+    worst = max(checks, key=lambda check: states.index(check.state))
+    figures = {} if bytes_ is None else {"bytes": bytes_}
+    return replace(worst, name="database_has_room", figures=figures)
 
 
-def _listing(found: Concerned, *, right: str, wrong: str, mend: str, verb: tuple[str, str]) -> Verdict:
+def _listing(
+    name: str, found: Concerned, *, right: str, wrong: str, fix: str, verb: tuple[str, str]
+) -> Check:
     figures = {"feeds": found.count}
     if not found.count:
-        return Verdict(severity=None, sentence=right, figures=figures)
-    sentence = f"{_feeds(found.count, *verb)} {wrong}. {mend}"
-    return Verdict(severity="warning", sentence=sentence, figures=figures, rows=found.rows)
+        return Check(name, "ok", right, figures=figures)
+    return Check(name, "warning", f"{_feeds(found.count, *verb)} {wrong}", fix, figures, found.rows)
 
 
 def _lag(found: Concerned, now: datetime) -> timedelta:

@@ -110,7 +110,7 @@ def test_a_healthy_cloudflare_is_ok_but_for_the_rules_it_does_not_tell(
     assert [check.name for check in checks if check.state != "ok"] == ["lifecycle"]
     rule = finding(checks, "lifecycle")
     assert (rule.state, "NotImplemented" in rule.found) == ("warning", True)
-    assert "npx wrangler r2 bucket lifecycle list test-bucket" in rule.mend
+    assert "npx wrangler r2 bucket lifecycle list test-bucket" in rule.fix
     assert finding(checks, "database clock").found == "agrees with this machine's"
     assert finding(checks, "restore").found == "1 of 1 feeds with items looked at: each has its newest backup"
 
@@ -148,7 +148,7 @@ def test_a_cloudflare_that_refuses_us_is_a_failure_and_the_others_go_on(
     checks = examined(home, environ)
     assert [check.name for check in only(checks, "failure")] == [name]
     assert said in finding(checks, name).found
-    assert finding(checks, name).mend
+    assert finding(checks, name).fix
     assert finding(checks, "dagster").state == "ok"
     assert finding(checks, "objects" if name == "database" else "database").state == "ok"
     for secret in (environ[name] for name in environ if "TOKEN" in name or "KEY" in name):
@@ -157,7 +157,7 @@ def test_a_cloudflare_that_refuses_us_is_a_failure_and_the_others_go_on(
 
 def test_d1_behind_fails_and_says_migrate(home: Path, cloudflare: Cloudflare) -> None:
     schema = finding(examined(home, cloudflare.environ), "schema")
-    assert (schema.state, schema.mend) == ("failure", "Run `rss-pipeline migrate`.")
+    assert (schema.state, schema.fix) == ("failure", "Run `rss-pipeline migrate`.")
     assert "the database has schema 0" in schema.found
 
 
@@ -187,7 +187,7 @@ def test_all_mistakes_of_the_registry_are_shown(home: Path) -> None:
     (failure,) = only(checks, "failure")
     assert failure.name == "feeds.yaml"
     assert "3 mistake(s)" in failure.found
-    assert all(word in failure.mend for word in ("ftp", "interval", "NO_SUCH_TOKEN"))
+    assert all(word in failure.fix for word in ("ftp", "interval", "NO_SUCH_TOKEN"))
     assert finding(checks, "failing feeds").state == "ok"
 
 
@@ -217,7 +217,7 @@ def test_a_feed_whose_password_was_taken_out_of_the_registry_is_a_warning(home: 
 def test_what_troubles_feeds_is_a_warning_that_names_them(home: Path, sql: str, name: str) -> None:
     change(home, sql)
     (warning,) = only(examined(home), "warning")
-    assert (warning.name, "1 feeds (news)" in warning.found, bool(warning.mend)) == (name, True, True)
+    assert (warning.name, "1 feeds (news)" in warning.found, bool(warning.fix)) == (name, True, True)
 
 
 def test_a_feed_that_a_living_run_holds_or_that_just_changed_is_no_trouble(home: Path) -> None:
@@ -269,7 +269,7 @@ def test_objects_without_a_row_are_told_and_left(home: Path) -> None:
         "6 objects looked at: 2 images without a row (2.0 MB) of forgotten, news;"
         " 1 backups without a feed (0.5 MB) of forgotten"
     )
-    assert "rss-pipeline restore" in warning.mend
+    assert "rss-pipeline restore" in warning.fix
     assert (home / "objects/images/forgotten/bbbbbbbb/0.png").exists()
 
 
@@ -292,7 +292,7 @@ def test_archived_images_that_are_gone_are_told(home: Path, others: int) -> None
 def test_looking_for_orphans_ends_in_time_and_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "ORPHANS_SECONDS", -1.0)
     check = finding(examined(home), "orphans")
-    assert "then the time for it was over" in check.found
+    assert "then the time allowed was over" in check.found
 
 
 def test_a_feed_with_items_and_no_backup_at_all_is_a_warning(home: Path) -> None:
@@ -315,14 +315,14 @@ def test_only_a_bounded_number_of_feeds_is_looked_at(home: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("version", "state", "mend"), [(0, "warning", "migrate"), (9999, "failure", "Update")]
+    ("version", "state", "fix"), [(0, "warning", "migrate"), (9999, "failure", "Update")]
 )
-def test_a_schema_behind_or_ahead(home: Path, version: int, state: State, mend: str) -> None:
+def test_a_schema_behind_or_ahead(home: Path, version: int, state: State, fix: str) -> None:
     change(home, f"UPDATE schema_migrations SET version = {version} WHERE version = 1")
     if version == 0:
         change(home, "DELETE FROM schema_migrations WHERE version > 0")
     schema = finding(examined(home), "schema")
-    assert (schema.state, mend in schema.mend) == (state, True)
+    assert (schema.state, fix in schema.fix) == (state, True)
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def test_a_wrong_clock_shows_against_both(
     checks = examined(home, pretender.environ, now=NOW)
     for name in ("database clock", "objects clock"):
         check = finding(checks, name)
-        assert (check.state, said in check.found, bool(check.mend)) == (state, True, state != "ok"), check
+        assert (check.state, said in check.found, bool(check.fix)) == (state, True, state != "ok"), check
 
 
 @pytest.mark.parametrize(
