@@ -107,7 +107,7 @@ class Settings:
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
     ca_file: Path | None = None
-    """Authorities whose certificates are accepted besides the usual ones; PEM."""
+    """Certificate authorities to accept besides the usual ones; PEM."""
     allow_networks: tuple[AddressRange, ...] = ()
     """Address ranges that feeds and images may be fetched from although they are not public."""
     allow_ports: frozenset[int] = frozenset()

@@ -261,7 +261,8 @@ def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
     result = invoke("status")
     assert "0 gone, 1 moved" in result.stdout
     assert (
-        "ok; moved for good, asked at http://new.example/: write that into feeds.yaml with" in result.stdout
+        "ok; moved for good, requested at http://new.example/: write that into feeds.yaml with"
+        in result.stdout
     )
     found = json.loads(invoke("status", "--json").stdout)
     news = next(feed for feed in found["feeds"] if feed["id"] == "news")

@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, FeedSpec
+from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.pipeline.health.findings import (
     Check,
     check_backups,
@@ -26,7 +26,6 @@ from rss_pipeline.pipeline.health.findings import (
     check_orphans,
     check_schema,
     judge_disk,
-    listing,
 )
 from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage.backends import probes
@@ -38,7 +37,6 @@ from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline.storage.schema import schema_version
 
-UNREPORTED_AFTER = timedelta(hours=1)
 BACKUPS_LOOKED_AT = 50
 ORPHANS_SECONDS = 5.0
 _FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
@@ -60,7 +58,7 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                 store = _objects(settings, clock, checks)
         if database is not None:
             with _noting(checks, "feeds"):
-                checks += _feeds(database, specs, clock())
+                checks += feed_checks(database, specs, clock())
             if store is not None:
                 with _noting(checks, "restore"):
                     loss = diagnostics.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)
@@ -229,72 +227,6 @@ def _fix_objects(r2: R2Settings | None) -> str:
     return (
         "Check the four R2_ variables; the token needs `Object Read & Write` on this bucket"
         " (Cloudflare dashboard, R2, Manage API tokens)."
-    )
-
-
-def _feeds(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
-    found = diagnostics.feed_findings(database, unreported_before=now - UNREPORTED_AFTER)
-    if specs is not None:
-        with_access = {spec.id for spec in specs if not spec.access.is_open}
-        listed = {spec.id for spec in specs}
-        yield listing(
-            "secrets",
-            [id for id in found.need_access if id in listed and id not in with_access],
-            "{} were polled with headers or a password that feeds.yaml no longer names",
-            "every feed that needs headers or a password has them",
-            "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync takes them as open.",
-        )
-    yield listing(
-        "failing feeds",
-        found.failing_long,
-        f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
-        f"none failed {PROMINENT_FAILURES} times in a row",
-        "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
-    )
-    yield listing(
-        "gone feeds",
-        found.gone,
-        "{} are gone for good, their publishers say (410)",
-        "none",
-        "They are visited once a day in case that was a mistake; remove them from feeds.yaml. Collected items"
-        " stay.",
-    )
-    yield listing(
-        "moved feeds",
-        found.moved,
-        "{} moved for good and are requested at their new addresses",
-        "none",
-        "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into feeds.yaml,"
-        " with the feed's `id`.",
-    )
-    yield listing(
-        "redirecting feeds",
-        found.redirecting,
-        "{} answer with permanent redirects that are not adopted (yet)",
-        "none",
-        "Each is adopted after a while, unless it gives up https or leads away from the server that has a"
-        " password. `rss-pipeline status FEED` shows the address.",
-    )
-    yield listing(
-        "feed warnings",
-        found.warned,
-        "{} have a warning",
-        "none",
-        "`rss-pipeline status FEED` shows it.",
-    )
-    yield listing(
-        "unreported",
-        found.unreported,
-        "{} have a change older than an hour that was not reported to Dagster",
-        "every change was reported",
-        "Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
-    )
-    yield listing(
-        "dead leases",
-        found.leased_by_ended_runs,
-        "{} are claimed by a run that ended without releasing them",
-        "none",
-        "The next poll claims them when they are due; if this happens again, look for killed runs in the UI.",
     )
 
 

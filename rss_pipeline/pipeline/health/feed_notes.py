@@ -1,6 +1,6 @@
-"""What a person should know of a feed although its visits go well: it moved, is another one's twin, has gaps.
+"""Notes on a feed with visits that go well: it moved, it is the same as another one, it has gaps.
 
-Sentences without their full stop, of a row of storage.overview.feed_health. Reads nothing.
+Sentences without their full stop, from a row of storage.reports.overview.feed_health. Reads nothing.
 """
 
 from datetime import datetime, timedelta
@@ -13,11 +13,12 @@ GAPS_SHOWN_FOR = timedelta(days=30)
 
 
 def feed_notes(row: Row, *, now: datetime) -> list[str]:
-    """The notes on one feed, those that ask for a change of feeds.yaml first."""
+    """The notes on one feed, those that require a change of feeds.yaml first."""
     notes = []
     if row["fetch_url"]:
         notes.append(
-            f"moved for good, asked at {row['fetch_url']}: write that into feeds.yaml with `id: {row['id']}`"
+            f"moved for good, requested at {row['fetch_url']}: write that into feeds.yaml with"
+            f" `id: {row['id']}`"
         )
     if row["move_url"]:
         notes.append(_leads_to(row))
@@ -42,5 +43,5 @@ def _leads_to(row: Row) -> str:
     )
     leads = f"redirects for good to {row['move_url']}, since {row['move_since']}"
     if why_not is None:
-        return f"{leads}; asked there directly after {SEEN_FOR.days} days of that"
-    return f"{leads}; not asked there directly, for {why_not}: if it is right, write it into feeds.yaml"
+        return f"{leads}; requested there directly after {SEEN_FOR.days} days of that"
+    return f"{leads}; not requested there directly, for {why_not}: if it is right, write it into feeds.yaml"

@@ -1,7 +1,8 @@
 """The user's webhook: one message to it, in the JSON that Slack's incoming webhooks take.
 
-Mattermost, Rocket.Chat and Discord (with /slack at the end of its URL) take it as well. What is told, and
-when, is orchestration/alerts.py's and the doctor's. Nobody's URL or secret stands in a message or an error.
+Mattermost, Rocket.Chat and Discord (with /slack at the end of its URL) take it as well. What is
+sent, and when, is orchestration/alerts.py's and the doctor's. No message and no error contains a URL or
+secret of the user's.
 https://docs.slack.dev/messaging/formatting-message-text#escaping
 https://discord.com/developers/docs/resources/message#embed-object-embed-limits
 """
@@ -31,16 +32,17 @@ Fact = tuple[str, str]
 
 
 class AlertFailed(Exception):
-    """The webhook did not take it. The text says why, without the URL."""
+    """The webhook did not accept the alert. The text says why, without the URL."""
 
 
 def send(settings: Settings, text: str, facts: Sequence[Fact] = ()) -> None:
     """POST one alert to the webhook that is set: `text` and at most `room_for(facts)` of the facts.
 
-    What is too long is cut. No character of it is markup: what a publisher wrote cannot call a whole channel.
+    A text that is too long is cut. No character of it is markup: a publisher's text cannot call a whole
+    channel.
 
     Raises:
-        AlertFailed: nobody answers, or not with 2xx.
+        AlertFailed: no answer, or another status than 2xx.
     """
     for name in ("httpx", "httpcore"):
         # Below, they log the URL of each request.
@@ -63,19 +65,19 @@ def send(settings: Settings, text: str, facts: Sequence[Fact] = ()) -> None:
 
 
 def mistake(url: str) -> str | None:
-    """What will keep this URL from taking an alert, as far as one sees without asking; None for nothing."""
+    """The reason why this URL cannot accept an alert, as far as that shows without a request; else None."""
     try:
         address = httpx.URL(url)
     except httpx.InvalidURL:
-        return "it is no URL that can be asked"
+        return "it is no URL that can be requested"
     discord = address.host.removeprefix("www.") in ("discord.com", "discordapp.com")
     if discord and not address.path.rstrip("/").endswith("/slack"):
-        return "Discord takes what is sent only at a URL with /slack at its end"
+        return "Discord accepts alerts only at a URL with /slack at its end"
     return None
 
 
 def room_for(facts: Sequence[Fact]) -> int:
-    """How many of these facts, the first ones, a message has room for; at least three."""
+    """The number of these facts, from the first on, that fit into a message; at least three."""
     lengths = accumulate(len(field["title"]) + len(field["value"]) for field in map(_field, facts[:_FACTS]))
     return sum(length <= _ALL_FACTS for length in lengths)
 
@@ -86,7 +88,7 @@ def _field(fact: Fact) -> dict[str, Any]:
 
 
 def _sent(text: str, longest: int) -> str:
-    """As one line, escaped, of at most that many characters; Discord refuses what is empty."""
+    """The text as one line, escaped, of at most that many characters; Discord refuses an empty one."""
     line = " ".join(text.encode("utf-8", "replace").decode().split()) or "-"
     whole = escape(line, quote=False)
     if len(whole) <= longest:
@@ -104,7 +106,7 @@ def _cause(error: Exception) -> str:
 
 
 def _without_url(text: str, url: str) -> str:
-    """What answers may repeat where it was asked, and whoever has that can post there."""
+    """Remove the URL: an answer may repeat it, and anyone who has it can post there."""
     parts = urlsplit(url)
     for part in (url, parts.path, parts.query):
         text = text.replace(part, "…") if len(part) > 1 else text

@@ -56,9 +56,9 @@ def claim(
 
     A claim takes feeds that are registered and enabled, where neither the feed nor its host is held by a live
     lease or on hold: oldest due first, at most `limit`, and at most `PER_HOST` of one host unless they are
-    named. With `suspects` it takes only feeds whose last claim never ended in a close, or whose last document
-    crashed the parser; without, only the others. `token` is the lease's, by default a new one: with it a
-    caller can `end` a claim of which the answer was lost.
+    named. With `suspects` it takes only feeds where the last claim never ended in a close or the last
+    document crashed the parser; without, only the others. `token` is the lease's, by default a new one: with
+    it a caller can `end` a claim of which the answer was lost.
     """
     token = token or new_token()
     clock = None if lease_now is None else instant(lease_now)

@@ -122,7 +122,7 @@ def _pages(sizes: Sequence[Row]) -> Iterator[list[str]]:
 def without_images(
     database: Database, feed_id: str, *, fetched_at: datetime, backup_key: str
 ) -> tuple[str, ...]:
-    """Items stored of this backup whose images were not extracted yet."""
+    """Items stored of this backup, with images not extracted yet."""
     rows = database.query(
         """SELECT id FROM items WHERE feed_id = ? AND created_at = ? AND backup_key = ?
         AND images_extracted_at IS NULL ORDER BY id""",

@@ -265,7 +265,7 @@ def forget_tombstones(feed_id: str, token: str, guids: str, *, now: datetime, ba
     """Drop a feed's old tombstones with guids that its document does not list any more.
 
     `guids` is a JSON list of all the document lists. Guarded by the lease's token. A replay can bring back
-    what lies in backups, so none goes that is younger than they get.
+    the items in backups, so no tombstone goes that is younger than they get.
     """
     age = max(TOMBSTONE_AGE, timedelta(days=backup_days))
     return Statement(

@@ -74,7 +74,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
 def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
     """One row for each feed with its item count: polled feeds that fail first, then by the next visit.
 
-    `same_as` is another registered feed to whose URL this one leads, as far as permanent redirects show.
+    `same_as` is another registered feed with the same address, as far as permanent redirects show.
     """
     return database.query(
         f"""SELECT feeds.id, url, title, registered, enabled, consecutive_failures, last_error_kind,

@@ -500,7 +500,7 @@ def test_rules_that_may_not_be_read_are_a_warning() -> None:
         ("https://hooks.slack.com/services/s3cr3t", "ok", "go to hooks.slack.com; "),
         ("https://discord.com/api/webhooks/1/s3cr3t/slack", "ok", "go to discord.com; "),
         ("https://discord.com/api/webhooks/1/s3cr3t", "failure", "with /slack at its end"),
-        ("https://a\x7fb.example/s3cr3t", "failure", "no URL that can be asked"),
+        ("https://a\x7fb.example/s3cr3t", "failure", "no URL that can be requested"),
     ],
 )
 def test_a_webhook_is_looked_at_and_nothing_sent(home: Path, url: str, state: State, said: str) -> None:

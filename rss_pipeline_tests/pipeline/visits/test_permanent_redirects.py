@@ -79,14 +79,16 @@ def test_a_fortnight_of_moves_and_ends(
     assert sent == {(OLD, "/private")}
 
     [moved], [kept] = notes(pipeline)["moved"], notes(pipeline)["private"]
-    assert moved == f"moved for good, asked at {new}: write that into feeds.yaml with `id: moved`"
+    assert moved == f"moved for good, requested at {new}: write that into feeds.yaml with `id: moved`"
     shown = theirs.partition("?")[0]
-    assert kept.startswith(f"redirects for good to {shown}, since 2026-03-02T12:00:01Z; not asked there")
+    assert kept.startswith(f"redirects for good to {shown}, since 2026-03-02T12:00:01Z; not requested there")
     assert kept.endswith("of the registered URL only: if it is right, write it into feeds.yaml")
     assert notes(pipeline)["away"] == []
 
     whole = overview(pipeline.database, now=pipeline.clock())
-    assert (whole.gone, whole.moved, whole.failing) == (1, 1, 2)
+    assert (whole.gone, whole.moved, whole.failing) == (1, 1, 1), (
+        "a feed that is gone is not counted as failing"
+    )
     rows = {row["id"]: row for row in feed_health(pipeline.database)}
     assert (rows["gone"]["last_error_kind"], rows["challenge"]["last_error_kind"]) == ("gone", "challenge")
     assert "410 Gone waits 24 h" in rows["gone"]["schedule_reason"]

@@ -1,0 +1,81 @@
+"""Doctor's checks of the feeds: one for each problem, with the feeds that have it.
+
+The feeds are found by storage.reports.diagnostics.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, FeedSpec
+from rss_pipeline.pipeline.health.findings import Check, listing
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.reports import diagnostics
+
+UNREPORTED_AFTER = timedelta(hours=1)
+
+
+def feed_checks(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
+    """The checks of the feeds; `specs` are those of feeds.yaml, or None where it has mistakes."""
+    found = diagnostics.feed_findings(database, unreported_before=now - UNREPORTED_AFTER)
+    if specs is not None:
+        with_access = {spec.id for spec in specs if not spec.access.is_open}
+        listed = {spec.id for spec in specs}
+        yield listing(
+            "secrets",
+            [id for id in found.need_access if id in listed and id not in with_access],
+            "{} were polled with headers or a password that feeds.yaml no longer names",
+            "every feed that needs headers or a password has them",
+            "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync takes them as open.",
+        )
+    yield listing(
+        "failing feeds",
+        found.failing_long,
+        f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
+        f"none failed {PROMINENT_FAILURES} times in a row",
+        "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
+    )
+    yield listing(
+        "gone feeds",
+        found.gone,
+        "{} are gone for good, their publishers say (410)",
+        "none",
+        "They are visited once a day in case that was a mistake; remove them from feeds.yaml. Collected items"
+        " stay.",
+    )
+    yield listing(
+        "moved feeds",
+        found.moved,
+        "{} moved for good and are requested at their new addresses",
+        "none",
+        "Nothing is lost as it is. `rss-pipeline status FEED` shows the address: write it into feeds.yaml,"
+        " with the feed's `id`.",
+    )
+    yield listing(
+        "redirecting feeds",
+        found.redirecting,
+        "{} answer with permanent redirects that are not adopted (yet)",
+        "none",
+        "Each is adopted after a while, unless it gives up https or leads away from the server that has a"
+        " password. `rss-pipeline status FEED` shows the address.",
+    )
+    yield listing(
+        "feed warnings",
+        found.warned,
+        "{} have a warning",
+        "none",
+        "`rss-pipeline status FEED` shows it.",
+    )
+    yield listing(
+        "unreported",
+        found.unreported,
+        "{} have a change older than an hour that was not reported to Dagster",
+        "every change was reported",
+        "Is the daemon running? The next poll reports them: `rss-pipeline poll`.",
+    )
+    yield listing(
+        "dead leases",
+        found.leased_by_ended_runs,
+        "{} are claimed by a run that ended without releasing them",
+        "none",
+        "The next poll claims them when they are due; if this happens again, look for killed runs in the UI.",
+    )
