@@ -85,6 +85,7 @@ class Pipeline:
         self.objects = open_objects(self.settings)
         self.feeds: list[dict[str, Any]] = []
         self._reports: list[tuple[str, dict[str, Any]]] = []
+        self._counts: dict[str, int] = {}
         self._visits: Visits = []
 
     def register(self, url: str, id: str, **options: Any) -> str:
@@ -184,6 +185,7 @@ class Pipeline:
             except RegistryError as error:
                 logger.error("%s\nThe poll continues with the feeds as they were.", error)
                 synced = None
+            self._settle(own)
             visits = poll_round(
                 session,
                 wanted,
@@ -196,10 +198,17 @@ class Pipeline:
             raise_for_our_outage(visits)
             return visits
 
+    def _settle(self, database: Database) -> None:
+        """Mark the changes kept by a run that could not mark them any more, as the op `claim` does."""
+        changes = feed_changes.unreported(database)
+        marks = [(c.feed_id, c.count) for c in changes if self._counts.get(c.feed_id) == c.count]
+        feed_changes.mark_reported(database, marks, now=self.clock())
+
     def _report(self, database: Database) -> None:
         """Keep the changes that are not reported yet, and mark them: a list in place of Dagster's events."""
         changes = feed_changes.unreported(database)
         self._reports += [(change.feed_id, known_facts(change.facts)) for change in changes]
+        self._counts |= {change.feed_id: change.count for change in changes}
         marks = [(change.feed_id, change.count) for change in changes]
         feed_changes.mark_reported(database, marks, now=self.clock())
 
