@@ -6,13 +6,17 @@ What it stores is proven without Dagster, at more places, in pipeline/visits/tes
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline_tests.pipeline.visits.test_crashes import FEEDS, serve
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
-from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_poll"]
 
@@ -33,3 +37,34 @@ def test_a_run_killed_before_its_report_is_reported_by_the_next_one(
         (event,) = pipeline.events(id)
         items = body.count(b"<item>")
         assert (len(pipeline.items(id)), event["items_new"], event["items_seen"]) == (items, items, items)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_stopping_a_poll_politely_gives_its_claims_back(
+    number: signal.Signals, tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"')), "quick")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"), delay=2 * PATIENCE)), "slow")
+    poll = subprocess.Popen(
+        [*COMMAND, str(tmp_path), "never"],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    soon(lambda: len(server.requests) == 2)
+    poll.send_signal(number)
+    assert poll.wait(timeout=PATIENCE) not in (0, -number), (
+        "it ends by itself, and says that it was not through"
+    )
+    for id in ("quick", "slow"):
+        feed = pipeline.feed(id)
+        assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
+        assert (feed["consecutive_failures"], feed["last_fetched_at"]) == (0, None)
+        assert feed["next_fetch_at"] <= instant(pipeline.clock() + timedelta(seconds=1))
+    assert pipeline.rows("SELECT token FROM leases") == []
+    assert list(pipeline.settings.spool_path.iterdir()) == []
+
+    server.route("127.0.0.3", "/feed", Answer(body=rss("b")))
+    pipeline.poll(all_feeds=True)
+    assert (pipeline.guids("quick"), pipeline.guids("slow")) == (["a"], ["b"])

@@ -7,7 +7,6 @@ feed's data, which is none of the infrastructure, stands at the end.
 """
 
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.waiting import PATIENCE, soon
+from rss_pipeline_tests.support.waiting import soon
 
 FEEDS = {
     "one": [f"a{n}" for n in range(3)],
@@ -418,44 +417,6 @@ def test_a_feed_of_a_dead_run_whose_own_host_is_dead_is_a_failure_of_its_own(
     feed = pipeline.feed(id)
     assert (feed["consecutive_failures"], feed["last_error_kind"]) == (1, "connect")
     assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
-
-
-CHILD = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
-
-
-def _start_poll(home: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*CHILD, str(home), "never"],
-        cwd=Path(__file__).parents[3],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_stopping_a_poll_politely_gives_its_claims_back(
-    number: signal.Signals, tmp_path: Path, pipeline: Pipeline, server: FeedServer
-) -> None:
-    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"')), "quick")
-    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"), delay=2 * PATIENCE)), "slow")
-    poll = _start_poll(tmp_path)
-    soon(lambda: len(server.requests) == 2)
-    poll.send_signal(number)
-    assert poll.wait(timeout=PATIENCE) not in (0, -number), (
-        "it ends by itself, and says that it was not through"
-    )
-    for id in ("quick", "slow"):
-        feed = pipeline.feed(id)
-        assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
-        assert (feed["consecutive_failures"], feed["last_fetched_at"]) == (0, None)
-        assert feed["next_fetch_at"] <= instant(pipeline.clock() + timedelta(seconds=1))
-    assert pipeline.rows("SELECT token FROM leases") == []
-    assert list(pipeline.settings.spool_path.iterdir()) == []
-
-    server.route("127.0.0.3", "/feed", Answer(body=rss("b")))
-    pipeline.poll(all_feeds=True)
-    assert (pipeline.guids("quick"), pipeline.guids("slow")) == (["a"], ["b"])
 
 
 def _fork_servers(process: psutil.Process) -> list[psutil.Process]:
