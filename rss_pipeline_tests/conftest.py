@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from rss_pipeline_tests.support.pipeline import Pipeline
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start the local Cloudflare: directly, or by a parameter of a fixture."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start the local Cloudflare, and let those of minutes begin first."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         params = map(str, getattr(getattr(item, "callspec", None), "params", {}).values())
         if "running_cloudflare" in names or not {"cloudflare", "d1", "r2"}.isdisjoint(params):
             item.add_marker(pytest.mark.workerd)
+    # xdist gives each worker a part of the list, in order: begun last, they would be all that still runs.
+    minutes = [item for item in items if item.get_closest_marker("minutes")]
+    rest = [item for item in items if not item.get_closest_marker("minutes")]
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    parts = [rest[len(rest) * n // workers : len(rest) * (n + 1) // workers] for n in range(workers)]
+    items[:] = [item for n, part in enumerate(parts) for item in (*minutes[n::workers], *part)]
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ PASSWORD = "correct-horse-battery"
 FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
 
 
+@pytest.mark.minutes
 @pytest.mark.slow
 def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: FeedServer) -> None:
     register(tmp_path, server)

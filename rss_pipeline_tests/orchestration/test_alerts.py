@@ -91,7 +91,7 @@ def failing(pipeline: DagsterPipeline, server: FeedServer, webhook: Webhook) -> 
     pipeline.set(alert_webhook=webhook.url)
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(status=500)), "ill")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("a"))), "well")
-    pipeline.poll()
+    pipeline.visit()
     pipeline.database.query("UPDATE feeds SET consecutive_failures = 9 WHERE id = 'ill'")
     return pipeline
 
@@ -114,7 +114,7 @@ def test_the_tenth_failure_is_reported_once_with_its_reason(
     cursor, said = tick(failing)
     assert said == "No feed failed for the tenth time in a row."
     failing.clock.turn(minutes=1)
-    failing.poll("ill")
+    failing.visit("ill")
     cursor, said = tick(failing, cursor)
     assert said == "Sent an alert about 1: ill."
     [alert] = webhook.taken
@@ -128,7 +128,7 @@ def test_the_tenth_failure_is_reported_once_with_its_reason(
 
     cursor, said = tick(failing, cursor)
     failing.clock.turn(hours=25)
-    failing.poll("ill")
+    failing.visit("ill")
     cursor, said = tick(failing, cursor)
     assert len(webhook.taken) == 1, "the eleventh is none"
 
@@ -137,7 +137,7 @@ def test_a_visit_that_is_written_late_is_told_all_the_same(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
-    failing.poll("ill")
+    failing.visit("ill")
     failing.clock.turn(minutes=8)
     failing.database.query("UPDATE feeds SET consecutive_failures = 9 WHERE id = 'ill'")
     cursor, _ = tick(failing, cursor)
@@ -151,7 +151,7 @@ def test_a_webhook_that_fails_is_tried_again_more_and_more_rarely(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
-    failing.poll("ill")
+    failing.visit("ill")
     webhook.status = 403
     for asked, minutes in enumerate((1, 2, 4, 8, 16, 32, 60, 60), 1):
         cursor, said = tick(failing, cursor)
@@ -173,7 +173,7 @@ def test_a_webhook_that_was_down_for_days_gets_the_feeds_that_went_on_failing(
     cursor, _ = tick(failing)
     webhook.status = 503
     for _ in range(3):
-        failing.poll("ill")
+        failing.visit("ill")
         cursor, _ = tick(failing, cursor)
         failing.clock.turn(hours=25)
     assert failing.feed("ill")["consecutive_failures"] == 12
@@ -188,8 +188,8 @@ def test_two_visits_between_two_ticks_hide_no_tenth_failure(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
-    failing.poll("ill")
-    failing.poll("ill")
+    failing.visit("ill")
+    failing.visit("ill")
     assert failing.feed("ill")["consecutive_failures"] == 11
     assert tick(failing, cursor)[1] == "Sent an alert about 1: ill."
 
@@ -197,13 +197,13 @@ def test_two_visits_between_two_ticks_hide_no_tenth_failure(
 def test_feeds_that_have_long_been_failing_are_not_reported(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
-    failing.poll("ill")
+    failing.visit("ill")
     failing.clock.turn(hours=25)
-    failing.poll("ill")
+    failing.visit("ill")
     cursor, said = tick(failing)
     assert said == "No feed failed for the tenth time in a row.", "at the first start"
     failing.database.query("UPDATE feeds SET prominent_at = NULL")
-    failing.poll("ill")
+    failing.visit("ill")
     assert tick(failing, cursor)[1] == "No feed failed for the tenth time in a row.", (
         "before it was written down"
     )
@@ -213,7 +213,7 @@ def test_a_clock_that_was_wrong_pauses_no_longer_than_an_hour(
     failing: DagsterPipeline, webhook: Webhook
 ) -> None:
     cursor, _ = tick(failing)
-    failing.poll("ill")
+    failing.visit("ill")
     webhook.status = 500
     failing.clock.turn(days=30)
     cursor, _ = tick(failing, cursor)

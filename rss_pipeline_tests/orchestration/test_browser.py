@@ -30,6 +30,7 @@ RUN_MS = 180_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
 
 
+@pytest.mark.minutes
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
@@ -70,12 +71,12 @@ def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -
     assert left["registry"] < left["feed_items"] < left["item_images"]
     expect(nodes["feed_items"]).to_contain_text(f"{len(FEEDS)} partitions")
     nodes["feed_items"].click()
-    expect(page.get_by_text("Materializing a partition visits that feed now")).to_be_visible()
+    expect(page.get_by_text("Materialize a partition to visit its feed now")).to_be_visible()
 
 
 def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
     page = ui.open("/assets/item_images")
-    expect(page.get_by_text("archived in the object store under images/")).to_be_visible()
+    expect(page.get_by_text("it downloads the images of stored items into the object store")).to_be_visible()
     expect(section(page, "Upstream assets")).to_contain_text("feed_items")
     for job in ("download_images", "download_images_when_waiting"):
         expect(page.get_by_text(job, exact=True).first).to_be_visible()
@@ -158,8 +159,8 @@ def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk)
     page = ui.open("/assets/feed_items?view=checks")
     page.get_by_role("button", name="Execute all").click()
     page.get_by_text("feeds_not_gone", exact=True).first.click()
-    expect(page.get_by_text("1 feed is gone: the publisher answers 410")).to_be_visible(timeout=RUN_MS)
-    expect(page.get_by_text("Take it out of feeds.yaml")).to_be_visible()
+    expect(page.get_by_text("gone: the publisher answers 410")).to_be_visible(timeout=RUN_MS)
+    expect(page.get_by_text("Remove it from feeds.yaml")).to_be_visible()
     expect(page.get_by_role("row").filter(has_text=GONE).last).to_contain_text("410 Gone")
     page.get_by_text("no_gaps", exact=True).first.click()
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible(timeout=RUN_MS)

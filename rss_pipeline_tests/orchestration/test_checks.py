@@ -53,7 +53,7 @@ def polled(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
     """Three feeds that were visited and are well; `gone` is not there yet."""
     for number, id in enumerate("abc", start=2):
         pipeline.register(server.route(f"127.0.0.{number}", "/feed", Answer(body=rss(id))), id)
-    pipeline.poll()
+    pipeline.visit()
     return pipeline
 
 
@@ -72,10 +72,10 @@ def test_each_trouble_is_told_by_its_check_with_the_feeds_it_concerns(
     server.route("127.0.0.2", "/feed", Answer(status=410))
     server.route("127.0.0.3", "/feed", Answer(status=500))
     polled.clock.turn(hours=3)
-    polled.poll()
+    polled.visit()
     for _ in range(9):
         polled.clock.turn(hours=25)
-        polled.poll("b")
+        polled.visit("b")
     for key in polled.backups("c"):
         polled.objects.delete_many([key])
     found = evaluate(polled)
@@ -103,14 +103,14 @@ def test_feeds_of_a_host_that_asked_for_a_pause_are_due_from_its_end_on(
     for host, id in ((2, "asked-for-it"), (2, "neighbour"), (3, "other")):
         url = server.route(f"127.0.0.{host}", f"/{id}", Answer(body=rss(id)))
         pipeline.register(url, id, interval="30m")
-    pipeline.poll()
+    pipeline.visit()
     server.route("127.0.0.2", "/asked-for-it", Answer(status=429, headers={"Retry-After": "3600"}))
     pipeline.clock.turn(hours=1)
-    pipeline.poll("asked-for-it")
+    pipeline.visit("asked-for-it")
     pipeline.clock.turn(minutes=minutes)
     found = evaluate(pipeline)["no_feed_overdue"]
     assert sorted(row["feed"] for row in concerned(found)) == overdue
-    pipeline.poll("other")
+    pipeline.visit("other")
     found = evaluate(pipeline)["no_feed_overdue"]
     assert found.passed == (minutes < 90)
     assert found.metadata["lag_seconds"].value < 32 * 60, "none of it was our delay"

@@ -11,6 +11,7 @@ from rss_pipeline_tests.politeness.kinds import KINDS
 from rss_pipeline_tests.support.server import FeedServer
 
 
+@pytest.mark.minutes
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_publisher_finds_a_fault_in_a_fortnight(

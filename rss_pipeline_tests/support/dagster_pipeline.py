@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.visits.rounds import Round
 from rss_pipeline.progress import Progress
+from rss_pipeline.storage.feeds.claimable import Wanted
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 
@@ -67,6 +68,14 @@ class DagsterPipeline(Pipeline):
         errors = [round_.error for round_ in rounds if round_.error is not None]
         assert not errors, errors[0]
         return rounds
+
+    def visit(self, *ids: str, all_feeds: bool = False) -> Sequence[Round]:
+        """Poll without a run of Dagster, some fifty times cheaper: for tests in which only rows matter."""
+        self.sync()
+        return self._rounds(self._visit_round, ids, all_feeds=all_feeds)
+
+    def _visit_round(self, wanted: Wanted) -> Round:
+        return Round(run_id="run", visits=self.run(wanted))
 
     def try_poll(
         self,
