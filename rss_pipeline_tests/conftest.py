@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from rss_pipeline_tests.support.server import FeedServer
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from rss_pipeline_tests.support.cloudflare import Cloudflare
     from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
     from rss_pipeline_tests.support.pipeline import Pipeline
+
+
+# On a busy machine inputs are slow to make, and that is no fault of what is tested.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -43,7 +43,7 @@ def unreported(database: Database) -> list[Change]:
 def has_unreported(database: Database) -> bool:
     """Some feed's change has no event yet."""
     sql = "SELECT EXISTS (SELECT 1 FROM feeds WHERE change_count > reported_count) AS found"
-    return bool(database.query(sql).rows[0]["found"])
+    return bool(database.query(sql, name="find unreported changes").rows[0]["found"])
 
 
 def last_changes(database: Database, ids: Sequence[str]) -> dict[str, Change]:

@@ -486,7 +486,7 @@ GUIDS = st.lists(st.sampled_from("abcdef"), min_size=0, max_size=5, unique=True)
 @settings(
     max_examples=5,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     derandomize=True,
 )
 def test_a_replay_gives_back_whatever_was_lost(

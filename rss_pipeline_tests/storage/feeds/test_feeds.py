@@ -235,7 +235,11 @@ registries = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(first=registries, second=registries)
 def test_whatever_stood_there_the_table_says_what_the_registry_says(
     database: Database, first: list[FeedSpec], second: list[FeedSpec]

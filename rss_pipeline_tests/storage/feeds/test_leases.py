@@ -411,7 +411,11 @@ feeds_of_a_table = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(feeds=feeds_of_a_table, held=st.sets(st.sampled_from("xyz")), kept=st.sets(st.sampled_from("xyz")))
 def test_claim_summary_and_question_agree(
     database: Database, feeds: list[dict[str, int | str | None]], held: set[str], kept: set[str]

@@ -311,7 +311,11 @@ def empty(tmp_path: Any) -> Iterator[SqliteDatabase]:
     database.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=STEPS)
 def test_whatever_happens_between_two_reads_each_item_is_read_once(
     empty: SqliteDatabase, steps: list[Step]
