@@ -25,12 +25,12 @@ from rss_pipeline.storage.database import Database
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.replay.replay import FeedReplay
     from rss_pipeline.pipeline.replay.restore import Restored
-    from rss_pipeline.pipeline.visits.session import Session
+    from rss_pipeline.pipeline.session.session import Session
 
 
 @contextmanager
 def _session(settings: Settings, database: Database) -> "Iterator[Session]":
-    from rss_pipeline.pipeline.visits.session import Session
+    from rss_pipeline.pipeline.session.session import Session
 
     with (
         Bars() as progress,

@@ -21,10 +21,10 @@ from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
 from rss_pipeline.pipeline.visits import claim as claiming
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
 from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted

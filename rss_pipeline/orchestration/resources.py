@@ -1,6 +1,6 @@
 """The stores as Dagster resources, for our ops and for downstream assets, and the session of a run.
 
-What the stores do is storage's; what a session holds is pipeline.visits.session's.
+What the stores do is storage's; what a session holds is pipeline.session.session's.
 https://docs.dagster.io/guides/build/external-resources
 """
 
@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import check_schema

@@ -6,8 +6,8 @@ CPU time of this process and not seconds on the clock: it is the same on a busy 
 import time
 from collections.abc import Callable
 
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 

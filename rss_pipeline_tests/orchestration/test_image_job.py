@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rss_pipeline.pipeline.visits import fetch_policy
+from rss_pipeline.pipeline.session import fetch_policy
 from rss_pipeline.storage.images.claims import images_due
 from rss_pipeline_tests.pipeline.images.test_download import collect
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline

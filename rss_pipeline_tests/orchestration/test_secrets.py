@@ -22,8 +22,8 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.pipeline.visits.fetch_policy import feed_policy
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -17,8 +17,8 @@ import dagster as dg
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince, Wanted
 from rss_pipeline_tests.politeness.publishers import START, Kind

@@ -19,11 +19,11 @@ import yaml
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.images.download import Downloads, download_images
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
-from rss_pipeline.pipeline.visits.fetch_policy import feed_policy
+from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.our_outage import raise_for_our_outage
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import D1Settings, R2Settings, Settings

@@ -20,7 +20,7 @@ from rss_pipeline.collector.models.outcome import CutOff, NotBegun, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
-from rss_pipeline.pipeline.visits.run_context import RunContext
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feed_changes

@@ -20,11 +20,11 @@ from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
-from rss_pipeline.pipeline.visits.fetch_policy import images_policy
-from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
-from rss_pipeline.pipeline.visits.politeness import Politeness
-from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.pipeline.session.fetch_policy import images_policy
+from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.politeness import Politeness
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.images import closings
 from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
 from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted

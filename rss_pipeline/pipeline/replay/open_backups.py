@@ -11,7 +11,7 @@ from pathlib import Path
 from rss_pipeline.collector.models.outcome import Document, Pending, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Unreadable
-from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.objects import ObjectStore
 

@@ -23,9 +23,9 @@ from rss_pipeline.pipeline.replay.backup_visit import (
 )
 from rss_pipeline.pipeline.replay.open_backups import slices
 from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool
-from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feeds_by_id

@@ -14,14 +14,14 @@ from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Replayed
 from rss_pipeline.pipeline.replay.open_backups import open_backups, slices
 from rss_pipeline.pipeline.replay.store_backup import store_backup, with_lost_items
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool
-from rss_pipeline.pipeline.visits.parser_tasks import ParseTask
-from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.spool import Spool
 
 
 def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spool) -> BackupVisits:

@@ -10,7 +10,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, Finding, NoLongerRead, Replayed
-from rss_pipeline.pipeline.visits.parser_tasks import read_chunks
+from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows

@@ -18,7 +18,7 @@ from rss_pipeline.collector.schedule.next_visit import (
     after_skipped_hours,
     next_after_unreadable_registry,
 )
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.steps import close, request, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Visit
 from rss_pipeline.storage.database import Row

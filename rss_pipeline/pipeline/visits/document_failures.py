@@ -4,7 +4,7 @@ from typing import cast
 
 from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline.pipeline.visits.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 
 
 def unreadable(document: Document, failure: WorkerFailure) -> Failure:

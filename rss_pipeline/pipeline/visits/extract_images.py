@@ -4,8 +4,8 @@ The search itself is image_search.py's. Nothing is downloaded here.
 """
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import Database

@@ -12,11 +12,11 @@ from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotBegun, Pending
 from rss_pipeline.collector.schedule.after_visit import after_visit
+from rss_pipeline.pipeline.session.politeness import Politeness
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.our_outage import set_our_outage_apart
-from rss_pipeline.pipeline.visits.politeness import Politeness
-from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.spool import Spool
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases

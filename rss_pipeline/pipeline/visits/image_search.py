@@ -11,8 +11,8 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.visits.parser_tasks import ImageSearch, find_item_images, read_chunks
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import ImageSearch, find_item_images, read_chunks
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.images import tasks as image_tasks
 from rss_pipeline.storage.images.tasks import ItemImages

@@ -13,10 +13,10 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.document_failures import unreadable
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.visits.parser_tasks import ParseTask, parse_document
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
 

@@ -4,8 +4,8 @@ The ops of `poll_feeds` call the same functions, one op a step, and report to Da
 follow each other until nothing is due are in rounds.py.
 """
 
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_wanted, go_first, wait_for
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.steps import STEPS, fetch
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit, Visits
 from rss_pipeline.storage.feeds.claimable import Named, Wanted

@@ -7,13 +7,13 @@ the ops.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits import backup as backup_step
 from rss_pipeline.pipeline.visits import close as close_step
 from rss_pipeline.pipeline.visits import extract_images as extract_images_step
 from rss_pipeline.pipeline.visits import fetch as fetch_step
 from rss_pipeline.pipeline.visits import parse as parse_step
 from rss_pipeline.pipeline.visits import store as store_step
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visits
 
 

@@ -11,11 +11,11 @@ from datetime import datetime
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.session.parser_tasks import read_chunks
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
-from rss_pipeline.pipeline.visits.parser_tasks import read_chunks
-from rss_pipeline.pipeline.visits.run_context import RunContext
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE

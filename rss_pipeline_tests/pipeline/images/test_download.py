@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
+from rss_pipeline.pipeline.session import fetch_policy
 from rss_pipeline.pipeline.triggers.images import decide_fresh, decide_retries
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start
-from rss_pipeline.pipeline.visits import fetch_policy
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.images.claims import ImagesDue
 from rss_pipeline_tests.support.pictures import AVIF, GIF, JPEG, SVG, WEBP, png

@@ -8,7 +8,7 @@ from typing import Any
 
 from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate

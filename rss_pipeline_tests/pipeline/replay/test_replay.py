@@ -16,9 +16,9 @@ from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.pipeline.replay import open_backups, steps
 from rss_pipeline.pipeline.replay.replay import backup_visits, one_feed
-from rss_pipeline.pipeline.visits import session
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.visits.parser_tasks import ParseTask, parse_document, read_chunks
+from rss_pipeline.pipeline.session import session
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 from rss_pipeline.storage.items.replay import READ, known_rows
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore

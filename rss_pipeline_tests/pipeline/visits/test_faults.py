@@ -22,7 +22,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure
 from rss_pipeline.errors import DatabaseUnavailable, ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.pipeline.visits.session import Session
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
@@ -434,7 +434,7 @@ def _is_gone(process: psutil.Process) -> bool:
 def test_no_worker_outlives_a_process_that_was_killed_not_even_one_at_a_hostile_document() -> None:
     """The parent, which would end a parse after its time, is gone."""
     code = """
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
 list(ParserPool(processes=2, timeout=2).map(sum, [range(10**13)]))
 """
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])

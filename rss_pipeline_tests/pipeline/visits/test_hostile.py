@@ -12,8 +12,8 @@ import pytest
 
 from rss_pipeline.collector.models.outcome import Document, Parsed, Response
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool, WorkerFailure
-from rss_pipeline.pipeline.visits.parser_tasks import (
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import (
     ImageSearch,
     ParseTask,
     find_item_images,

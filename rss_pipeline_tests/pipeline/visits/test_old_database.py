@@ -17,8 +17,8 @@ import pytest
 
 from rss_pipeline.errors import NetworkUnavailable
 from rss_pipeline.pipeline.images.download import download_images
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects

@@ -6,8 +6,8 @@ import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.pipeline.visits.session import Session
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince

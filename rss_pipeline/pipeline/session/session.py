@@ -1,6 +1,6 @@
 """The session of one run: opens its parts, and closes them in their order.
 
-The parts are modules of their own; a step takes those it uses (steps.py hands them out).
+The parts are modules of their own; a step takes those it uses (visits.steps hands them out).
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.registry.sync import RegistrySync
-from rss_pipeline.pipeline.visits.fetch_policy import feed_policy
-from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
-from rss_pipeline.pipeline.visits.parser_pool import ParserPool
-from rss_pipeline.pipeline.visits.politeness import MakeWay, Politeness
-from rss_pipeline.pipeline.visits.run_context import RunContext
-from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.politeness import MakeWay, Politeness
+from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
-from rss_pipeline.pipeline.visits.session import Session
-from rss_pipeline.pipeline.visits.spool import Spool
+from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase

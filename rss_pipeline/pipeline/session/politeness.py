@@ -12,7 +12,7 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.errors import InfrastructureError
-from rss_pipeline.pipeline.visits.lease_keeper import LeaseKeeper
+from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.holds import Kept, keep_holds, known_holds, known_statement

@@ -32,7 +32,7 @@ document does."""
 _GRACE_SECONDS = 5.0
 
 _PRELOADED = [
-    "rss_pipeline.pipeline.visits.parser_tasks",
+    "rss_pipeline.pipeline.session.parser_tasks",
     "rss_pipeline.collector.images.find",
     "rss_pipeline.collector.parse.document",
 ]
