@@ -73,6 +73,7 @@ def _take(ui: Desk) -> None:
     page.get_by_text("no_gaps", exact=True).first.click()
     expect(page.get_by_text("Passed", exact=True).first).to_be_visible(timeout=RUN_MS)
     page.get_by_text("feeds_not_gone", exact=True).first.click()
+    expect(page.get_by_text("In Progress")).to_have_count(0, timeout=RUN_MS)
     _save(ui, "ui-checks.png")
     page = ui.open(f"/assets/feed_items?view=partitions&partition={SHOWN}")
     expect(page.get_by_text("next_visit_reason")).to_be_visible()
