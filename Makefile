@@ -42,7 +42,7 @@ install: $(VENV)/.runtime
 
 # An import of Dagster fails in these tests; those in workerd are left to `make test`.
 quick: lint
-	$(BIN)/pytest -p rss_pipeline_tests.support.no_dagster -m "not slow and not soak and not workerd" \
+	$(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "not slow and not soak and not workerd" \
 	  -n 2 --dist worksteal $(QUICK)
 
 test: lint worker-test
