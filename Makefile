@@ -43,7 +43,7 @@ install: $(VENV)/.runtime
 # An import of Dagster fails in these tests; those in workerd are left to `make test`.
 quick: lint
 	$(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "not slow and not soak and not workerd" \
-	  -n 2 --dist worksteal $(QUICK)
+	  -n $(WORKERS) --dist worksteal $(QUICK)
 
 test: lint worker-test
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist worksteal
