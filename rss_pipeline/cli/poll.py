@@ -85,12 +85,12 @@ def poll(
     hold (Retry-After). Exit code 1 if a feed failed, a requested feed was not visited, a store failed, or
     feeds.yaml has mistakes.
     """
-    from rss_pipeline.pipeline.triggers.poll import is_anything_to_do
+    from rss_pipeline.pipeline.visits.pending_work import has_pending_work
 
     is_requested = bool(feed) or all_feeds
     with open_database(settings) as database:
         synced = _sync(settings, database, yes=yes)
-        if synced is None or is_requested or is_anything_to_do(database, synced, now=utc_now()):
+        if synced is None or is_requested or has_pending_work(database, synced, now=utc_now()):
             result = _poll_in_process(settings, database, synced, feed, all_feeds=all_feeds, patience=wait)
         else:
             result = PollResult.of([])

@@ -8,8 +8,8 @@ import gc
 
 def main() -> None:
     """Run the command of `sys.argv`."""
-    # Dagster's import makes a million objects that stay; at Python's threshold of 700 the collector walks
-    # them again and again, for a sixth of the start's time.
+    # The objects that Dagster's import makes stay; at Python's threshold of 700 the collector walks them
+    # again and again, for a sixth of the import's time.
     gc.set_threshold(50_000, 20, 20)
     from rss_pipeline.cli.main import main as command
 

@@ -8,12 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant, instant
-from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
-from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.claimable import Due
-from rss_pipeline.storage.feeds.due import DueSummary, is_claimable
-from rss_pipeline.storage.feeds.feed_changes import has_unreported
+from rss_pipeline.storage.feeds.due import DueSummary
 
 PATIENCE = timedelta(minutes=4)
 """A due feed waits so long for others to share a run; a small registry then costs at most 300 runs a day."""
@@ -38,14 +34,6 @@ def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime) -> Start |
     return Wait(
         reason=f"{due.due} feeds are due, none for {PATIENCE.seconds // 60} minutes yet: waiting for more."
     )
-
-
-def is_anything_to_do(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
-    """A poll of what is due would change something: partition keys, a visit, or an event.
-
-    Three small queries, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
-    """
-    return not synced.changes.is_empty or is_claimable(database, Due(now=now)) or has_unreported(database)
 
 
 def polling_all_since(runs: Sequence[JobRun]) -> datetime | None:
