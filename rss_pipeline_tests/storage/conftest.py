@@ -113,6 +113,7 @@ def shared_r2(running_cloudflare: Cloudflare) -> Iterator[tuple[R2Store, Any]]:
             bucket=running_cloudflare.bucket,
             access_key_id=running_cloudflare.access_key,
             secret_access_key=running_cloudflare.secret_key,
+            read_seconds=120,  # A busy machine's disk.
         )
         yield store, s3
         store.client.close()
