@@ -29,7 +29,7 @@ STATES: dict[str, tuple[int, dict[str, Any]]] = {
     "moved": (2, {"fetch_url": "https://new.example/"}),
     "moved-again": (1, {"fetch_url": "https://new.example/", "move_url": "https://newer.example/"}),
     "redirecting": (4, {"move_url": "https://soon.example/"}),
-    "warned": (2, {"warning": "unstable guids"}),
+    "warned": (2, {"warning": "unstable guids", "warning_kinds": '["unstable_guids"]'}),
     "well": (5, {}),
 }
 DOCTOR = {

@@ -9,6 +9,7 @@ from rss_pipeline.storage import schema
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
 from rss_pipeline.storage.images.claims import claim_images
+from rss_pipeline.storage.reports import health
 from rss_pipeline_tests.storage.values import HOUR, NOW, claim_one, feed_row, unchanged
 
 OLD_ROWS = (
@@ -43,6 +44,7 @@ def migrated(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> Datab
         schema.migrate(empty_database)
     for rows in OLD_ROWS:
         empty_database.query(rows)
+    empty_database.query("UPDATE feeds SET warning = 'unstable guids: 9 of 9' WHERE id = 'failing'")
     applied = schema.migrate(empty_database)
     assert applied[0] == "0009_kinds.sql"
     return empty_database
@@ -53,6 +55,11 @@ def test_a_feed_that_an_outage_postponed_before_the_migration_is_known_as_such(m
     assert kinds == {"postponed": "our_outage", "failing": None, "new": None}
     assert feeds.not_our_outage(migrated, list(kinds), answered=True) == {"postponed"}
     assert feeds.not_our_outage(migrated, list(kinds), answered=False) == frozenset()
+
+
+def test_a_warning_from_before_the_migration_is_of_the_only_kind_there_was(migrated: Database) -> None:
+    assert [row["feed"] for row in health.unstable(migrated).rows] == ["failing"]
+    assert feed_row(migrated, "new")["warning_kinds"] is None
 
 
 def test_an_image_that_an_outage_postponed_before_the_migration_is_known_as_such(migrated: Database) -> None:

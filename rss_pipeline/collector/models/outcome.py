@@ -7,6 +7,7 @@ from pathlib import Path
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.warning import FeedWarning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ class Parsed:
     dropped_items: int
     bad_dates: tuple[tuple[str, str], ...]
     """Raw date and title of items with a date that could not be read."""
+    warnings: tuple[FeedWarning, ...] = ()
+    """Warnings that the feed carries from this document on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

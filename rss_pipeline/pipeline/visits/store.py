@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
@@ -19,7 +20,7 @@ from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
-from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement
+from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement, warn
 from rss_pipeline.storage.items import items, retention
 from rss_pipeline.storage.sql import compact
 
@@ -144,12 +145,13 @@ def _warn_of_unstable_guids(database: Database, visit: Visit, parsed: Parsed, fr
     known = items.known_titles(database, visit.feed.id, fresh)
     if known < _UNSTABLE_SHARE * len(fresh):
         return
-    warning = (
-        f"unstable guids: {known} of {len(fresh)} new items have titles that are known; if the server puts"
-        " tokens into guids or links, set `key: link` or `key: title+date` for this feed"
+    unstable = FeedWarning(
+        kind="unstable_guids",
+        sentence=f"unstable guids: {known} of {len(fresh)} new items have titles that are known; if the"
+        " server puts tokens into guids or links, set `key: link` or `key: title+date` for this feed",
     )
-    logger.warning("%s: %s", visit.feed.url, warning)
-    items.warn(database, visit.feed.id, warning)
+    logger.warning("%s: %s", visit.feed.url, unstable.sentence)
+    warn(database, visit.feed.id, (*parsed.warnings, unstable))
 
 
 def store(visits: Visits, *, run: RunContext, close: Close) -> Visits:

@@ -5,14 +5,17 @@ closings.py; the decisions (which document shows a gap, which redirect counts) i
 """
 
 import re
+from collections.abc import Iterable
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
 from rss_pipeline.collector.models.outcome import Parsed, Response
+from rss_pipeline.collector.models.warning import FeedWarning, sentences
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, HINT_COLUMNS, address_row, hints_row
-from rss_pipeline.storage.sql import FIELD, compact
+from rss_pipeline.storage.feeds.predicates import has_warning
+from rss_pipeline.storage.sql import FIELD, compact, storable
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
 
@@ -45,7 +48,15 @@ def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
 
 SET_DOCUMENT = f"""{
     from_json(
-        *VALIDATOR_COLUMNS, "content_hash", "last_body_at", "link", "language", "charset", *HINT_COLUMNS
+        *VALIDATOR_COLUMNS,
+        "content_hash",
+        "last_body_at",
+        "link",
+        "language",
+        "charset",
+        "warning",
+        "warning_kinds",
+        *HINT_COLUMNS,
     )
 },
   title = coalesce(registered_title, {FIELD.format("title")}, title)"""
@@ -63,7 +74,18 @@ def document_row(feed: Feed, parsed: Parsed) -> Row:
         "link": header.link,
         "language": header.language,
         "charset": header.charset,
+        **warning_row(parsed.warnings),
         **hints_row(header.hints),
+    }
+
+
+def warning_row(warnings: Iterable[FeedWarning]) -> Row:
+    """The columns `warning` and `warning_kinds`."""
+    warnings = tuple(warnings)
+    text = sentences(warnings)
+    return {
+        "warning": text and storable(text[:2000]),
+        "warning_kinds": compact([warning.kind for warning in warnings]) if warnings else None,
     }
 
 
@@ -105,8 +127,8 @@ GAP_FOUND = f"""SELECT CASE WHEN {FIELD.format("may_be_gap")} AND fresh.n = {FIE
 """1 or 0, from `listed(ids)`, `fresh(n)` and `v(value)`. 1: all items are new, and fewer than half of them
 have a title or a link that is known. Otherwise the guids have changed, not the items."""
 
-# A feed with a warning of unstable guids has new ones in each document.
-_IS_GAP = "(gap.found AND warning IS NULL)"
+# A feed with unstable guids has new ones in each document.
+_IS_GAP = f"(gap.found AND NOT {has_warning('unstable_guids')})"
 
 
 def _if_gap(value: str, otherwise: str) -> str:

@@ -14,6 +14,7 @@ from rss_pipeline.collector.models.ending import Ending
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, Feed
 from rss_pipeline.collector.models.outcome import NotModified, Parsed
+from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import (
     GAP_FACT,
@@ -29,6 +30,7 @@ from rss_pipeline.storage.feeds.closing_parts import (
     schedule_row,
     set_address_row,
     validators,
+    warning_row,
     without_comments,
 )
 from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
@@ -243,7 +245,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, failed_hash = NULL, host_answered = 1,
-  warning = NULL, lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
+  lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM fresh, clock, v, gap
   -- Another run may have taken the feed over: then this visit writes nothing.
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")}
@@ -251,3 +253,13 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
     THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,
     last_gap_at IS last_fetched_at AS gap""")
+
+
+def warn(database: Database, feed_id: str, warnings: Sequence[FeedWarning]) -> None:
+    """Give the feed these warnings in place of those it has; the next stored document brings its own."""
+    row = warning_row(warnings)
+    database.query(
+        "UPDATE feeds SET warning = ?, warning_kinds = ? WHERE id = ?",
+        [row["warning"], row["warning_kinds"], feed_id],
+        name="warn feed",
+    )

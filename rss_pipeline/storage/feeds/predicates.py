@@ -5,6 +5,7 @@ about it. The conditions of a claim, which also needs leases and holds, are in c
 """
 
 from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
+from rss_pipeline.collector.models.warning import WarningKind
 
 POLLED = "registered = 1 AND enabled = 1"
 """In feeds.yaml, and not `enabled: false`."""
@@ -27,4 +28,9 @@ REDIRECTING = f"{POLLED} AND fetch_url IS NULL AND move_url IS NOT NULL"
 password's server."""
 
 WARNED = f"{POLLED} AND warning IS NOT NULL"
-"""Items come again under new guids."""
+"""The newest stored document has a warning of any kind."""
+
+
+def has_warning(kind: WarningKind) -> str:
+    """The condition of a warning of this kind."""
+    return f"(instr(coalesce(warning_kinds, ''), '\"{kind}\"') > 0)"

@@ -202,11 +202,6 @@ def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
     return int(rows[0]["n"])
 
 
-def warn(database: Database, feed_id: str, warning: str) -> None:
-    """Put a warning on the feed; the next stored document takes it away."""
-    database.query("UPDATE feeds SET warning = ? WHERE id = ?", [warning, feed_id], name="warn feed")
-
-
 def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
     """A feed's items without their content, newest publication first."""
     return database.query(

@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.feeds.holds import FREE_SINCE
-from rss_pipeline.storage.feeds.predicates import FAILING_LONG, GONE, MOVED, POLLED, REDIRECTING, WARNED
+from rss_pipeline.storage.feeds.predicates import FAILING_LONG, GONE, MOVED, POLLED, REDIRECTING, has_warning
 
 NAMED = 100
 """The most rows of a result; its count goes on."""
@@ -100,7 +100,7 @@ def unstable(database: Database) -> Concerned:
     return _find(
         database,
         f"""SELECT id AS feed, url, warning, count(*) OVER () AS total
-        FROM feeds WHERE {WARNED} ORDER BY id LIMIT {NAMED}""",
+        FROM feeds WHERE {POLLED} AND {has_warning("unstable_guids")} ORDER BY id LIMIT {NAMED}""",
         name="find unstable guids",
     )
 

@@ -12,10 +12,11 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress, GapHistory, NextVisit
 from rss_pipeline.collector.models.item import Item
 from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
-from rss_pipeline.storage.items import items
+from rss_pipeline.storage.feeds.closings import warn
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.storage.values import (
     HOUR,
@@ -234,7 +235,7 @@ def test_none_is_counted_where_it_would_show_nothing(known: Database) -> None:
 
 
 def test_none_is_counted_while_the_guids_are_known_to_be_unstable(known: Database) -> None:
-    items.warn(known, "a", "unstable guids: 9 of 9 new items have titles that are known")
+    warn(known, "a", [FeedWarning(kind="unstable_guids", sentence="9 of 9 new items are known")])
     assert not store(known, [item("4"), item("5")])
     assert gaps(known) == NONE
 

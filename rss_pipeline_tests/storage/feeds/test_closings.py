@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
@@ -456,12 +457,14 @@ def test_an_interrupted_visit_leaves_images_pending_whatever_the_next_one_ends_w
 
 
 def test_a_warning_goes_with_the_next_stored_document(known: Database) -> None:
-    change(known, "UPDATE feeds SET warning = 'unstable guids'")
+    closings.warn(known, "a", [FeedWarning(kind="unstable_guids", sentence="9 of 9 are known")])
     unchanged(known, *claim_one(known))
     failed(known, *claim_one(known))
-    assert feed_row(known)["warning"] == "unstable guids"
+    warned = feed_row(known)
+    assert (warned["warning"], warned["warning_kinds"]) == ("9 of 9 are known", '["unstable_guids"]')
     visit(known, [item("1")])
-    assert feed_row(known)["warning"] is None
+    stored = feed_row(known)
+    assert (stored["warning"], stored["warning_kinds"]) == (None, None)
 
 
 def test_the_close_is_one_statement_below_a_megabyte_for_five_thousand_items(known: Database) -> None:

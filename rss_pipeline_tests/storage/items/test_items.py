@@ -268,8 +268,6 @@ def test_new_items_under_known_titles_are_counted(known: Database) -> None:
     )
     assert items.known_titles(known, "a", fresh) == 2
     assert items.known_titles(known, "a", []) == 0
-    items.warn(known, "a", "unstable guids")
-    assert known.query("SELECT warning FROM feeds").rows == [{"warning": "unstable guids"}]
 
 
 def test_the_newest_items_come_first_without_their_content(known: Database) -> None:

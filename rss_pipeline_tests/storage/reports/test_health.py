@@ -100,7 +100,8 @@ def test_moved_feeds_and_gaps(known: Database) -> None:
 
 def test_guids_and_dates(known: Database) -> None:
     visit(known, [item("1")])
-    set_(known, "b", warning="unstable guids: 9 of 9")
+    set_(known, "b", warning="9 of 9", warning_kinds='["unstable_guids"]')
+    set_(known, "c", warning="of another kind", warning_kinds='["other"]')
     set_(known, "c", last_body_at=instant(NOW), rhythm="[]", last_change='{"items_seen": 3}')
     set_(known, "d", last_body_at=instant(NOW), rhythm="[]", last_change='{"items_seen": 0}')
     assert feeds(health.unstable(known)) == ["b"]

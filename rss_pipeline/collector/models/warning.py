@@ -1,0 +1,24 @@
+"""Warnings that a feed carries: a kind for code, a sentence for people.
+
+A warning lasts until the next stored document, which brings its own. Code decides by the kind alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+WarningKind = Literal["unstable_guids"]
+"""unstable_guids: known items come again under new guids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedWarning:
+    """One warning; `sentence` says what, where and what to do."""
+
+    kind: WarningKind
+    sentence: str
+
+
+def sentences(warnings: Iterable[FeedWarning]) -> str | None:
+    """The sentences in one text; None where there is no warning."""
+    return "; ".join(warning.sentence for warning in warnings) or None
