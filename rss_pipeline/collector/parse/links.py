@@ -13,8 +13,9 @@ repeated in each of 5,000 links."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
-# A feed reader that shows such a link would run it.
-_ACTIVE = ("javascript", "vbscript", "data")
+_SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))
+"""What a link may be. Of others, some run code where a reader shows them (javascript:, data:), some lead into
+the reader's own machine (file:, blob:), and some start its programs (ms-msdt:, search-ms:)."""
 _UNSEEN = re.compile(r"[\t\r\n]")
 
 
@@ -35,9 +36,9 @@ def web_base(url: str | None) -> str | None:
 def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
     """`reference` as an absolute URL, resolved against the first usable of `bases`.
 
-    None for an empty one, for one that runs code, for one of more than 8,000 characters, and for one that
-    cannot be resolved: `urljoin` raises on some (`http://[`), and one bad URL must not cost an item. Other
-    schemes (magnet:) are kept.
+    None for an empty one, for one with a scheme that is not of `_SCHEMES`, for one of more than 8,000
+    characters, and for one that cannot be resolved: `urljoin` raises on some (`http://[`), and one bad URL
+    must not cost an item.
     """
     text = _UNSEEN.sub("", (reference or "").strip()).replace(" ", "%20")
     if not text or len(text) > MAX_LINK_CHARACTERS:
@@ -52,7 +53,7 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
                 return None
             text = urljoin(base, text)
         parts = urlsplit(text)
-        if parts.scheme in _ACTIVE or not parts.scheme or (parts.scheme in _WEB and not parts.hostname):
+        if parts.scheme not in _SCHEMES or (parts.scheme in _WEB and not parts.hostname):
             return None
     except ValueError:
         return None
