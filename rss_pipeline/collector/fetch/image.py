@@ -38,8 +38,10 @@ class ImageRequest:
     """The image task's id: distinct in a round, and a file name."""
     url: str
     item_link: str | None = None
-    """The page of the item, sent as Referer to a host that refuses the image without one; None sends none
-    (a private feed)."""
+    """The page of the item: its origin is sent as Referer to a host that refuses the image without one. None
+    if image hosts may not know it."""
+    sends_referer: bool = True
+    """False for a feed with an address that is known to its readers alone: no Referer at all."""
     allow_private: bool = False
     """The feed's flag: the image may be on this machine or the local network."""
 
@@ -135,13 +137,16 @@ class ImageVisit(Generic[T]):
 
     def _referers(self, here: RequestUrl) -> list[bytes | None]:
         """The Referers to send in turn: many hosts that refuse hotlinks accept one of them."""
+        if not self.image.sends_referer:
+            return [None]
         referers: list[bytes | None] = [None, here.site + b"/"]
         if self.image.item_link is not None:
             with suppress(FetchError):
                 page = request_url(self.image.item_link)
                 # RFC 9110 10.1.3: a page read over TLS is not named in a request without TLS.
                 if (page.scheme, here.scheme) != ("https", "http"):
-                    referers.append(page.site + page.target)
+                    # No path and no query: they may hold what only the reader of this item knows.
+                    referers.append(page.site + b"/")
         return list(dict.fromkeys(referers))
 
     async def _keep(self, image: Image) -> T:
@@ -169,12 +174,11 @@ def _remove(image: Image) -> None:
 
 
 def _all_refused(error: FetchError, here: RequestUrl, referers: list[bytes | None]) -> FetchError:
-    tried = "without Referer and with its own address"
-    if len(referers) > 2:
-        tried = "without Referer, with its own address and with the item's page"
+    tried = ["without Referer", "with its own address", "with the address of the item's site"]
+    said = " and ".join(filter(None, [", ".join(tried[: len(referers) - 1]), tried[len(referers) - 1]]))
     return FetchError(
         error.kind,
-        f"{status_name(error.status or 0)}: {here.host} refuses the image, requested {tried}.",
+        f"{status_name(error.status or 0)}: {here.host} refuses the image, requested {said}.",
         status=error.status,
         retry_after=error.retry_after,
     )

@@ -108,7 +108,11 @@ class _Round:
             self._adopt()
             requests = [
                 ImageRequest(
-                    id=task.id, url=task.url, item_link=task.item_link, allow_private=task.allow_private
+                    id=task.id,
+                    url=task.url,
+                    item_link=task.item_link,
+                    sends_referer=task.sends_referer,
+                    allow_private=task.allow_private,
                 )
                 for task in self._tasks.values()
             ]

@@ -40,6 +40,8 @@ class ImageTask:
     guid: str
     item_link: str | None
     """None as well where the feed is private: its links are not shown to image hosts."""
+    sends_referer: bool
+    """False where the feed needs a password or its URL has a query, which may hold a token."""
     url: str
     host: str
     position: int
@@ -106,7 +108,7 @@ def claim_images(
             Statement(
                 f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
                 t.attempts, t.lease_token, t.last_error_kind, t.updated_at,
-                feeds.needs_access, feeds.allow_private
+                feeds.url AS feed_url, feeds.fetch_url, feeds.needs_access, feeds.allow_private
                 FROM image_tasks AS t JOIN items ON items.id = t.item_id
                   JOIN feeds ON feeds.id = items.feed_id
                 WHERE t.id IN {_OF_LEASE} ORDER BY {_DUE_AT}, t.id""",
@@ -153,13 +155,15 @@ def _heal_wrong_clock(now: datetime) -> list[Statement]:
 
 
 def _task(row: Row) -> ImageTask:
-    private = row["needs_access"] or row["allow_private"]
+    has_query = any("?" in (row[name] or "") for name in ("feed_url", "fetch_url"))
+    private = row["needs_access"] or row["allow_private"] or has_query
     postponed = row["last_error_kind"] == "our_outage"
     return ImageTask(
         id=row["id"],
         feed_id=row["feed_id"],
         guid=row["guid"],
         item_link=None if private else row["link"],
+        sends_referer=not (row["needs_access"] or has_query),
         url=row["original_url"],
         host=row["host"],
         position=int(row["position"]),

@@ -41,9 +41,9 @@ def store(request: ImageRequest, image: Image) -> Stored:
     return image.type.extension, body, in_file
 
 
-def wanted(urls: list[str], item_link: str | None = None) -> list[ImageRequest]:
+def wanted(urls: list[str], item_link: str | None = None, **more: Any) -> list[ImageRequest]:
     return [
-        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, allow_private=True)
+        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, allow_private=True, **more)
         for n, url in enumerate(urls)
     ]
 
@@ -55,10 +55,11 @@ def fetch(
     keep: Callable[[ImageRequest, Image], Any] = store,
     pace: Pace | None = None,
     item_link: str | None = None,
+    sends_referer: bool = True,
     **policy: Any,
 ) -> list[ImageOutcome[Any]]:
     outcomes = fetch_images(
-        wanted(urls, item_link),
+        wanted(urls, item_link, sends_referer=sends_referer),
         policy=replace(POLICY, **policy),
         spool=spool,
         keep=keep,
@@ -246,6 +247,7 @@ class TestWhatIsNone:
 
 class TestTheRefererLadder:
     PAGE = "http://blog.example/post?a=1"
+    SITE = "http://blog.example/"
 
     def wants(self, *referers: str | None, refusal: int = 403) -> Callable[[Request], Answer]:
         return lambda request: (
@@ -260,7 +262,7 @@ class TestTheRefererLadder:
     def test_each_rung_is_tried_and_no_further_one(
         self, refusal: int, server: FeedServer, tmp_path: Path
     ) -> None:
-        rungs = [None, f"http://{A}:{server.port}/", self.PAGE]
+        rungs = [None, f"http://{A}:{server.port}/", self.SITE]
         for number, rung in enumerate(rungs):
             server.forget()
             outcome, sent = self.climb(
@@ -276,8 +278,16 @@ class TestTheRefererLadder:
         assert len(sent) == 3
         assert failure(outcome, "http_status").message == (
             f"403 Forbidden: {A} refuses the image, requested without Referer, with its own address "
-            "and with the item's page."
+            "and with the address of the item's site."
         )
+
+    def test_nothing_of_a_feed_that_only_its_readers_know_is_sent(
+        self, server: FeedServer, tmp_path: Path
+    ) -> None:
+        url = server.route(A, "/image", self.wants())
+        [outcome] = fetch([url], tmp_path, item_link=self.PAGE, sends_referer=False)
+        assert [request.headers.get("referer") for request in server.requests] == [None]
+        assert "requested without Referer." in failure(outcome, "http_status").message
 
     def test_a_private_feed_s_link_is_never_told(self, server: FeedServer, tmp_path: Path) -> None:
         outcome, sent = self.climb(server, tmp_path, self.wants(), None)
@@ -294,8 +304,8 @@ class TestTheRefererLadder:
         assert len(sent) == 2
 
     def test_no_password_and_no_fragment_goes_out(self, server: FeedServer, tmp_path: Path) -> None:
-        _, sent = self.climb(server, tmp_path, self.wants(), "http://me:secret@blog.example/é#x")
-        assert sent[2] == "http://blog.example/%C3%A9"
+        _, sent = self.climb(server, tmp_path, self.wants(), "http://me:secret@blog.example:81/é?x=y#x")
+        assert sent[2] == "http://blog.example:81/"
 
     def test_a_challenge_is_not_climbed(self, server: FeedServer, tmp_path: Path) -> None:
         challenge = Answer(status=403, headers={"cf-mitigated": "challenge"})
@@ -316,14 +326,14 @@ class TestTheRefererLadder:
         assert pace.slept == [pytest.approx(0.2)] * 2
 
     def test_the_rung_is_kept_over_a_redirect(self, server: FeedServer, tmp_path: Path) -> None:
-        target = server.route(B, "/image", self.wants(self.PAGE))
+        target = server.route(B, "/image", self.wants(self.SITE))
         url = server.route(A, "/image", Answer(status=302, headers={"Location": target}))
         [outcome] = fetch([url], tmp_path, item_link=self.PAGE)
         assert isinstance(outcome, KeptImage)
         assert [r.headers.get("referer") for r in server.asked(B)] == [
             None,
             f"http://{B}:{server.port}/",
-            self.PAGE,
+            self.SITE,
         ]
 
 

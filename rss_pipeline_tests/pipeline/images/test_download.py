@@ -104,9 +104,9 @@ def picky(wanted: Callable[[str | None], bool]) -> Callable[[Request], Answer]:
 def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
     home: Pipeline, server: FeedServer
 ) -> None:
-    page = f"http://{FEED_HOST}/page-of-item"
     own = server.route("127.0.1.1", "/own", picky(lambda referer: referer == server.url("127.0.1.1", "/")))
-    item = server.route("127.0.1.2", "/item", picky(lambda referer: referer == page))
+    site = f"http://{FEED_HOST}/"
+    item = server.route("127.0.1.2", "/item", picky(lambda referer: referer == site))
     never = server.route("127.0.1.3", "/never", picky(lambda _: False))
     server.route(FEED_HOST, "/feed", Answer(body=document(own, item, never)))
     home.register(server.url(FEED_HOST, "/feed"), "feed")
@@ -118,7 +118,24 @@ def test_a_host_that_refuses_hotlinks_is_told_its_own_origin_then_the_item(
     assert (rows["own"]["status"], rows["item"]["status"]) == ("success", "success")
     assert (rows["never"]["status"], rows["never"]["attempts"]) == ("pending", 1)
     asked = [r.headers.get("referer") for r in server.requests if r.target == "/never"]
-    assert asked == [None, server.url("127.0.1.3", "/"), page]
+    assert asked == [None, server.url("127.0.1.3", "/"), site]
+
+
+@pytest.mark.parametrize("address", ["/feed?token=1", "/feed", "moved"])
+def test_a_feed_whose_address_may_hold_a_token_sends_no_referer_at_all(
+    address: str, home: Pipeline, server: FeedServer
+) -> None:
+    never = server.route("127.0.1.3", "/never", picky(lambda _: False))
+    url = server.route(FEED_HOST, address.replace("moved", "/feed"), Answer(body=document(never)))
+    if address == "/feed":
+        url = url.replace("//", "//me:secret@")
+    home.register(url, "feed", allow_private=False)
+    home.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    home.poll()
+    if address == "moved":
+        home.database.query("UPDATE feeds SET fetch_url = url || '?token=1'")
+    home.download()
+    assert [r.headers.get("referer") for r in server.requests if r.target == "/never"] == [None]
 
 
 def test_what_a_feed_of_the_world_names_at_home_is_never_asked(home: Pipeline, server: FeedServer) -> None:

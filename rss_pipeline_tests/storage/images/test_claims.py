@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
@@ -68,7 +69,16 @@ def test_what_a_download_needs_comes_with_the_claim(known: Database) -> None:
 def test_a_private_feeds_links_are_shown_to_no_image_host(known: Database) -> None:
     register(known, replace(spec("a"), allow_private=True), spec("b"))
     wait_for(known, "1", "https://x.example/1")
-    assert claim(known).tasks[0].item_link is None
+    [task] = claim(known).tasks
+    assert (task.item_link, task.sends_referer) == (None, True)
+
+
+def test_a_feed_with_a_query_or_a_password_sends_no_referer(known: Database) -> None:
+    with_query = replace(spec("a"), url=f"{spec('a').url}?token=1")
+    register(known, with_query, replace(spec("b"), access=Access(username="me")))
+    wait_for(known, "1", "https://x.example/1")
+    wait_for(known, "1", "https://y.example/1", feed="b")
+    assert [(task.item_link, task.sends_referer) for task in claim(known).tasks] == [(None, False)] * 2
 
 
 def test_a_task_is_claimed_once_and_its_host_is_left_to_that_run(known: Database) -> None:
