@@ -5,32 +5,13 @@ No guessing: a string that is not completely understood gives None, and the call
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from rss_pipeline.collector.parse.date_names import MONTHS, WEEKDAYS, folded
 
 _EARLIEST = 1970
 _LONGEST = 100
-
-_MONTHS: Mapping[str, int] = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan january",
-            "feb february",
-            "mar march",
-            "apr april",
-            "may",
-            "jun june",
-            "jul july",
-            "aug august",
-            "sep sept september",
-            "oct october",
-            "nov november",
-            "dec december",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
 
 _ZONES: Mapping[str, float] = {
     "z": 0,
@@ -83,24 +64,33 @@ _ZONES: Mapping[str, float] = {
     "hst": -10,
 }
 """Hours east of UTC. CST is the American one, as RFC 822 has it."""
+_ZONES_WITH_SUMMER: Mapping[str, str] = {
+    "et": "America/New_York",
+    "ct": "America/Chicago",
+    "mt": "America/Denver",
+    "pt": "America/Los_Angeles",
+}
+"""Names that leave open whether it is summer time: the date says so."""
 
-_WEEKDAY = (
-    r"(?:(?:mon(?:day)?|tue(?:s|sday)?|we(?:d(?:nesday|s)?|s)|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)"
-    r"\.?(?:\s*,\s*|\s+))?"
-)
-_MONTH = r"(?P<month>[a-z]{3,9})\.?"
+# Of a weekday only the spelling is checked, for the day of the month decides.
+_WEEKDAY = r"(?:(?P<weekday>[^\W\d_]{1,14})(?:[ -]feira)?\.?(?:\s*,\s*|\s+))?"
+_MONTH = r"(?P<month>[^\W\d_]{3,14})\.?"
 _DAY = r"(?P<day>[0-9]{1,2})"
 _CLOCK = (
-    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,][0-9]{1,12})?)?"
+    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{1,2})(?:[.,][0-9]{1,12})?)?"
     r"(?:\s*(?P<half>[ap]m))?"
 )
 _OFFSET = r"[+-][0-9]{1,2}(?::?[0-9]{2})?"
 _ZONE = rf"(?:\s*(?P<zone>(?:gmt|utc|ut)?\s*{_OFFSET}|[a-z]{{1,4}})(?:\s*\([^()]*\))?)?"
 
-# RFC 822 and 2822: day, month, year. Dashes as in RFC 850.
+# RFC 822 and 2822: day, month, year. Dashes as in RFC 850. Also `3. Januar 2025` and `3 de enero de 2025`.
 _MAIL = (
-    rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th)?[\s-]+{_MONTH},?[\s-]+(?P<year>[0-9]{{4}}|[0-9]{{2}})"
-    rf"(?:\s*,?\s*{_CLOCK}{_ZONE})?"
+    rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|\.)?(?:\sde)?[\s-]+{_MONTH},?(?:\sde)?[\s-]+"
+    rf"(?P<year>[0-9]{{4}}|[0-9]{{2}})(?:\s*,?\s*{_CLOCK}{_ZONE})?"
+)
+# Dots are written where the day comes first; slashes on both sides of the Atlantic, so they are not read.
+_DOTTED = (
+    rf"{_WEEKDAY}{_DAY}\.\s?(?P<month>[0-9]{{1,2}})\.\s?(?P<year>[0-9]{{4}})(?:\s*,?\s+{_CLOCK}{_ZONE})?"
 )
 # American order, and JavaScript's Date.toString().
 _AMERICAN = (
@@ -115,6 +105,8 @@ _ISO = (
     rf"(?P<year>[0-9]{{4}})(?P<dash>[-/.])(?P<month>[0-9]{{1,2}})(?P=dash){_DAY}"
     rf"(?:(?:\s*T\s*|\s+){_CLOCK}{_ZONE})?"
 )
+# W3CDTF's year, and year and month.
+_ISO_SHORT = r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2}))?"
 _ISO_BASIC = (
     r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})"
     rf"(?:T(?P<hour>[0-9]{{2}}):?(?P<minute>[0-9]{{2}})(?::?(?P<second>[0-9]{{2}})(?:[.,][0-9]{{1,12}})?)?{_ZONE})?"
@@ -126,8 +118,8 @@ _CHINESE = (
     rf"(?:\s*[::分]\s*(?P<second>[0-9]{{1,2}})\s*秒?|\s*分)?{_ZONE})?"
 )
 _FORMS = tuple(
-    re.compile(form, re.IGNORECASE | re.ASCII)
-    for form in (_MAIL, _ISO, _AMERICAN, _ASCTIME, _CHINESE, _ISO_BASIC)
+    re.compile(form, re.IGNORECASE)
+    for form in (_MAIL, _ISO, _AMERICAN, _ASCTIME, _DOTTED, _CHINESE, _ISO_BASIC, _ISO_SHORT)
 )
 _OFFSET_PARTS = re.compile(r"(?:gmt|utc|ut)?\s*([+-])([0-9]{1,2}?):?([0-9]{2})?", re.IGNORECASE)
 _FURTHEST_EAST = timedelta(hours=14)
@@ -136,9 +128,11 @@ _FURTHEST_EAST = timedelta(hours=14)
 def parse_date(raw: str, *, now: datetime) -> datetime | None:
     """The instant of `raw`, aware and in UTC; None if any part of it is not understood.
 
-    RFC 822 and its common variants, ISO 8601 with T or space, 2016/6/29, 2004年1月1日, each with or
-    without a time. No zone means UTC. Refused: a day that is not in the calendar, a year before 1970 or
-    later than the year after `now`, an unknown zone. Fractions of a second are cut.
+    RFC 822 and its common variants, with names of months and weekdays in twelve languages, ISO 8601 with T or
+    space, 2016/6/29, 29.6.2016, 2004年1月1日, each with or without a time; W3CDTF's year and year-month mean
+    their first day. No zone means UTC. Refused: a date in which day and month could change places
+    (06/05/2016), a day that is not in the calendar, a year before 1970 or later than the year after `now`, an
+    unknown zone. Fractions of a second are cut.
     """
     text = " ".join(raw.replace("\xa0", " ").replace("：", ":").replace("\u202f", " ").split())
     if not text or len(text) > _LONGEST:
@@ -156,7 +150,9 @@ def parse_date(raw: str, *, now: datetime) -> datetime | None:
 
 def _moment(part: Mapping[str, str | None]) -> datetime | None:
     month_name, year_digits = part["month"] or "", part["year"] or ""
-    month = int(month_name) if month_name.isdigit() else _MONTHS.get(month_name.lower())
+    month = int(month_name or 1) if month_name.isdigit() or not month_name else MONTHS.get(folded(month_name))
+    if part.get("weekday") and folded(part["weekday"] or "") not in WEEKDAYS:
+        return None
     zone = _zone(part.get("zone"))
     hour = _hour(int(part.get("hour") or 0), part.get("half"))
     if month is None or zone is None or hour is None:
@@ -170,7 +166,7 @@ def _moment(part: Mapping[str, str | None]) -> datetime | None:
         local = datetime(
             year,
             month,
-            int(part["day"] or 0),
+            int(part.get("day") or 1),
             hour,
             int(part.get("minute") or 0),
             # A leap second is the last one that datetime can hold.
@@ -191,9 +187,11 @@ def _hour(hour: int, half: str | None) -> int | None:
     return hour % 12 + (12 if afternoon else 0) if 1 <= hour <= 12 else None
 
 
-def _zone(zone: str | None) -> timezone | None:
+def _zone(zone: str | None) -> tzinfo | None:
     if zone is None:
         return UTC
+    if (place := _ZONES_WITH_SUMMER.get(zone.lower())) is not None:
+        return ZoneInfo(place)
     if (hours := _ZONES.get(zone.lower())) is not None:
         return timezone(timedelta(hours=hours))
     if not (found := _OFFSET_PARTS.fullmatch(zone)):

@@ -153,8 +153,8 @@ def _identified(
         if guid in items:
             duplicates.append(guid)
             continue
-        published = _first_readable(raw.dates, now)
         updated = _first_readable(raw.updates, now)
+        published = _first_readable(raw.dates, now) or updated
         items[guid] = Item(
             guid=guid,
             guid_source=source,
@@ -162,7 +162,7 @@ def _identified(
             title=raw.title,
             author=raw.author,
             pub_date=published[1] if published else None,
-            pub_date_raw=published[0] if published else next(iter(raw.dates), None),
+            pub_date_raw=published[0] if published else next(iter((*raw.dates, *raw.updates)), None),
             updated_at=updated[1] if updated else None,
             categories=raw.categories,
             enclosures=raw.enclosures,

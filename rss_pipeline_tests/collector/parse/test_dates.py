@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.parse.date_names import MONTHS, named_months
 from rss_pipeline.collector.parse.dates import parse_date
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -42,6 +43,41 @@ READ = {
     "20040101T101010Z": "2004-01-01T10:10:10",
     " \n2004-01-01T10:10Z\t": "2004-01-01T10:10:00",
     "Fri, 31 Dec 2027 00:00:00 GMT": "2027-12-31T00:00:00",
+    "Thu, 01 Jan 2004 19:48:5 GMT": "2004-01-01T19:48:05",
+    "2004": "2004-01-01T00:00:00",
+    "2004-05": "2004-05-01T00:00:00",
+    # Names in other languages, with and without accents, with the words that go between.
+    "Sex, 03 Jan 2025 23:47:02 -0300": "2025-01-04T02:47:02",
+    "mer, 16 nov 2022": "2022-11-16T00:00:00",
+    "segunda-feira, 3 de fevereiro de 2025 10:00": "2025-02-03T10:00:00",
+    "SAB, 30 AGO 2025 08:00:00 GMT": "2025-08-30T08:00:00",
+    "miércoles, 1 de enero de 2025": "2025-01-01T00:00:00",
+    "jeu., 06 févr. 2025 08:00:00 +0100": "2025-02-06T07:00:00",
+    "jeu, 06 fevr 2025 08:00:00 +0100": "2025-02-06T07:00:00",
+    "lun 1er août 2022": "2022-08-01T00:00:00",
+    "gio, 02 gen 2025 08:00:00 +0100": "2025-01-02T07:00:00",
+    "Mi, 05 Mär 2025 08:00:00 +0100": "2025-03-05T07:00:00",
+    "Donnerstag, 2. Januar 2025, 08:00": "2025-01-02T08:00:00",
+    "za, 01 mrt 2025 08:00:00 CET": "2025-03-01T07:00:00",
+    "śr, 01 paź 2025 08:00:00 +0200": "2025-10-01T06:00:00",
+    "1 października 2025": "2025-10-01T00:00:00",
+    "Пт, 03 янв 2025 08:00:00 +0300": "2025-01-03T05:00:00",
+    "3 мая 2025": "2025-05-03T00:00:00",
+    "Παρ, 03 Ιαν 2025 08:00:00 +0200": "2025-01-03T06:00:00",
+    "3 Μαΐου 2025": "2025-05-03T00:00:00",
+    "szo, 01 márc 2025 08:00:00 +0100": "2025-03-01T07:00:00",
+    "Çar, 01 Oca 2025 08:00:00 +0300": "2025-01-01T05:00:00",
+    "1 AĞUSTOS 2025": "2025-08-01T00:00:00",
+    # Dots: the day comes first.
+    "03.01.2025": "2025-01-03T00:00:00",
+    "3.1.2025 8:05": "2025-01-03T08:05:00",
+    "Fr, 31.12.2021 23:59:59 +0100": "2021-12-31T22:59:59",
+    # Names of zones that leave the season open.
+    "Wed, 15 Jan 2025 12:00:00 ET": "2025-01-15T17:00:00",
+    "Tue, 15 Jul 2025 12:00:00 ET": "2025-07-15T16:00:00",
+    "Tue, 15 Jul 2025 12:00:00 PT": "2025-07-15T19:00:00",
+    "Tue, 15 Jul 2025 12:00 CT": "2025-07-15T17:00:00",
+    "Tue, 15 Jul 2025 12:00 MT": "2025-07-15T18:00:00",
 }
 REFUSED = [
     "",
@@ -52,9 +88,16 @@ REFUSED = [
     "Thu, 01 Jan 2004 19:48:21 XYZ",
     "Thu, 01 Jan 2004 19:48:21 GMT and more",
     "Thu, 01 Jan 2004 19:48:21 +9900",
-    "2004",
-    "2004-01",
+    "2004-13",
+    "2029",
     "29/06/2016",
+    "06/05/2016",
+    "06-05-2016",
+    "Xyz, 01 Jan 2004 19:48:21 GMT",
+    "Thu, 01 Foo 2004 19:48:21 GMT",
+    "31.02.2025",
+    "12.31.2025",
+    "01.02.03",
     "1262304000",
     "0000-00-00 00:00:00",
     "Wed, 31 Dec 1969 23:59:59 GMT",
@@ -95,6 +138,10 @@ def test_what_is_written_in_a_standard_form_is_read_back(naive: datetime, zone: 
     moment = naive.replace(tzinfo=zone)
     for written in (moment.isoformat(), moment.isoformat(" "), moment.strftime("%a, %d %b %Y %H:%M:%S %z")):
         assert parse_date(written, now=NOW) == moment
+
+
+def test_no_name_stands_for_two_months() -> None:
+    assert len(set(named_months())) == len(MONTHS)
 
 
 @given(st.text(max_size=120))

@@ -26,6 +26,16 @@ def test_an_entry_without_published_takes_updated() -> None:
     assert item.pub_date == item.updated_at == datetime(2004, 1, 2, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("name", ["atom:updated", "dcterms:modified"])
+def test_an_rss_item_with_the_time_of_its_update_alone_takes_that(name: str) -> None:
+    at = datetime(2004, 1, 2, tzinfo=UTC)
+    item = rss_item(f"<title>t</title><{name}>2004-01-02T00:00:00Z</{name}>")
+    assert item.pub_date == item.updated_at == at
+    assert item.guid == rss_item("<title>t</title>").guid, "an update gives the item no other identity"
+    both = rss_item(f"<guid>1</guid><pubDate>Someday</pubDate><{name}>2004-01-02T00:00:00Z</{name}>")
+    assert (both.pub_date, both.pub_date_raw) == (at, "2004-01-02T00:00:00Z")
+
+
 @pytest.mark.parametrize(
     ("fields", "link"),
     [
