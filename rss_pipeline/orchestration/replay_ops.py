@@ -14,6 +14,7 @@ from rss_pipeline.orchestration.ops import SessionResource, visits_out
 from rss_pipeline.orchestration.reporting import replays
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.ui_labels import kind
+from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.replay import replay, steps
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisits
 
@@ -45,7 +46,13 @@ def open_backups(
     with session.step():
         run = session.run
         feed = replay.one_feed(run.database, context.partition_key)
-        visits = replay.backup_visits(feed, run.objects, dry_run=config.dry_run, repair=config.repair)
+        visits = replay.backup_visits(
+            feed,
+            run.objects,
+            access=registered_accesses(run.settings).get(feed.id),
+            dry_run=config.dry_run,
+            repair=config.repair,
+        )
         context.log.info(f"{len(visits)} backups of {feed.url}")
         return visits
 

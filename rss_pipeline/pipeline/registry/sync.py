@@ -4,6 +4,7 @@ Reading feeds.yaml is collector.registry's, comparing it storage.feeds'. Partiti
 orchestration.registry_partitions'.
 """
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +76,13 @@ def sync_registry(
         changes=changes,
         has_suspects=any(row["suspect"] for row in rows),
     )
+
+
+def registered_accesses(settings: Settings, environ: Mapping[str, str] | None = None) -> Mapping[str, Access]:
+    """Feed id to its headers and password, for use without a request; none where feeds.yaml has mistakes."""
+    try:
+        specs = load_registry(settings.feeds_file, environ=os.environ if environ is None else environ)
+    except RegistryError as error:
+        logger.warning("%s\nPasswords and headers of feeds are not known.", error)
+        return {}
+    return {spec.id: spec.access for spec in specs if not spec.access.is_open}

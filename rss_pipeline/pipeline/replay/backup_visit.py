@@ -6,6 +6,7 @@ What is done with them is open_backups.py's and store_backup.py's.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed, Pending
@@ -69,6 +70,8 @@ class BackupVisit:
     """Write nothing; report what would be written, and what differs."""
     repair: bool = False
     """Also rewrite items that were stored of this backup and that the parser reads differently now."""
+    secrets: Secrets = field(default_factory=Secrets)
+    """Those of the registry now, and those that the backup's metadata marks in it."""
     handled: set[str] = field(default_factory=set, repr=False, compare=False)
     """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
     outcome: BackupOutcome = field(default_factory=Pending)

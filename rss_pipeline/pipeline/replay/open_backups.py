@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.outcome import Document, Pending, Response
 from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Unreadable
@@ -82,4 +83,5 @@ def _opened(visit: BackupVisit, objects: ObjectStore, folder: Path) -> BackupVis
         key=backup.item_key or visit.feed.key,
         http=replace(visit.feed.http, charset=backup.hint),
     )
-    return replace(visit, feed=feed, outcome=document)
+    secrets = visit.secrets | Secrets.marked(body, backup.secrets)
+    return replace(visit, feed=feed, secrets=secrets, outcome=document)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rss_pipeline.batched import batched
+from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.replay import steps
 from rss_pipeline.pipeline.replay.backup_visit import (
     BackupVisit,
@@ -127,10 +129,16 @@ class FeedReplay:
 
 
 def backup_visits(
-    feed: Feed, objects: ObjectStore, *, dry_run: bool = False, repair: bool = False
+    feed: Feed,
+    objects: ObjectStore,
+    *,
+    access: Access | None = None,
+    dry_run: bool = False,
+    repair: bool = False,
 ) -> BackupVisits:
-    """A visit of each backup of a feed, oldest first."""
+    """A visit of each backup of a feed, oldest first. `access` is the feed's in feeds.yaml."""
     handled: set[str] = set()
+    secrets = Secrets.of(access or Access())
     return [
         BackupVisit(
             feed=feed,
@@ -138,6 +146,7 @@ def backup_visits(
             backup_bytes=info.size,
             dry_run=dry_run,
             repair=repair,
+            secrets=secrets,
             handled=handled,
         )
         for info in list_backups(objects, feed.id)
@@ -191,11 +200,12 @@ def _visits_of(
     ids: Sequence[str], under_way: dict[str, FeedReplay], run: RunContext, *, dry_run: bool, repair: bool
 ) -> Iterator[BackupVisit]:
     """The visits of these feeds, listed one feed after the other; a feed without backups is under way too."""
+    accesses = registered_accesses(run.settings)
     for some in batched(ids, 100):
         feeds = feeds_by_id(run.database, some)
         for id in some:
             feed = feeds.get(id) or one_feed(run.database, id)
-            visits = backup_visits(feed, run.objects, dry_run=dry_run, repair=repair)
+            visits = backup_visits(feed, run.objects, access=accesses.get(id), dry_run=dry_run, repair=repair)
             under_way[id] = FeedReplay(feed=feed)
             yield from visits
 

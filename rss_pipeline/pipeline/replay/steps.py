@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import replace
 
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Replayed
@@ -32,7 +31,10 @@ def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spo
         done |= {visit.key: visit for visit in opened}
         now = run.clock()
         jobs = [
-            (visit, ParseTask(feed=visit.feed, document=visit.outcome, now=now), Access())
+            (
+                visit,
+                ParseTask(feed=visit.feed, document=visit.outcome, now=now, secrets=visit.secrets),
+            )
             for visit in opened
             if isinstance(visit.outcome, Document)
         ]

@@ -8,10 +8,11 @@ and parses nothing.
 import itertools
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from rss_pipeline.collector.http.redaction import Secrets, without_secrets
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
@@ -32,6 +33,8 @@ class ParseTask:
     feed: Feed
     document: Document
     now: datetime
+    secrets: Secrets = field(default_factory=Secrets)
+    """Removed from everything that is read of the document."""
 
 
 def parse_document(task: ParseTask) -> Parsed:
@@ -54,6 +57,7 @@ def parse_document(task: ParseTask) -> Parsed:
         key=feed.key,
         now=fetched_at,
     )
+    parsed = without_secrets(parsed, task.secrets)
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     with path.open("wb") as file:

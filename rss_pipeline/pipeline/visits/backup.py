@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.visits.close import Close
@@ -25,7 +26,9 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
                     # The visit that took it never closed: its items, if any, carry that fetch time.
                     response = replace(document.response, fetched_at=known.fetched_at)
                     return replace(visit, outcome=replace(document, response=response, backup_key=known.key))
-            key = put_backup(objects, feed, document)
+            secrets = Secrets.of(visit.access)
+            marks = secrets.marks(document.path.read_bytes()) if secrets.plain else ()
+            key = put_backup(objects, feed, document, secrets=marks)
         except StorageRejected as error:
             # Its bytes are not at fault, so they may come again: with other headers they can be kept.
             failure = replace(rejected(document, str(error)), document_hash=None)

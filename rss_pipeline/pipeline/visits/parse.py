@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rss_pipeline.collector.http.redaction import scrubbed
+from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
-from rss_pipeline.collector.models.feed import Access, Feed
+from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
@@ -30,7 +30,10 @@ def parse(visits: Visits, *, pool: ParserPool, clock: Clock, progress: Progress,
     """Read each backed-up document in a worker process, under the time limit."""
     now = clock()
     jobs = [
-        (visit, ParseTask(feed=visit.feed, document=visit.outcome, now=now), visit.access)
+        (
+            visit,
+            ParseTask(feed=visit.feed, document=visit.outcome, now=now, secrets=Secrets.of(visit.access)),
+        )
         for visit in visits
         if isinstance(visit.outcome, Document)
     ]
@@ -43,16 +46,16 @@ def parse(visits: Visits, *, pool: ParserPool, clock: Clock, progress: Progress,
 
 
 def parse_documents(
-    jobs: Sequence[tuple[Job, ParseTask, Access]], *, pool: ParserPool, progress: Progress
+    jobs: Sequence[tuple[Job, ParseTask]], *, pool: ParserPool, progress: Progress
 ) -> Iterator[tuple[Job, Parsed | Failure]]:
     """The result of each task beside its job, as they come."""
-    owners = {id(task): (job, access) for job, task, access in jobs}
+    owners = {id(task): job for job, task in jobs}
     progress.begin("parse", len(jobs))
-    for task, result in pool.map(parse_document, [task for _, task, _ in jobs]):
-        job, access = owners[id(task)]
+    for task, result in pool.map(parse_document, [task for _, task in jobs]):
+        job = owners[id(task)]
         if isinstance(result, WorkerFailure):
             # The title of an error page may repeat what its server was sent.
-            failure = WorkerFailure(result.kind, scrubbed(result.message, access))
+            failure = WorkerFailure(result.kind, task.secrets.removed(result.message))
             yield job, unreadable(task.document, failure)
         else:
             yield job, result

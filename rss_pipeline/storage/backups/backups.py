@@ -18,6 +18,9 @@ from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 METADATA_NAME = "rss-pipeline"
 """One value of JSON: names of S3 metadata are folded to lower case on the way, a value is not."""
 
+Places = tuple[tuple[int, int], ...]
+"""Offset and length in bytes."""
+
 _SECONDS_TRIED = 60
 
 
@@ -38,13 +41,16 @@ class Backup:
     content_hash: str
     item_key: ItemKey | None = None
     """The key that identified the feed's items then; None in backups that do not say it."""
+    secrets: Places = ()
+    """Places in the document where it repeats the feed's password or a header of feeds.yaml."""
 
 
-def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
+def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: Places = ()) -> str:
     """Store a document as served; returns its key, `backups/{feed_id}/{instant}.xml`.
 
     Where that second is taken the next one serves. Bytes are those of the spool file: after
-    content-decoding, before charset decoding.
+    content-decoding, before charset decoding. `secrets` are the places where it repeats a secret: with them a
+    replay removes it from the items, whatever feeds.yaml says by then.
 
     Raises:
         StorageRejected: what travels with it does not fit into object metadata.
@@ -63,6 +69,8 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document) -> str:
         "content_hash": document.content_hash,
         "key": feed.key,
     }
+    if secrets:
+        known["secrets"] = secrets
     metadata = {METADATA_NAME: json.dumps(known, separators=(",", ":"))}
     for seconds in range(_SECONDS_TRIED):
         key = backup_key(feed.id, response.fetched_at + timedelta(seconds=seconds))
@@ -103,6 +111,7 @@ def describe_backup(info: ObjectInfo) -> Backup:
             hint=_text(known, "hint", optional=True),
             content_hash=_text(known, "content_hash") or "",
             item_key=cast("ItemKey", known["key"]) if known.get("key") in get_args(ItemKey) else None,
+            secrets=tuple((int(start), int(length)) for start, length in known.get("secrets", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BackupUnreadable(
