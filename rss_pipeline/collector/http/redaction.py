@@ -35,9 +35,9 @@ _PARTS = re.compile(r"[\s;,\"]+")
 _DIGIT = re.compile(r"[0-9]")
 _JSON_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([/\"\\]))")
 _ENTITIES: dict[str, list[str]] = {}
-for _name, _character in html5.items():
-    if len(_character) == 1 and _name.endswith(";"):
-        _ENTITIES.setdefault(_character, []).append(_name)
+for _name, _written in html5.items():
+    if len(_written) == 1 and _name.endswith(";"):
+        _ENTITIES.setdefault(_written, []).append(_name)
 
 Marks = tuple[tuple[int, int], ...]
 """Places of secrets in a document as served: the offset and the length of each, in bytes."""
