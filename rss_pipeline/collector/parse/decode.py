@@ -19,6 +19,7 @@ from rss_pipeline.collector.parse.charsets import (
     codecs_for_label,
     codecs_for_language,
 )
+from rss_pipeline.collector.parse.latin import likeliest_latin
 
 Rule = Literal["bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"]
 
@@ -193,10 +194,19 @@ def _language(body: bytes) -> str | None:
 
 
 def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | None:
-    """The result of charset-normalizer for the document, of the codecs that decode all of it."""
-    candidates = {codec: text for codec in DETECTABLE if (text := _strictly(body, codec)) is not None}
+    """The result of charset-normalizer for the document, of the codecs that decode all of it.
+
+    Where it has no opinion, `hint` decides, then the codecs of the language.
+    """
     if b"\x1b$" in body and (text := _strictly(body, "iso2022_jp")) is not None:
         return _decoded(text, "iso2022_jp", "detected")
+    last = codecs_for_label(hint or "")[:1] or ((hint,) if hint else ())
+    spoken = codecs_for_language(language) if language else ()
+    candidates = {
+        codec: text
+        for codec in dict.fromkeys((*DETECTABLE, *last, *spoken))
+        if (text := _strictly(body, codec)) is not None
+    }
     # Tags and digits are the same in every candidate and would only weaken the evidence.
     evidence = _MARKUP.sub(b" ", body)
     if not _HIGH_PAIR.search(evidence):
@@ -204,28 +214,36 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
         candidates = {codec: text for codec, text in candidates.items() if codec in LATIN}
     if not candidates:
         return None
-    found = charset_normalizer.from_bytes(evidence, cp_isolation=list(candidates), enable_fallback=False)
+    ranks = _ranks(evidence, list(candidates))
+    ranked = sorted(ranks, key=lambda codec: ranks[codec])
+    short = len(_HIGH.findall(evidence)) < _SHORT
+    margin = _CLOSE_SHORT if short else _CLOSE_LONG
+    close = [codec for codec in ranked if ranks[codec][0] - ranks[ranked[0]][0] <= margin]
+    if not ranked or (short and ranks[ranked[0]][1] == 0):
+        # Too little text to detect a language: every codec that decodes it is close.
+        close += [codec for codec in candidates if codec not in close]
+    if last and last[0] in close:
+        return _decoded(candidates[last[0]], last[0], "hint")
+    usual = [codec for codec in (*ranked, *spoken) if codec in spoken and codec in close]
+    if not usual and ranked:
+        # A language's own letters tell the Latin codecs apart; the detector takes "não" for "năo".
+        usual = [codec for codec in close if codec in LATIN] if ranked[0] in LATIN else ranked
+    if not usual:
+        return None
+    chosen = (
+        usual[0] if usual[0] not in LATIN else likeliest_latin({each: candidates[each] for each in usual})
+    )
+    return _decoded(candidates[chosen], chosen, "detected")
+
+
+def _ranks(evidence: bytes, candidates: list[str]) -> dict[str, tuple[float, float]]:
+    """The detector's mess and language score of each candidate that it finds possible; less is better."""
+    found = charset_normalizer.from_bytes(evidence, cp_isolation=candidates, enable_fallback=False)
     ranks = {_name(match.encoding): (match.chaos, -match.coherence) for match in found}
     for match in found:
         for alias in match.could_be_from_charset:
             ranks.setdefault(_name(alias), (match.chaos, -match.coherence))
-    ranked = sorted((codec for codec in candidates if codec in ranks), key=lambda codec: ranks[codec])
-    short = len(_HIGH.findall(evidence)) < _SHORT
-    margin = _CLOSE_SHORT if short else _CLOSE_LONG
-    close = [codec for codec in ranked if ranks[codec][0] - ranks[ranked[0]][0] <= margin]
-    if short and (not ranked or ranks[ranked[0]][1] == 0):
-        # Too little text to detect a language: every codec that decodes it is close.
-        close += [codec for codec in candidates if codec not in close]
-    served = next((codec for codec in codecs_for_label(hint or "") or (hint,) if codec in close), None)
-    if served is not None:
-        return _decoded(candidates[served], served, "hint")
-    spoken = codecs_for_language(language) if language else ()
-    chosen = next((codec for codec in spoken if codec in close), None)
-    if chosen is None and not spoken and "cp1252" in close and set(close) <= LATIN:
-        chosen = "cp1252"
-    if chosen is None:
-        chosen = ranked[0] if ranked else None
-    return None if chosen is None else _decoded(candidates[chosen], chosen, "detected")
+    return {codec: ranks[codec] for codec in candidates if codec in ranks}
 
 
 def _name(codec: str) -> str:

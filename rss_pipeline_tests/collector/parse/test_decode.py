@@ -5,7 +5,9 @@ import codecs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from webencodings.labels import LABELS
 
+from rss_pipeline.collector.parse.charsets import UNICODE_LABELS, codecs_for_label
 from rss_pipeline.collector.parse.decode import decode
 
 ZH = "今天的新闻：北京举行人工智能大会，参加者来自世界各地。"
@@ -13,6 +15,14 @@ TW = "今天的新聞：台北舉行人工智慧大會，參加者來自世界�
 JA = "今日のニュース：東京で人工知能の会議が開催されました。①"
 KO = "오늘의 뉴스: 서울에서 인공지능 회의가 열렸습니다."
 RU = "Сегодняшние новости: в Москве прошла конференция по искусственному интеллекту."
+UK = "Уряд учора оголосив про новий закон. Погода завтра буде гарною в Україні."
+EL = "Η κυβέρνηση ανακοίνωσε χθες τον νέο νόμο."
+PT = "O presidente não confirmou a participação na reunião, mas as negociações estão avançando."
+DE = "Größere Änderungen wären für Österreich möglich, sagte der Bürgermeister von München."
+PL = "Rząd ogłosił wczoraj nowe przepisy. Premier powiedział, że zmiany będą korzystne."
+CS = "Prezident včera podepsal zákon, který výrazně změní důchody. Řešení je příliš rychlé."
+HU = "A kormány bejelentette az új törvényt, amely jövőre lép életbe. A szőlő jól termett, a fűtés drágul."
+TR = "Hükümet dün yeni yasayı açıkladı. Muhalefet değişikliğin çok hızlı olduğunu söylüyor."
 FR = "Les actualités du jour : la conférence sur l’intelligence artificielle a été organisée à Paris."
 
 
@@ -38,7 +48,20 @@ LABELLED = [
     ("windows-1251", "cp1251", "cp1251", RU),
     ("koi8-r", "koi8-r", "koi8-r", RU),
     ("utf-8", "utf-8", "utf-8", ZH),
+    ("csISOLatin2", "iso8859-2", "iso8859-2", PL),
+    ("sun_eu_greek", "iso8859-7", "iso8859-7", EL),
+    ("iso88599", "cp1254", "cp1254", TR),
+    # Codecs of Python that the web does not know.
+    ("cp850", "cp850", "cp850", PT),
+    ("IBM852", "cp852", "cp852", PL),
+    ("mac-latin2", "mac-latin2", "mac-latin2", PL),
+    ("johab", "johab", "johab", KO),
 ]
+
+
+def test_every_label_of_the_web_means_a_codec_except_those_that_stand_for_none() -> None:
+    none = {label for label in LABELS if not codecs_for_label(label) and label not in UNICODE_LABELS}
+    assert {LABELS[label] for label in none} == {"replacement", "x-user-defined", "utf-16be", "utf-16le"}
 
 
 @pytest.mark.parametrize(("label", "written_in", "expected", "text"), LABELLED)
@@ -106,9 +129,21 @@ def test_a_utf_16_label_on_bytes_that_begin_with_a_tag_is_ignored(label: str) ->
 
 
 @pytest.mark.parametrize(
-    "label", ["unicode_escape", "utf-7", "idna", "rot13", "base64", "undefined", "x-unknown", "hex"]
+    "label",
+    [
+        "unicode_escape",
+        "raw_unicode_escape",
+        "utf-7",
+        "idna",
+        "punycode",
+        "rot13",
+        "hex",
+        "undefined",
+        "x",
+        "cp037",
+    ],
 )
-def test_a_codec_python_knows_and_the_web_does_not_is_no_charset(label: str) -> None:
+def test_a_codec_that_is_no_charset_is_not_obeyed(label: str) -> None:
     read = decode(rss("a\\u0041+AEE-").encode(), content_type=f"text/xml; charset={label}")
     assert (read.charset, read.rule) == ("utf-8", "utf-8")
     assert "a\\u0041+AEE-" in read.text
@@ -141,6 +176,60 @@ UNDECLARED = [
     (RU, "koi8-r"),
     (FR, "cp1252"),
 ]
+
+
+LATIN = [
+    (PT, "cp1252"),
+    ("A ção já não é só de São João", "cp1252"),
+    (DE, "cp1252"),
+    (PL, "cp1250"),
+    (PL, "iso8859-2"),
+    (CS, "cp1250"),
+    (HU, "cp1250"),
+    (TR, "cp1254"),
+]
+
+
+@pytest.mark.parametrize(("text", "codec"), LATIN)
+def test_latin_text_is_read_by_the_letters_that_one_language_has_together(text: str, codec: str) -> None:
+    assert text in decode(rss(text).encode(codec)).text
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "language"), [(RU, "koi8-r", "ru"), (UK, "koi8-u", "uk"), (PL, "iso8859-2", "pl")]
+)
+def test_of_the_codecs_of_a_language_the_best_fitting_is_chosen(text: str, codec: str, language: str) -> None:
+    read = decode(rss(text, language=language).encode(codec))
+    assert (read.charset, read.rule) == (codec, "detected")
+    assert text in read.text
+
+
+NOISE = (
+    "ошТ#т%хщ:г^_ЗґЖ^шаэґщґі^Д#лжэЯЛМсдЛ%%ьнФщТиЦЮЫУЪ;ПОь%ПЪфхігхчвИжег%СхопЕЫЖ—ЛМзлаліжї%^Э!ТЕФС№УС~чХШЭхС!в"
+    "?мз!К!УнЗк%ж#бД%~И№ЫкомАЫнМЩЕ^%айшй:иызЧАхъЫ~:_ФдвмуєЬъЧЫДШФъД:_Ы«ДЫН;єрух!ЫО!юЧ!мБЯБгх%_ЛГез^їє"
+)
+"""The detector has no opinion of it: too many capitals and signs within words."""
+
+
+def test_where_the_detector_has_no_opinion_the_last_codec_decides_and_then_the_language() -> None:
+    document = rss(NOISE)
+    body = document.encode("cp1251")
+    assert decode(body).rule == "fallback"
+    for hint, language, rule in (
+        ("cp1251", None, "hint"),
+        (None, "uk", "detected"),
+        ("cp1251", "el", "hint"),
+    ):
+        read = decode(body, hint=hint, language=language)
+        assert (read.text, read.rule) == (document, rule)
+    assert decode(body, hint="cp932", language="ja").rule == "fallback", "neither decodes every byte"
+
+
+@pytest.mark.parametrize("language", ["", " ", "-", "none", "xx"])
+def test_an_empty_or_unknown_language_is_none(language: str) -> None:
+    document = rss(RU, language=language or " ")
+    assert decode(document.encode("koi8-r")).text == document
+    assert decode(rss(RU).replace("<title>", "<language/><title>").encode("cp1251")).charset == "cp1251"
 
 
 @pytest.mark.parametrize(("text", "codec"), UNDECLARED)
