@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
+from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -44,7 +45,11 @@ def build_definitions(
         "objects": object_resource(settings),
         "session": session_resource(settings, clock=clock, progress=progress, synced=synced),
         "cleaning": cleaning_resource(settings, clock=clock),
-        VISITS_IO_MANAGER: dg.mem_io_manager,
+        VISITS_IO_MANAGER: dg.mem_io_manager.configured(NOTHING, config_schema=NOTHING),
+        # Dagster's default, which a run could point at any folder. Nothing of ours is stored by it.
+        "io_manager": dg.FilesystemIOManager()
+        .get_resource_definition()
+        .configured(NOTHING, config_schema=NOTHING),
     }
     return dg.Definitions(
         assets=[*reported_assets(settings), *with_storage_metadata([feed_items, item_images], settings)],

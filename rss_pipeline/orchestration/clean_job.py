@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.orchestration.run_config import NOTHING, plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult, Removed
@@ -50,6 +51,7 @@ def cleaning_resource(settings: Settings, *, clock: Clock) -> dg.ResourceDefinit
 
     return dg.ResourceDefinition(
         resource_fn=open_cleaning,
+        config_schema=NOTHING,
         required_resource_keys={"database", "objects"},
         description="Everything a clean needs: the stores, and how long items and backups are kept.",
     )
@@ -61,11 +63,10 @@ class CleanConfig(dg.Config):
     dry_run: bool = Field(default=False, description="Only report what would be removed; nothing is written.")
 
 
-@dg.op(name="clean", out=dg.Out(dg.Nothing), tags=kind("sql"))
-def clean_(
-    context: dg.OpExecutionContext, config: CleanConfig, cleaning: dg.ResourceParam[Cleaning]
-) -> dg.Output[None]:
+@dg.op(name="clean", config_schema=plain(CleanConfig), out=dg.Out(dg.Nothing), tags=kind("sql"))
+def clean_(context: dg.OpExecutionContext, cleaning: dg.ResourceParam[Cleaning]) -> dg.Output[None]:
     """Remove old items with their images, and old backups; write backups again that must not expire."""
+    config = CleanConfig(**context.op_config)
     cleaned = clean(
         cleaning.database,
         cleaning.objects,

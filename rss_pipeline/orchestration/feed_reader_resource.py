@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.pipeline.read.reader import FeedReader, open_feed_reader, settings_here
 from rss_pipeline.settings import Settings
 
@@ -35,6 +36,7 @@ def feed_reader_resource(settings: Settings | None = None) -> dg.ResourceDefinit
 
     return dg.ResourceDefinition(
         resource_fn=open_reader,
+        config_schema=NOTHING,
         description="Reads the collected feeds and items: `items(feed_id, since=...)`, `feeds()`.",
     )
 

@@ -19,6 +19,7 @@ from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
+from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.session import Session
@@ -66,10 +67,12 @@ class ClaimConfig(dg.Config):
 @dg.op(
     ins={"registry": dg.In(dg.Nothing, description="Sets the order only; the op reads feeds.yaml itself.")},
     out=visits_out,
+    config_schema=plain(ClaimConfig),
     tags=kind("sql"),
 )
-def claim(context: dg.OpExecutionContext, config: ClaimConfig, session: SessionResource) -> Visits:
+def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
     """Sync the registry, check that both stores work, and claim the feeds that this run visits."""
+    config = ClaimConfig(**context.op_config)
     with session.step():
         synced = _synced(context, session)
         accesses = None if synced is None else synced.accesses

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource
+from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
@@ -33,12 +34,13 @@ class PurgeConfig(dg.Config):
     dry_run: bool = Field(default=False, description="Only report what would be removed; nothing is written.")
 
 
-@dg.op(name="purge", out=dg.Out(dg.Nothing), tags=kind("sql"))
-def purge_(context: dg.OpExecutionContext, config: PurgeConfig, session: SessionResource) -> Iterator[Any]:
+@dg.op(name="purge", config_schema=plain(PurgeConfig), out=dg.Out(dg.Nothing), tags=kind("sql"))
+def purge_(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
     """Remove old runs with their files; record again each feed with its only event in one of them."""
     # Imported in its own runs only: what it needs of Dagster takes every other process a quarter of a second.
     from rss_pipeline.orchestration.purge import Purged, purge
 
+    config = PurgeConfig(**context.op_config)
     with session.step():
         days = session.run.settings.history_days if config.days is None else config.days
         for each in purge(

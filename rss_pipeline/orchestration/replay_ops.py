@@ -13,6 +13,7 @@ from pydantic import Field
 from rss_pipeline.orchestration.ops import SessionResource, visits_out
 from rss_pipeline.orchestration.reporting import replays
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.replay import replay, steps
@@ -38,11 +39,10 @@ class ReplayConfig(dg.Config):
     )
 
 
-@dg.op(out=visits_out, tags=kind("file"))
-def open_backups(
-    context: dg.OpExecutionContext, config: ReplayConfig, session: SessionResource
-) -> BackupVisits:
+@dg.op(config_schema=plain(ReplayConfig), out=visits_out, tags=kind("file"))
+def open_backups(context: dg.OpExecutionContext, session: SessionResource) -> BackupVisits:
     """List the backups of the feed, oldest first; no request is made to its publisher."""
+    config = ReplayConfig(**context.op_config)
     with session.step():
         run = session.run
         feed = replay.one_feed(run.database, context.partition_key)

@@ -1,6 +1,7 @@
-"""The stores as Dagster resources, for our ops and for downstream assets, and the session of a run.
+"""The stores as Dagster resources, for our ops, and the session of a run. No run configures any of them.
 
-What the stores do is storage's; what a session holds is pipeline.session.session's.
+What the stores do is storage's; what a session holds is pipeline.session.session's; how a resource is closed
+to run config is in run_config.py.
 https://docs.dagster.io/guides/build/external-resources
 """
 
@@ -13,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.orchestration.run_config import NOTHING, closed
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.progress import Progress
@@ -94,28 +96,32 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
         )
 
 
-def database_resource(settings: Settings) -> SqliteResource | D1Resource:
+def database_resource(settings: Settings) -> dg.ResourceDefinition:
     """The database that these settings name. Its token comes from the environment: the UI never shows it."""
     if settings.d1 is not None:
-        return D1Resource(
-            url=settings.d1.url,
-            token=dg.EnvVar("D1_PROXY_TOKEN"),
-            ca_file=None if settings.ca_file is None else str(settings.ca_file),
+        return closed(
+            D1Resource(
+                url=settings.d1.url,
+                token=dg.EnvVar("D1_PROXY_TOKEN"),
+                ca_file=None if settings.ca_file is None else str(settings.ca_file),
+            )
         )
-    return SqliteResource(path=str(settings.database_path))
+    return closed(SqliteResource(path=str(settings.database_path)))
 
 
-def object_resource(settings: Settings) -> FolderResource | R2Resource:
+def object_resource(settings: Settings) -> dg.ResourceDefinition:
     """The object store that these settings name; its keys are read from the environment, too."""
     if settings.r2 is not None:
-        return R2Resource(
-            endpoint_url=settings.r2.endpoint_url,
-            bucket=settings.r2.bucket,
-            access_key_id=dg.EnvVar("R2_ACCESS_KEY_ID"),
-            secret_access_key=dg.EnvVar("R2_SECRET_ACCESS_KEY"),
-            public_url=settings.r2.public_url,
+        return closed(
+            R2Resource(
+                endpoint_url=settings.r2.endpoint_url,
+                bucket=settings.r2.bucket,
+                access_key_id=dg.EnvVar("R2_ACCESS_KEY_ID"),
+                secret_access_key=dg.EnvVar("R2_SECRET_ACCESS_KEY"),
+                public_url=settings.r2.public_url,
+            )
         )
-    return FolderResource(root=str(settings.objects_path))
+    return closed(FolderResource(root=str(settings.objects_path)))
 
 
 def session_resource(
@@ -144,6 +150,7 @@ def session_resource(
 
     return dg.ResourceDefinition(
         resource_fn=open_session,
+        config_schema=NOTHING,
         required_resource_keys={"database", "objects"},
         description="Everything a run needs to visit feeds: stores, worker processes, spool folder, leases.",
     )

@@ -3,6 +3,7 @@
 What a poll stores there is proven without Dagster in pipeline/visits/test_cloudflare.py.
 """
 
+import json
 import logging
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
-from rss_pipeline.orchestration.resources import D1Resource, database_resource
+from rss_pipeline.orchestration.resources import database_resource
 from rss_pipeline.settings import D1Settings, Settings
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve
 from rss_pipeline_tests.support.cloudflare import Cloudflare
@@ -108,5 +109,5 @@ def test_a_run_trusts_the_authority_that_settings_name(tmp_path: Path) -> None:
         ca_file=tmp_path / "authority.pem",
     )
     resource = database_resource(settings)
-    assert isinstance(resource, D1Resource)
-    assert resource.ca_file == str(settings.ca_file)
+    values = json.loads(resource.config_schema.default_value_as_json_str)
+    assert values["ca_file"] == str(settings.ca_file)
