@@ -4,8 +4,12 @@ support/pipeline.py.
 Real parts throughout: the job runs in this process as `rss-pipeline poll` runs it, against loopback servers.
 """
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +30,19 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 def new_instance(home: Path) -> Iterator[dg.DagsterInstance]:
     """A Dagster instance on disk, in the folder `dagster` of a home."""
     folder = home / "dagster"
-    folder.mkdir(parents=True)
-    (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+    shutil.copytree(_empty_folder(), folder)
     with dg.DagsterInstance.from_config(str(folder)) as instance:
         yield instance
+
+
+@cache
+def _empty_folder() -> Path:
+    """An instance without a run, to be copied: Dagster takes half a second to create its three databases."""
+    folder = Path(tempfile.mkdtemp(prefix="rss-pipeline-dagster-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+    with dg.DagsterInstance.from_config(str(folder)):
+        return folder
 
 
 class DagsterPipeline(Pipeline):
