@@ -10,59 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.pipeline.health.findings import Check
-from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.r2 import R2Store
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.healthy_home import KEY, healthy_home
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import cpu_seconds_of_children
-
-KEY = "backups/news/2026-03-02T08:00:00Z.xml"
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A deployment in which all is well: one feed with an item, its backup, Dagster's home."""
-    home = tmp_path / "home"
-    database = SqliteDatabase(home / "rss.sqlite")
-    migrate(database)
-    fill(database)
-    database.close()
-    FolderStore(home / "objects").put(KEY, b"<rss/>", content_type="application/xml")
-    (home / "dagster").mkdir()
-    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    (tmp_path / "feeds.yaml").write_text("- url: https://news.example/\n  id: news\n", "utf-8")
-    return home
-
-
-def fill(database: SqliteDatabase | D1Database) -> None:
-    at = "'2026-03-02T08:00:00Z'"
-    database.query(
-        "INSERT INTO feeds (id, url, host, next_fetch_at, created_at, last_body_at)"
-        f" VALUES ('news', 'https://news.example/', 'news.example', {at}, {at}, {at})"
-    )
-    database.query(
-        "INSERT INTO items"
-        " (id, feed_id, guid, pub_date, created_at, guid_source, pub_date_source, backup_key)"
-        f" VALUES ('i', 'news', 'g', {at}, {at}, 'guid', 'feed', '{KEY}')"
-    )
-
-
-def finding(checks: list[Check], name: str) -> Check:
-    (found,) = (check for check in checks if check.name == name)
-    return found
-
-
-def r2(cloudflare: Cloudflare) -> R2Store:
-    return R2Store(
-        endpoint_url=cloudflare.s3_endpoint,
-        bucket=cloudflare.bucket,
-        access_key_id=cloudflare.access_key,
-        secret_access_key=cloudflare.secret_key,
-    )
+    return healthy_home(tmp_path)
 
 
 def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
@@ -112,8 +68,8 @@ def test_it_needs_no_dagster_and_about_a_second(home: Path) -> None:
         "sys.exit('dagster' in sys.modules)"
     )
     environ = {**os.environ, "RSS_PIPELINE_HOME": str(home)}
-    spent = []
-    for _ in range(2):
+    spent: list[float] = []
+    while len(spent) < 3 and min(spent, default=1.5) >= 1.5:  # The best of some, on a busy machine.
         before = cpu_seconds_of_children()
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, env=environ, cwd=home.parent, check=False, capture_output=True)

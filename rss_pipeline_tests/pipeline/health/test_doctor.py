@@ -31,37 +31,14 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.healthy_home import KEY, fill, healthy_home
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
-KEY = "backups/news/2026-03-02T08:00:00Z.xml"
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A deployment in which all is well: one feed with an item, its backup, Dagster's home."""
-    home = tmp_path / "home"
-    database = SqliteDatabase(home / "rss.sqlite")
-    migrate(database)
-    fill(database)
-    database.close()
-    FolderStore(home / "objects").put(KEY, b"<rss/>", content_type="application/xml")
-    (home / "dagster").mkdir()
-    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    (tmp_path / "feeds.yaml").write_text("- url: https://news.example/\n  id: news\n", "utf-8")
-    return home
-
-
-def fill(database: SqliteDatabase | D1Database) -> None:
-    at = "'2026-03-02T08:00:00Z'"
-    database.query(
-        "INSERT INTO feeds (id, url, host, next_fetch_at, created_at, last_body_at)"
-        f" VALUES ('news', 'https://news.example/', 'news.example', {at}, {at}, {at})"
-    )
-    database.query(
-        "INSERT INTO items"
-        " (id, feed_id, guid, pub_date, created_at, guid_source, pub_date_source, backup_key)"
-        f" VALUES ('i', 'news', 'g', {at}, {at}, 'guid', 'feed', '{KEY}')"
-    )
+    return healthy_home(tmp_path)
 
 
 def change(home: Path, *statements: str) -> None:

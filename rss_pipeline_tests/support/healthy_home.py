@@ -1,0 +1,38 @@
+"""A deployment in which all is well, for tests of `rss-pipeline doctor`: each makes one thing wrong in it."""
+
+from pathlib import Path
+
+from rss_pipeline.storage.backends.d1 import D1Database
+from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.schema import migrate
+
+KEY = "backups/news/2026-03-02T08:00:00Z.xml"
+
+
+def healthy_home(folder: Path) -> Path:
+    """One feed with an item, its backup, Dagster's home, in the folder `home`; feeds.yaml is beside it."""
+    home = folder / "home"
+    database = SqliteDatabase(home / "rss.sqlite")
+    migrate(database)
+    fill(database)
+    database.close()
+    FolderStore(home / "objects").put(KEY, b"<rss/>", content_type="application/xml")
+    (home / "dagster").mkdir()
+    (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+    (folder / "feeds.yaml").write_text("- url: https://news.example/\n  id: news\n", "utf-8")
+    return home
+
+
+def fill(database: SqliteDatabase | D1Database) -> None:
+    """The rows of the feed and its item."""
+    at = "'2026-03-02T08:00:00Z'"
+    database.query(
+        "INSERT INTO feeds (id, url, host, next_fetch_at, created_at, last_body_at)"
+        f" VALUES ('news', 'https://news.example/', 'news.example', {at}, {at}, {at})"
+    )
+    database.query(
+        "INSERT INTO items"
+        " (id, feed_id, guid, pub_date, created_at, guid_source, pub_date_source, backup_key)"
+        f" VALUES ('i', 'news', 'g', {at}, {at}, 'guid', 'feed', '{KEY}')"
+    )
