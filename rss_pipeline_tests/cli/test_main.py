@@ -21,7 +21,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
-from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE, cpu_seconds_of_children
 
@@ -62,14 +62,25 @@ def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> 
     return said
 
 
-@pytest.fixture
-def collected(dagster_pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
-    """A pipeline that has collected one feed; another one fails."""
-    pipeline = dagster_pipeline
+def _collect(pipeline: Pipeline, server: FeedServer) -> None:
+    """Collect one feed; another one fails."""
     pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b", title="News [/b] :x:"))), "news")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "broken")
     pipeline.poll()
+
+
+@pytest.fixture
+def collected(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    """A pipeline that has collected one feed; another one fails."""
+    _collect(pipeline, server)
     return pipeline
+
+
+@pytest.fixture
+def collected_in_runs(dagster_pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
+    """As `collected`, by a run of the poll job, with its events and partition keys."""
+    _collect(dagster_pipeline, server)
+    return dagster_pipeline
 
 
 @pytest.fixture
@@ -91,7 +102,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.slow
 def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
-    tmp_path: Path, server: FeedServer
+    invoke: Any, tmp_path: Path, server: FeedServer
 ) -> None:
     fine = server.route(HOST, "/feed", Answer(body=rss("a", "b"), etag='"1"'))
     (tmp_path / "feeds.yaml").write_text(f"- url: {fine}\n  id: fine\n  allow_private: true\n", "utf-8")
@@ -101,16 +112,16 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "1 feeds visited: 1 with a new document, 0 unchanged, 0 failed; 2 new items.\n",
     )
     assert "1 feeds in the registry: 1 new, 0 changed, 0 no longer scheduled" in first.err
-    again = run(tmp_path, "poll")
-    assert (again.code, again.out) == (0, "Nothing was due.\n")
+    again = invoke("poll")
+    assert (again.exit_code, again.stdout) == (0, "Nothing was due.\n")
     assert len(server.requests) == 1
 
     broken = server.route("127.0.0.3", "/feed", Answer(status=404))
     with (tmp_path / "feeds.yaml").open("a", encoding="utf-8") as file:
         file.write(f"- url: {broken}\n  id: broken\n  allow_private: true\n")
-    everything = run(tmp_path, "poll", "--all", "--json")
-    assert everything.code == 1, "a feed failed"
-    result = json.loads(everything.out)
+    everything = invoke("poll", "--all", "--json")
+    assert everything.exit_code == 1, "a feed failed"
+    result = json.loads(everything.stdout)
     (failure,) = result.pop("failures")
     assert (failure["feed"], failure["kind"]) == ("broken", "http_status")
     assert "404" in failure["message"]
@@ -128,47 +139,47 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "errors": [],
     }
 
-    one = run(tmp_path, "poll", "fine")
-    assert (one.code, one.out.split(":")[0]) == (0, "1 feeds visited")
+    one = invoke("poll", "fine")
+    assert (one.exit_code, one.stdout.split(":")[0]) == (0, "1 feeds visited")
     assert len(server.asked(HOST)) == 3
     assert len(server.asked("127.0.0.3")) == 1
 
-    table = run(tmp_path, "poll", "broken")
-    assert table.code == 1
-    assert "broken" in table.out
-    assert "http_status" in table.out
+    table = invoke("poll", "broken")
+    assert table.exit_code == 1
+    assert "broken" in table.stdout
+    assert "http_status" in table.stdout
 
 
-@pytest.mark.slow
 def test_poll_exits_with_1_where_the_registry_is_wrong_and_goes_on_all_the_same(
-    tmp_path: Path, server: FeedServer
+    invoke: Any, tmp_path: Path, server: FeedServer
 ) -> None:
     url = server.route(HOST, "/feed", Answer(body=rss("a")))
     (tmp_path / "feeds.yaml").write_text(f"- url: {url}\n  allow_private: true\n", "utf-8")
-    assert run(tmp_path, "poll").code == 0
+    assert invoke("poll").exit_code == 0
     with (tmp_path / "feeds.yaml").open("a", encoding="utf-8") as file:
         file.write("- url: not a url\n")
-    said = run(tmp_path, "poll", "--all", "--json")
-    assert said.code == 1
-    assert json.loads(said.out)["unchanged"] == 1
-    assert "1 mistake(s); nothing was changed." in said.err
-    assert "line 3" in said.err
+    said = invoke("poll", "--all", "--json")
+    assert said.exit_code == 1
+    assert json.loads(said.stdout)["unchanged"] == 1
+    assert "1 mistake(s); nothing was changed." in said.stderr
+    assert "line 3" in said.stderr
 
 
-@pytest.mark.slow
-def test_poll_exits_with_1_and_a_sentence_where_a_store_fails(tmp_path: Path, server: FeedServer) -> None:
+def test_poll_exits_with_1_and_a_sentence_where_a_store_fails(
+    invoke: Any, tmp_path: Path, server: FeedServer
+) -> None:
     url = server.route(HOST, "/feed", Answer(body=rss("a")))
     (tmp_path / "feeds.yaml").write_text(f"- url: {url}\n  allow_private: true\n", "utf-8")
     (tmp_path / "objects").write_bytes(b"in the way")
-    said = run(tmp_path, "poll")
-    assert said.code == 1
-    assert "The run failed: " in said.out
-    assert "is writable and the disk has room" in said.out
+    said = invoke("poll")
+    assert said.exit_code == 1
+    assert "The run failed: " in said.stdout
+    assert "is writable and the disk has room" in said.stdout
     assert server.requests == []
-    as_json = run(tmp_path, "poll", "--json")
-    (error,) = json.loads(as_json.out)["errors"]
+    as_json = invoke("poll", "--json")
+    (error,) = json.loads(as_json.stdout)["errors"]
     assert "is writable and the disk has room" in error
-    assert as_json.code == 1
+    assert as_json.exit_code == 1
 
 
 def test_a_database_that_cannot_be_opened_is_a_sentence_for_every_command(
@@ -196,7 +207,7 @@ def test_an_unknown_setting_is_a_warning(invoke: Any, monkeypatch: pytest.Monkey
     assert 'RSS_PORTT: no setting has this name; did you mean "RSS_PORT"?' in result.stderr
 
 
-def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected: DagsterPipeline) -> None:
+def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected: Pipeline) -> None:
     """`Nothing was due` alone would leave a person in the dark who named it."""
     collected.feeds[0]["enabled"] = False
     collected.write_registry()
@@ -213,7 +224,7 @@ def test_poll_of_a_feed_that_may_not_be_visited_says_why(invoke: Any, collected:
 
 
 def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(
-    invoke: Any, pipeline: DagsterPipeline, server: FeedServer
+    invoke: Any, pipeline: Pipeline, server: FeedServer
 ) -> None:
     for n in range(12):
         pipeline.register(server.route(HOST, f"/{n}", Answer(body=rss(f"g{n}"))), f"feed-{n}")
@@ -235,7 +246,7 @@ def test_status_of_an_empty_home_says_what_to_do(invoke: Any) -> None:
 
 
 def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
-    invoke: Any, collected: DagsterPipeline
+    invoke: Any, collected: Pipeline
 ) -> None:
     """A title is a stranger's text: no markup of the terminal's."""
     result = invoke("status")
@@ -252,7 +263,7 @@ def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
 
 
 def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
-    invoke: Any, collected: DagsterPipeline
+    invoke: Any, collected: Pipeline
 ) -> None:
     collected.database.query(
         "UPDATE feeds SET fetch_url = 'http://new.example/', gaps = 2, last_gap_at = ? WHERE id = 'news'",
@@ -280,7 +291,7 @@ def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
     assert one.count("\nnotes ") == 2
 
 
-def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: DagsterPipeline) -> None:
+def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pipeline) -> None:
     result = json.loads(invoke("status", "--json").stdout)
     assert {
         name: result[name] for name in ("registered", "failing", "items", "unregistered", "disabled")
@@ -305,7 +316,7 @@ def add_feeds(database: Database, count: int) -> None:
     )
 
 
-def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: DagsterPipeline) -> None:
+def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pipeline) -> None:
     add_feeds(collected.database, 60)
     collected.database.query("UPDATE feeds SET enabled = 0 WHERE id = 'f1'")
     collected.database.query("UPDATE feeds SET registered = 0 WHERE id = 'f2'")
@@ -319,7 +330,7 @@ def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Dag
     assert "more" not in ending("--limit", "0")
 
 
-def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: DagsterPipeline) -> None:
+def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: Pipeline) -> None:
     add_feeds(collected.database, 60)
 
     def listed(*arguments: str) -> int:
@@ -328,7 +339,7 @@ def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collect
     assert (listed(), listed("--limit", "0"), listed("--limit", "7")) == (62, 62, 7)
 
 
-def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: DagsterPipeline) -> None:
+def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) -> None:
     result = invoke("status", "broken")
     assert result.exit_code == 0
     assert "consecutive_failures  1\n" in result.stdout
@@ -337,16 +348,14 @@ def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: DagsterPipel
     assert "News" not in result.stdout
 
 
-def test_status_exits_with_1_once_a_feed_has_failed_ten_times(
-    invoke: Any, collected: DagsterPipeline
-) -> None:
+def test_status_exits_with_1_once_a_feed_has_failed_ten_times(invoke: Any, collected: Pipeline) -> None:
     collected.database.query("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'broken'")
     assert invoke("status").exit_code == 1
     assert invoke("status", "--json").exit_code == 1
 
 
 def test_a_poll_with_nothing_due_needs_no_dagster_and_is_no_run(
-    collected: DagsterPipeline, tmp_path: Path, invoke: Any
+    collected_in_runs: DagsterPipeline, tmp_path: Path, invoke: Any
 ) -> None:
     code = (
         "import sys; from rss_pipeline.cli.main import main; main(['poll', '--json'], standalone_mode=False);"
@@ -363,27 +372,27 @@ def test_a_poll_with_nothing_due_needs_no_dagster_and_is_no_run(
             text=True,
         )
 
-    collected.database.query(
+    collected_in_runs.database.query(
         "UPDATE feeds SET next_fetch_at = strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '+1 hour')"
     )
     idle = poll()
     assert (idle.returncode, json.loads(idle.stdout)["runs"]) == (0, []), idle.stderr
 
     # A run that was killed before its report left a change without an event: the next poll reports it.
-    collected.database.query("UPDATE feeds SET reported_count = change_count - 1 WHERE id = 'news'")
+    collected_in_runs.database.query("UPDATE feeds SET reported_count = change_count - 1 WHERE id = 'news'")
     [run_id] = json.loads(invoke("poll", "--json").stdout)["runs"]
-    assert collected.instance.get_run_by_id(run_id) is not None
-    assert collected.feed("news")["reported_count"] == collected.feed("news")["change_count"]
+    assert collected_in_runs.instance.get_run_by_id(run_id) is not None
+    assert collected_in_runs.feed("news")["reported_count"] == collected_in_runs.feed("news")["change_count"]
 
 
 @pytest.mark.slow
-def test_status_needs_no_dagster_and_less_than_a_second(collected: DagsterPipeline, tmp_path: Path) -> None:
+def test_status_needs_no_dagster_and_less_than_a_second(collected: Pipeline, tmp_path: Path) -> None:
     code = (
         "import sys; from rss_pipeline.cli.main import main; main(['status'], standalone_mode=False);"
         "sys.exit('dagster' in sys.modules)"
     )
-    spent = []
-    for _ in range(3):
+    spent: list[float] = []
+    while len(spent) < 3 and min(spent, default=1.0) >= 1.0:  # The best of some, on a busy machine.
         before = cpu_seconds_of_children()
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -397,7 +406,7 @@ def test_status_needs_no_dagster_and_less_than_a_second(collected: DagsterPipeli
     assert min(spent) < 1.0
 
 
-def test_items_lists_the_newest_first(invoke: Any, collected: DagsterPipeline) -> None:
+def test_items_lists_the_newest_first(invoke: Any, collected: Pipeline) -> None:
     result = invoke("items", "news")
     assert result.exit_code == 0
     assert "Title of a" in result.stdout
@@ -408,9 +417,7 @@ def test_items_lists_the_newest_first(invoke: Any, collected: DagsterPipeline) -
     assert "Nothing was collected yet." in invoke("items", "broken").stdout
 
 
-def test_item_shows_all_columns_and_is_found_by_the_start_of_its_id(
-    invoke: Any, collected: DagsterPipeline
-) -> None:
+def test_item_shows_all_columns_and_is_found_by_the_start_of_its_id(invoke: Any, collected: Pipeline) -> None:
     item = collected.items("news")[0]
     shown = invoke("item", item["id"][:10])
     assert shown.exit_code == 0
@@ -424,23 +431,22 @@ EXACT = "<p>\u00e9 \u4e16\u754c\U0001f980 [b]x[/b] :x:</p>\r\n\t<pre>\x1b[31mred
 
 
 @pytest.mark.slow
-def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: DagsterPipeline) -> None:
-    """Also in a locale that knows ASCII only, and with escape sequences, which text would lose."""
+def test_item_html_is_the_content_byte_for_byte(tmp_path: Path, collected: Pipeline) -> None:
+    """In a locale that knows ASCII only, and with escape sequences, which text would lose."""
     collected.database.query("UPDATE items SET content_html = ? WHERE guid = 'a'", [EXACT])
     id = collected.items("news")[0]["id"]
-    for locale in ({"LC_ALL": "C.UTF-8"}, {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}):
-        done = subprocess.run(
-            [PROGRAM, "item", id, "--html"],
-            env={**environment(tmp_path), **locale},
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-        )
-        assert done.stdout == EXACT.encode()
+    done = subprocess.run(
+        [PROGRAM, "item", id, "--html"],
+        env={**environment(tmp_path), "LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    assert done.stdout == EXACT.encode()
 
 
 def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
-    invoke: Any, collected: DagsterPipeline
+    invoke: Any, collected: Pipeline
 ) -> None:
     html = '<p>x<img src="http://example.com/1.png">'
     item = collected.items("news")[0]
@@ -458,9 +464,7 @@ def test_item_html_has_archived_images_in_place_and_original_has_the_publishers(
     assert (alone.exit_code, "use both" in alone.stderr) == (2, True)
 
 
-def test_a_strangers_escape_sequences_do_not_reach_the_terminal(
-    invoke: Any, collected: DagsterPipeline
-) -> None:
+def test_a_strangers_escape_sequences_do_not_reach_the_terminal(invoke: Any, collected: Pipeline) -> None:
     evil = "\x1b]0;owned\x07 \x9b31m"
     collected.database.query("UPDATE items SET title = ?, author = ?", [evil, evil])
     collected.database.query("UPDATE feeds SET title = ?, last_error = ?, warning = ?", [evil, evil, evil])
@@ -472,7 +476,7 @@ def test_a_strangers_escape_sequences_do_not_reach_the_terminal(
 
 @pytest.mark.parametrize("command", ["status", "items", "poll", "forget"])
 def test_a_name_that_no_feed_or_several_have_is_a_sentence(
-    command: str, invoke: Any, collected: DagsterPipeline
+    command: str, invoke: Any, collected: Pipeline
 ) -> None:
     unknown = invoke(command, "nosuch")
     assert unknown.exit_code == 1
@@ -483,7 +487,7 @@ def test_a_name_that_no_feed_or_several_have_is_a_sentence(
     assert f"  broken  {collected.feed('broken')['url']}\n" in several.stderr
 
 
-def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collected: DagsterPipeline) -> None:
+def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collected: Pipeline) -> None:
     for start in ("zzz", ""):
         result = invoke("item", start)
         assert result.exit_code == 1
@@ -491,29 +495,29 @@ def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collect
 
 
 def test_forget_removes_rows_and_key_of_a_feed_that_is_gone_and_leaves_its_backups(
-    invoke: Any, collected: DagsterPipeline
+    invoke: Any, collected_in_runs: DagsterPipeline
 ) -> None:
-    backups = collected.backups("news")
+    backups = collected_in_runs.backups("news")
     refused = invoke("forget", "news", "--yes")
     assert refused.exit_code == 1
     assert "news is still in feeds.yaml and would come back: remove it there" in refused.stderr
-    collected.feeds = collected.feeds[1:]
-    collected.write_registry()
-    collected.sync()
+    collected_in_runs.feeds = collected_in_runs.feeds[1:]
+    collected_in_runs.write_registry()
+    collected_in_runs.sync()
 
     assert invoke("forget", "news", input="n\n").exit_code == 1
-    assert len(collected.items("news")) == 2
+    assert len(collected_in_runs.items("news")) == 2
 
     result = invoke("forget", "news", input="y\n")
     assert result.exit_code == 0
     assert "news: 2 items and 0 image tasks deleted." in result.stdout
-    assert collected.rows("SELECT id FROM feeds") == [{"id": "broken"}]
-    assert collected.items("news") == []
-    assert list(collected.instance.get_dynamic_partitions("feeds")) == ["broken"]
-    assert collected.backups("news") == backups != []
+    assert collected_in_runs.rows("SELECT id FROM feeds") == [{"id": "broken"}]
+    assert collected_in_runs.items("news") == []
+    assert list(collected_in_runs.instance.get_dynamic_partitions("feeds")) == ["broken"]
+    assert collected_in_runs.backups("news") == backups != []
 
 
-def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: DagsterPipeline) -> None:
+def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: Pipeline) -> None:
     collected.hold("news")
     collected.feeds = collected.feeds[1:]
     collected.write_registry()
@@ -524,29 +528,29 @@ def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: Dag
     assert len(collected.items("news")) == 2
 
 
-def test_forget_waits_for_materializations_in_flight(invoke: Any, collected: DagsterPipeline) -> None:
+def test_forget_waits_for_materializations_in_flight(invoke: Any, collected_in_runs: DagsterPipeline) -> None:
     """A key that is deleted under a run fails that run at its end."""
-    collected.feeds = collected.feeds[1:]
-    collected.write_registry()
-    collected.sync()
-    job = collected.definitions().resolve_implicit_global_asset_job_def()
-    collected.instance.create_run_for_job(job)
+    collected_in_runs.feeds = collected_in_runs.feeds[1:]
+    collected_in_runs.write_registry()
+    collected_in_runs.sync()
+    job = collected_in_runs.definitions().resolve_implicit_global_asset_job_def()
+    collected_in_runs.instance.create_run_for_job(job)
     result = invoke("forget", "news", "--yes")
     assert result.exit_code == 1
     assert "a materialization or backfill is in progress" in result.stderr
-    assert list(collected.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
+    assert list(collected_in_runs.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
 
 
-def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected: DagsterPipeline) -> None:
-    polled = set(collected.instance.get_run_ids())
+def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected_in_runs: DagsterPipeline) -> None:
+    polled = set(collected_in_runs.instance.get_run_ids())
     foretold = json.loads(invoke("purge", "--days", "0.0000001", "--dry-run", "--json").stdout)
     assert (foretold["dry_run"], foretold["runs_removed"], foretold["heartbeats"]) == (True, len(polled), 1)
-    assert set(collected.instance.get_run_ids()) > polled
+    assert set(collected_in_runs.instance.get_run_ids()) > polled
     said = invoke("purge", "--days", "0.0000001")
     assert said.exit_code == 0
     assert f"{len(polled) + 1} runs removed" in said.stdout
     assert "1 feeds reported again" in said.stdout
-    assert polled.isdisjoint(collected.instance.get_run_ids())
+    assert polled.isdisjoint(collected_in_runs.instance.get_run_ids())
     assert invoke("purge", "--days", "0").exit_code == 2
 
 
@@ -573,8 +577,7 @@ def test_up_says_that_its_port_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "rss.sqlite").exists()
 
 
-@pytest.mark.slow
-def test_every_command_has_help(tmp_path: Path) -> None:
-    said = run(tmp_path, "-h")
-    assert said.code == 0
-    assert all(name in said.out for name in main.commands)
+def test_every_command_has_help(invoke: Any) -> None:
+    said = invoke("-h")
+    assert said.exit_code == 0
+    assert all(name in said.stdout for name in main.commands)
