@@ -165,9 +165,9 @@ def _identified(
             pub_date_raw=published[0] if published else next(iter((*raw.dates, *raw.updates)), None),
             updated_at=updated[1] if updated else None,
             categories=raw.categories,
-            enclosures=raw.enclosures,
+            enclosures=(*raw.enclosures, *raw.thumbnails),
             summary=raw.summary,
-            content_html=raw.content_html,
+            content_html=raw.content_html or raw.fallback_html,
             base_url=raw.base_url,
         )
     return tuple(items.values()), tuple(duplicates)

@@ -29,8 +29,12 @@ class RawItem:
     updates: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
+    thumbnails: tuple[Enclosure, ...] = ()
+    """Images for an item that shows none otherwise; they are no part of an identity either."""
     summary: str | None = None
     content_html: str | None = None
+    fallback_html: str | None = None
+    """Another text of the item, for one without content; it is no part of an identity."""
     base_url: str | None = None
 
 

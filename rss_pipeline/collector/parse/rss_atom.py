@@ -5,13 +5,20 @@ and dates are decided in `document.py`.
 """
 
 import re
-from collections.abc import Iterator
+from itertools import islice
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import atom_html
 from rss_pipeline.collector.parse.links import is_web, web_base
+from rss_pipeline.collector.parse.media import (
+    IMAGE,
+    further_text,
+    markup,
+    media_contents,
+    thumbnail_references,
+)
 from rss_pipeline.collector.parse.namespaces import ATOM_03, XML
 from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
 from rss_pipeline.collector.parse.raw_feed import (
@@ -31,11 +38,12 @@ from rss_pipeline.collector.parse.xml_fields import (
     inner_texts,
     texts,
 )
-from rss_pipeline.collector.parse.xml_tree import Tree, inner_html, text_of
+from rss_pipeline.collector.parse.xml_tree import Tree, text_of
 
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
+_IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b", re.IGNORECASE)
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
@@ -119,8 +127,8 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         )
         link = guid if permalink else None
     content, summary = content_and_summary(
-        [_markup(each) for each in fields.get("content:encoded", ())],
-        next((text for each in fields.get("description", ()) if (text := _markup(each)).strip()), None),
+        [markup(each) for each in fields.get("content:encoded", ())],
+        next((text for each in fields.get("description", ()) if (text := markup(each)).strip()), None),
     )
     source = next(iter((*fields.get("content:encoded", ()), *fields.get("description", ()))), element)
     return RawItem(
@@ -149,8 +157,10 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
             vocabulary,
             place,
         ),
+        thumbnails=_thumbnails(fields, vocabulary, place, content),
         summary=summary,
         content_html=content,
+        fallback_html=None if content else further_text(fields, vocabulary),
         base_url=place.within(source).base,
     )
 
@@ -184,8 +194,10 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
             vocabulary,
             place,
         ),
+        thumbnails=_thumbnails(fields, vocabulary, place, content),
         summary=summary,
         content_html=content,
+        fallback_html=None if content else further_text(fields, vocabulary),
         base_url=place.within(source).base,
     )
 
@@ -193,13 +205,11 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
 def _enclosures(
     named: list[tuple[str | None, Element]], fields: Fields, vocabulary: Vocabulary, place: LinkBases
 ) -> tuple[Enclosure, ...]:
-    if not named:
-        groups = [vocabulary.fields(group) for group in fields.get("media:group", ())]
-        named = [(each.get("url"), each) for each in _all((fields, *groups), "media:content")]
+    named = named or [(each.get("url"), each) for each in media_contents(fields, vocabulary)]
     return tuple(
         Enclosure(
             url=url,
-            type=trimmed(each.get("type")),
+            type=trimmed(each.get("type")) or (IMAGE if each.get("medium") == "image" else None),
             length=byte_count(each.get("length") or each.get("fileSize")),
         )
         for reference, each in named
@@ -207,14 +217,14 @@ def _enclosures(
     )
 
 
-def _all(places: tuple[Fields, ...], name: str) -> Iterator[Element]:
-    for fields in places:
-        yield from fields.get(name, ())
-
-
-def _markup(element: Element) -> str:
-    """The HTML of an RSS element: its character data, or markup that was not escaped."""
-    return element.text or "" if len(element) == 0 else inner_html(element)
+def _thumbnails(
+    fields: Fields, vocabulary: Vocabulary, place: LinkBases, content: str | None
+) -> tuple[Enclosure, ...]:
+    """The widest thumbnail, unless the content shows an image: that is mostly the same one, and larger."""
+    if content and _IMAGE_TAG.search(content):
+        return ()
+    resolved = (place.resolve(reference) for reference in thumbnail_references(fields, vocabulary))
+    return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, resolved), 1))
 
 
 def _title(fields: Fields) -> str | None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from rss_pipeline.collector.images.find import item_images
+from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline_tests.collector.parse.documents import entry, json_feed, only, parsed, rss_item
 
 HTML = (
@@ -34,11 +36,66 @@ def test_a_blank_content_encoded_counts_as_none() -> None:
     assert (item.content_html, item.summary) == ("d", None)
 
 
-def test_other_texts_of_an_item_are_not_its_content() -> None:
+MEDIA = "<media:group><media:description>a &lt; b\nc</media:description></media:group>"
+
+
+@pytest.mark.parametrize(
+    ("fields", "content"),
+    [
+        (MEDIA, "a &lt; b<br>\nc"),
+        ("<itunes:summary>i</itunes:summary><media:description>m</media:description>", "m"),
+        ('<media:description type="html">&lt;b&gt;m&lt;/b&gt;</media:description>', "<b>m</b>"),
+        ("<media:description>&lt;p&gt;m&lt;/p&gt;</media:description>", "<p>m</p>"),
+        (
+            "<itunes:summary><![CDATA[one &amp; <a href='/x'>two</a>]]></itunes:summary>",
+            "one &amp; <a href='/x'>two</a>",
+        ),
+        ("<itunes:summary> </itunes:summary><dc:description>&lt;i&gt;d</dc:description>", "<i>d"),
+        ('<body xmlns="http://www.w3.org/1999/xhtml"><p>x</p></body>', "<p>x</p>"),
+    ],
+)
+def test_another_text_of_an_item_without_content_is_its_content(fields: str, content: str) -> None:
+    in_rss = rss_item(f"<guid>1</guid>{fields}")
+    assert (in_rss.content_html, in_rss.summary) == (content, None)
+    assert entry(fields).content_html == content
+    own = rss_item(f"<guid>1</guid><description>d</description>{fields}")
+    assert (own.content_html, own.summary) == ("d", None)
+
+
+def test_another_text_gives_an_item_no_other_identity() -> None:
+    assert rss_item(MEDIA).guid == rss_item("<pubDate></pubDate>").guid
+
+
+THUMBNAIL = Enclosure(url="https://example.com/large.jpg", type="image/*")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        '<media:thumbnail url="/large.jpg"/>',
+        '<media:thumbnail url="/small.jpg" width="120"/><media:thumbnail url="/large.jpg" width="480"/>',
+        '<media:group><media:thumbnail url="/large.jpg"/></media:group>',
+        '<media:content url=""><media:thumbnail url="/large.jpg"/></media:content>',
+        '<media:content url="/large.jpg" medium="image"/>',
+        '<itunes:image href="/large.jpg"/>',
+        '<media:thumbnail url="http://[bad"/><itunes:image href="/large.jpg"/>',
+    ],
+)
+def test_the_widest_thumbnail_of_an_item_is_its_image(fields: str) -> None:
+    for item in (rss_item(f"<guid>1</guid>{fields}"), entry(fields)):
+        assert item.enclosures == (THUMBNAIL,)
+        assert item_images(item, None, None) == (THUMBNAIL.url,)
+
+
+def test_a_thumbnail_is_left_out_where_the_content_shows_an_image() -> None:
     item = rss_item(
-        "<guid>1</guid><itunes:summary>i</itunes:summary><media:description>m</media:description>"
+        '<guid>1</guid><media:thumbnail url="/small.jpg"/><description>&lt;img src="/a.jpg"&gt;</description>'
     )
-    assert item.content_html is None
+    assert item.enclosures == ()
+    video = rss_item(
+        '<guid>1</guid><media:thumbnail url="/large.jpg"/><enclosure url="/a.mp4" type="video/mp4"/>'
+    )
+    assert [each.type for each in video.enclosures] == ["video/mp4", "image/*"]
 
 
 @pytest.mark.parametrize(
