@@ -9,6 +9,9 @@ QUICK := $(addprefix rss_pipeline_tests/,collector storage pipeline politeness/t
 # Where `make cloudflare` listens on 127.0.0.1.
 CLOUDFLARE_PORT ?= 8787
 
+# Compiled modules are kept, whatever the environment says: all that the tests start loads them.
+export PYTHONDONTWRITEBYTECODE :=
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt

@@ -15,7 +15,8 @@ PATIENCE = 180.0
 """Seconds that a state may take to come."""
 PROMPT = 20.0
 """Seconds that something may take which would take a minute or more if it waited for what it must not."""
-_LOOK_EVERY = 0.05
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+"""Seconds between two looks, which may cost what is waited for: some are requests to Dagster's webserver."""
 
 
 def soon(ask: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
@@ -24,10 +25,12 @@ def soon(ask: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
     Raises:
         AssertionError: it was not within these seconds.
     """
-    until = time.monotonic() + seconds
+    began = time.monotonic()
     while not (found := ask()):
-        assert time.monotonic() < until, f"not within {seconds:g} s: {ask.__qualname__}"
-        time.sleep(_LOOK_EVERY)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"not within {seconds:g} s: {ask.__qualname__}"
+        # A twentieth later at most than with a look at every moment.
+        time.sleep(min(max(_FIRST_PAUSE, waited / 20), _LONGEST_PAUSE))
     return found
 
 
