@@ -5,7 +5,7 @@ References are found in HTML by `find.py`; references of any kind are resolved i
 
 import re
 from collections.abc import Callable, Sequence
-from urllib.parse import urldefrag
+from urllib.parse import urldefrag, urlsplit
 
 from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute, web_base
 
@@ -53,8 +53,18 @@ def usable_base(bases: Sequence[str | None]) -> str | None:
 
 
 def image_url(reference: str, base: str | None) -> str | None:
-    """The URL of an image reference: absolute, http(s), without fragment; None if it has none."""
-    if NOT_FETCHED.match(reference):
+    """The URL of an image reference: absolute, http(s), without fragment; None if it has none.
+
+    `#` alone leads to the page itself, a port beyond 65535 nowhere.
+    """
+    if NOT_FETCHED.match(reference) or not reference.partition("#")[0].strip():
         return None
     url = absolute(reference, (base,))
-    return urldefrag(url).url if url and web_base(url) else None
+    return urldefrag(url).url if url and web_base(url) and _has_port(url) else None
+
+
+def _has_port(url: str) -> bool:
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False

@@ -4,6 +4,7 @@ The formats are read in `rss_atom.py`, `json_feed.py` and `feedparser_fallback.p
 """
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ MAX_FEED_TITLE_CHARACTERS = 1_000
 """Length of a feed's own title, which is used in events and tables; an item's is stored as published."""
 _MAX_LANGUAGE_CHARACTERS = 100
 _UPDATES_KEPT = 20
+_NO_TAGS = re.compile(r"<!\[CDATA\[.*?\]\]>|<!--.*?-->", re.DOTALL)
+_ITEM_TAG = re.compile(r"<(?:\w+:)?(?:item|entry)(?=[\s>])", re.IGNORECASE)
 
 
 def parse_feed(
@@ -116,6 +119,11 @@ def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
             "The document is not RSS, Atom or JSON Feed"
             + (f" (it begins with <{document.root[:40]}>)" if document.root else "")
             + ". Open its address in a browser to see what the server sends."
+        )
+    if not feed.items and (listed := len(_ITEM_TAG.findall(_NO_TAGS.sub("", repaired_text)))):
+        raise NotAFeed(
+            f"The document has {listed} item tag(s), but no item could be read. Open its address in a"
+            " browser to see what is wrong; only its publisher can fix it."
         )
     return _with_repairs(feed, (*document.repairs, *repairs))
 

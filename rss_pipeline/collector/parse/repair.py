@@ -16,6 +16,12 @@ _ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _FEED_START = re.compile(
     r"<\?xml\s|<!DOCTYPE\s+(?:rss|rdf|feed)\b|<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>]", re.IGNORECASE
 )
+# Nothing but the frame of a web page between the beginning and the feed: a server's template, a saved view.
+_PAGE_AROUND = re.compile(
+    r"(?:\s+|\ufeff|<\?.*?\?>|<!--.*?-->|<!DOCTYPE\s+html\b[^>]*>|<(?:html|body|pre|div)\b[^>]*>"
+    r"|<head\b[^>]*>\s*(?:<meta\b[^>]*>\s*)*</head\s*>)+(?=<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>])",
+    re.DOTALL | re.IGNORECASE,
+)
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 
 # Not XML 1.0 characters.
@@ -60,6 +66,10 @@ def opened(text: str) -> OpenedDocument:
     repairs: tuple[str, ...] = ()
     start, name = _prolog_end(text, 0)
     root = _ROOT.match(text, start)
+    if "html" in (name.lower(), root[1].lower() if root else "") and (page := _PAGE_AROUND.match(text)):
+        start, name = page.end(), ""
+        root = _ROOT.match(text, start)
+        repairs = ("web page around the feed cut",)
     junk = None
     if name.lower() != "html" and (root is None or not is_feed_name(root[1])):
         junk = _FEED_START.search(text, start)

@@ -168,14 +168,15 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
 def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> RawItem:
     fields = vocabulary.fields(element)
     place = outer.within(element)
-    link = _atom_link(fields, "link")
+    id = first_text(fields, "id")
+    link = _atom_link(fields, "link") or (id if id and is_web(id) else None)
     content, summary = content_and_summary(
         [atom_html(each) for each in fields.get("content", ())],
         next((text for each in fields.get("summary", ()) if (text := atom_html(each))), None),
     )
     source = next(iter((*fields.get("content", ()), *fields.get("summary", ()))), element)
     return RawItem(
-        guid=first_text(fields, "id"),
+        guid=id,
         link=link,
         url=place.resolve(link),
         title=_title(fields),

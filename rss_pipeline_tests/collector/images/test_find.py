@@ -34,6 +34,7 @@ FOUND = {
     '<picture><source srcset="l.webp"><img src="r.jpg"></picture>': ["https://example.com/posts/r.jpg"],
     '<img src="data:,"><noscript><img src="n.jpg"></noscript>': ["https://example.com/posts/n.jpg"],
     '<img src="http://[bad"><img src="ok.png">': ["https://example.com/posts/ok.png"],
+    '<img src="#"><img src=" # "><img src="#top"><img src="http://a.example:99999/a.jpg">': [],
     '<img src="cid:1@x"><img src="javascript:alert(1)"><img src=""><img>': [],
     '<img src="p.gif" width="1" height="1"><img src="q.gif" style="width: 1px; height:0px">': [],
     '<img src="wide.gif" width="600" height="1">': ["https://example.com/posts/wide.gif"],

@@ -60,6 +60,13 @@ def test_the_link_of_an_item_is_absolute_or_none(fields: str, link: str | None) 
     assert rss_item(f"<title>t</title>{fields}").link == link
 
 
+def test_the_id_of_an_entry_without_a_link_is_its_link_if_it_is_a_web_address() -> None:
+    text = atom("<entry><id>https://example.com/p</id><title>t</title></entry><entry><id>urn:1</id></entry>")
+    assert [item.link for item in parsed(text).items] == ["https://example.com/p", None]
+    linked = atom('<entry><id>https://example.com/p</id><link href="/q"/></entry>')
+    assert only(linked).link == "https://example.com/q"
+
+
 def test_xml_base_is_what_links_and_content_are_relative_to() -> None:
     text = atom(
         '<entry xml:base="2004/"><id>1</id><link rel="edit" href="e"/><link href="a"/>'

@@ -59,6 +59,16 @@ MENDED = {
         '<!DOCTYPE rss [<!ENTITY firm "A Co">]>' + rss("<item><guid>1</guid><title>&firm;</title></item>"),
         "A Co",
     ),
+    "document type of a web page": ("<!DOCTYPE html>\n" + ONE, "t"),
+    "declaration and type of a web page": ("<?xml version='1.0'?><!doctype html >" + ONE, "t"),
+    "body of a web page": (
+        '<html lang="en"><head><meta charset="utf-8"></head><body class="x">' + ONE + "</body>",
+        "t",
+    ),
+    "saved view of a browser": (
+        '<html><body><div id="webkit-xml-viewer-source-xml">' + ONE + "</div></body></html>",
+        "t",
+    ),
     "tags that do not match": (rss("<item><guid>1</guid><title>t</title></itme></item>"), "t"),
 }
 
@@ -78,6 +88,26 @@ def test_undeclared_content_prefix_is_the_content_module() -> None:
 
 def test_a_document_read_as_it_is_has_no_repairs() -> None:
     assert parse_feed(f"<?xml version='1.0'?>{ONE}".encode()).header.repairs == ()
+
+
+@pytest.mark.parametrize("page", ["<p>How a feed begins:</p>", "<title>x</title>", "text "])
+def test_a_web_page_with_a_feed_among_other_things_is_a_web_page(page: str) -> None:
+    with pytest.raises(NotAFeed, match="web page") as caught:
+        parse_feed(f"<!DOCTYPE html><html><body>{page}{ONE}</body></html>".encode())
+    assert caught.value.kind == "html"
+
+
+@pytest.mark.parametrize(
+    "items", ["<x:item><guid>1</guid></x:item>", "<ITEM><guid>1</guid></ITEM>", "<entry>1</entry>"]
+)
+def test_item_tags_of_which_none_is_an_item_are_a_failure(items: str) -> None:
+    with pytest.raises(NotAFeed, match=r"1 item tag\(s\), but no item could be read"):
+        parse_feed(rss(items).replace("<rss", '<rss xmlns:x="urn:x"').encode())
+
+
+@pytest.mark.parametrize("mention", ["<![CDATA[<item>]]>", "&lt;item&gt;", "<!-- <item> -->"])
+def test_a_feed_without_items_is_a_feed(mention: str) -> None:
+    assert parse_feed(rss("").replace("T<", f"T{mention}<").encode()).items == ()
 
 
 CUT = rss(
@@ -244,4 +274,4 @@ def test_no_text_raises_anything_but_not_a_feed(text: str, start: str) -> None:
 
 
 def test_junk_is_not_looked_for_in_a_web_page() -> None:
-    assert opened("<!DOCTYPE html><html><body><rss version='2.0'></rss></body></html>").root == "html"
+    assert opened("<!DOCTYPE html><html><body><p>x</p><rss version='2.0'></rss></body></html>").root == "html"
