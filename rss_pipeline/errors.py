@@ -4,7 +4,7 @@ A feed's own failure is not here: it is a value (`collector.models.failure.Failu
 
 RssPipelineError
  ├ SettingsError            a variable of the environment has a value that cannot be used
- ├ RegistryError            feeds.yaml has mistakes; carries all of them
+ ├ RegistryError            feeds.yaml, or a list to import, has mistakes; carries all of them
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
  ├ BackupUnreadable         an object under backups/ that no replay can read
  ├ CopyRefused              a copy would lose or mix something
@@ -46,7 +46,10 @@ class SettingsError(RssPipelineError):
 
 
 class RegistryError(RssPipelineError):
-    """feeds.yaml is refused. `mistakes` has one line of text each: where, what, and what to write."""
+    """feeds.yaml, or a list to import into it, is refused.
+
+    `mistakes` has one line of text each: where, what, and what to write.
+    """
 
     def __init__(self, path: str, mistakes: list[str]) -> None:
         self.path = path

@@ -12,6 +12,7 @@ import click
 from dotenv import load_dotenv
 
 from rss_pipeline.cli.export import export
+from rss_pipeline.cli.feed_list import export_opml, import_
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.poll import poll, up
 from rss_pipeline.cli.replay import replay, restore
@@ -47,6 +48,7 @@ def main(ctx: click.Context) -> None:
 
 for command in (
     *(up, poll, status, items, item, export),
+    *(import_, export_opml),
     *(replay, restore, clean, purge, forget, migrate, doctor, copy),
 ):
     main.add_command(command)

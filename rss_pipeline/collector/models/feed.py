@@ -42,6 +42,8 @@ class FeedSpec:
     id: str
     host: str
     title: str | None = None
+    folder: str | None = None
+    """The group in which readers show it; `/` separates the levels."""
     interval: timedelta | None = None
     """None is `auto`."""
     key: ItemKey = "guid"

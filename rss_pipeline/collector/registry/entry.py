@@ -23,6 +23,7 @@ MIN_INTERVAL = timedelta(minutes=5)
 MAX_INTERVAL = timedelta(hours=24)
 MAX_HEADERS = 50
 MAX_TITLE_CHARACTERS = 500
+MAX_FOLDER_CHARACTERS = 500
 MAX_HEADER_CHARACTERS = 4_000
 
 _DURATION = re.compile(r"(?:([0-9]{1,6})d)? ?(?:([0-9]{1,6})h)? ?(?:([0-9]{1,6})m)?")
@@ -86,6 +87,17 @@ def _title(value: object, info: ValidationInfo) -> str:
             f"write a title of 1 to {MAX_TITLE_CHARACTERS} printable characters, or remove the key"
         )
     return title
+
+
+def _folder(value: object, info: ValidationInfo) -> str:
+    names = [" ".join(name.split()) for name in _text(value, info).split("/")]
+    folder = "/".join(names)
+    if not all(names) or len(folder) > MAX_FOLDER_CHARACTERS or not folder.isprintable():
+        raise _invalid(
+            f"write a folder of 1 to {MAX_FOLDER_CHARACTERS} printable characters, News or News/Europe, or"
+            " remove the key"
+        )
+    return folder
 
 
 def _interval(value: object, info: ValidationInfo) -> timedelta | None:
@@ -205,6 +217,7 @@ class FeedEntry(BaseModel):
     url: Annotated[RegisteredUrl, BeforeValidator(_url)]
     id: Annotated[str | None, BeforeValidator(_id)] = None
     title: Annotated[str | None, BeforeValidator(_title)] = None
+    folder: Annotated[str | None, BeforeValidator(_folder)] = None
     interval: _Interval = None
     key: _Key = "guid"
     images: _Flag = True

@@ -57,6 +57,22 @@ def read_url(written: str, environ: Mapping[str, str]) -> RegisteredUrl:
     return RegisteredUrl(url=url, host=host, same_as=same_as, username=username, password=password)
 
 
+def same_as(url: str) -> str:
+    """`RegisteredUrl.same_as` of a URL that was read before: no variable in it is replaced."""
+    return _checked(url, url)[1]
+
+
+def literal(url: str) -> str:
+    """A URL from outside as `url:` has to be written, so that no `${NAME}` in it is replaced by a secret."""
+    return url.replace("${", "$${")
+
+
+def completed(text: str) -> str:
+    """An address as people type or copy it, with a scheme: `example.org` and `feed:` become https."""
+    rest = re.sub(r"^feed:(?://)?", "", text.strip(), flags=re.IGNORECASE)
+    return f"https://{rest}" if _is_without_scheme(rest) else rest
+
+
 def feed_id(url: str, host: str) -> str:
     """The default id: host and path as a slug, and 10 hex digits of the URL's SHA-256."""
     path = urlsplit(url).path
@@ -121,9 +137,14 @@ def _correction(written: str) -> str:
         return "; write it with https://"
     if rest.lower().startswith(("http://", "https://")):
         return f"; write {shown(rest)}"
-    if not _SCHEME.match(rest) and "." in rest.partition("/")[0]:
+    if _is_without_scheme(rest):
         return f"; write {shown('https://' + rest)}"
     return "; only those are fetched"
+
+
+def _is_without_scheme(text: str) -> bool:
+    host = text.partition("/")[0]
+    return "." in host and not _SCHEME.match(text)
 
 
 def _ascii_host(hostname: str, written: str) -> str:

@@ -31,6 +31,7 @@ from rss_pipeline.errors import RegistryError
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _SYNONYMS = {
+    "category": "folder",
     "every": "interval",
     "frequency": "interval",
     "href": "url",
@@ -138,6 +139,7 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any]) -> FeedSpec:
         id=entry.id or feed_id(entry.url.url, entry.url.host),
         host=entry.url.host,
         title=entry.title,
+        folder=entry.folder,
         enabled=entry.enabled,
         allow_private=entry.allow_private,
         access=Access(headers=entry.headers, username=entry.url.username, password=entry.url.password),

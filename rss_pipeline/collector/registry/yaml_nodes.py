@@ -22,7 +22,7 @@ MAX_DEPTH = 16
 MAX_REPEATED_NODES = 1_000_000
 """Nodes that aliases may repeat in total: ten lines of `&a [*b, *b ...]` can repeat billions."""
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STANDARD_TAG = re.compile(r"tag:yaml\.org,2002:(?:str|int|float|bool|null|timestamp|map|seq)")
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _JSON_ESCAPE = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\.")
@@ -109,7 +109,7 @@ def read_nodes(text: str) -> tuple[Node | None, list[Mistake]]:
         return None, [
             Mistake(1, "", "this is XML (OPML?), not YAML; write a list of feeds: `- url: https://...`")
         ]
-    builder = _NodeBuilder(yaml.parse(_json_as_yaml(text), Loader=_LOADER))
+    builder = _NodeBuilder(yaml.parse(json_as_yaml(text), Loader=YAML_LOADER))
     try:
         return builder.document(), builder.mistakes
     except _InvalidYaml as broken:
@@ -122,7 +122,7 @@ def _refused(path: Path, sentence: str) -> RegistryError:
     return RegistryError(str(path), [sentence])
 
 
-def _json_as_yaml(text: str) -> str:
+def json_as_yaml(text: str) -> str:
     """JSON as YAML reads it: a character above U+FFFF is not written as two \\u escapes, as Python does."""
     if text.lstrip()[:1] not in ("{", "[") or "\\u" not in text:
         return text

@@ -19,7 +19,7 @@ _MANY = 10
 """Registries of more feeds than this are protected against losing more than half at once."""
 
 _REGISTRY_COLUMNS = (
-    "id, url, host, registered, enabled, registered_title, interval, item_key, images, keep_days,"
+    "id, url, host, registered, enabled, registered_title, folder, interval, item_key, images, keep_days,"
     " allow_private, needs_access"
 )
 
@@ -83,6 +83,12 @@ def registry_rows(database: Database) -> list[Row]:
     ).rows
 
 
+def known_pages(database: Database) -> dict[str, tuple[str | None, str | None]]:
+    """Feed id to title and web page, of all feeds."""
+    rows = database.query("SELECT id, title, link FROM feeds", name="read titles").rows
+    return {row["id"]: (row["title"], row["link"]) for row in rows}
+
+
 def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
     """Write a registry's changes. New feeds and those that came back are due at `now`."""
     specs = [
@@ -125,6 +131,7 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     host = CASE WHEN {_KEPT} AND fetch_url IS NOT NULL THEN host ELSE excluded.host END,
     enabled = excluded.enabled,
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
+    folder = excluded.folder,
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
     keep_days = excluded.keep_days, allow_private = excluded.allow_private,
     needs_access = excluded.needs_access,
@@ -148,6 +155,7 @@ def _wanted_row(spec: FeedSpec) -> Row:
         "registered": 1,
         "enabled": int(spec.enabled),
         "registered_title": spec.title,
+        "folder": spec.folder,
         "interval": seconds(spec.interval),
         "item_key": spec.key,
         "images": int(spec.images),

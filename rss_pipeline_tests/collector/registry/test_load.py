@@ -451,7 +451,7 @@ feed: []
         'line 15: feeds[5].interval: "1m" is too short, publishers block such readers; '
         "write 5m or more, or auto",
         "line 16: feeds[5].tags: unknown key; remove it "
-        "(known here: url, id, title, interval, key, images, keep, enabled, allow_private, headers)",
+        "(known here: url, id, title, folder, interval, key, images, keep, enabled, allow_private, headers)",
         'line 17: feeds[6].interval: "2d" is too long, '
         "each feed is visited at least once a day; write 24h or less",
         "line 18: feeds[7].url: is a list; write a single value",
@@ -614,3 +614,14 @@ def test_keep_is_an_age_in_days_or_for_ever(tmp_path: Path, written: str, days: 
             load_registry(path, environ={})
     else:
         assert load_registry(path, environ={})[0].keep_days == days
+
+
+@pytest.mark.parametrize(("written", "folder"), [("News", "News"), ("' News /  Europe '", "News/Europe")])
+def test_a_folder_is_a_name_or_names_with_slashes(written: str, folder: str) -> None:
+    assert one(f"- url: https://example.org/\n  folder: {written}\n").folder == folder
+
+
+@pytest.mark.parametrize("written", ["''", "/News", "News//Europe", "x" * 501, '"a\\u0007b"'])
+def test_a_folder_without_a_name_is_a_mistake_with_its_line(written: str) -> None:
+    (mistake,) = mistakes(f"- url: https://example.org/\n  folder: {written}\n")
+    assert mistake.startswith("line 2: feeds[0].folder: write a folder of 1 to 500")

@@ -49,6 +49,17 @@ def test_a_new_url_is_a_row_that_is_due_now(pipeline: Pipeline) -> None:
     assert pipeline.sync().changes.is_empty
 
 
+def test_the_folder_of_feeds_yaml_is_stored_and_follows_it(pipeline: Pipeline) -> None:
+    id = pipeline.register("http://example.com/feed", "feed", folder="News / Europe")
+    pipeline.sync()
+    assert pipeline.feed(id)["folder"] == "News/Europe"
+    assert pipeline.sync().changes.is_empty
+    del pipeline.feeds[0]["folder"]
+    pipeline.write_registry()
+    pipeline.sync()
+    assert pipeline.feed(id)["folder"] is None
+
+
 def test_a_feed_that_is_gone_is_not_scheduled_keeps_all_it_has_and_comes_back(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

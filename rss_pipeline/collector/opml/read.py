@@ -1,0 +1,174 @@
+"""The feeds of an OPML file (OPML 1.0 and 2.0), or every mistake in it with its line.
+
+A file comes from another program: no entity may be declared, nothing is loaded, and texts are cut to what
+feeds.yaml takes. What is merged and written is pipeline.registry.opml's.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from xml.parsers import expat
+
+from rss_pipeline.collector.opml.outline import OpmlFeed
+from rss_pipeline.collector.parse.decode import decode
+from rss_pipeline.collector.parse.repair import OpenedDocument, repaired
+from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS
+from rss_pipeline.collector.registry.feed_url import completed, literal, read_url
+from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
+from rss_pipeline.errors import RegistryError
+
+_DEEPEST = 50
+_FEED_TYPES = frozenset({"rss", "atom", "rdf", "feed", "json", "jsonfeed", "rss1", "atom1"})
+_SCRAPED = re.compile(r"\+(?:xpath|dotnotation)", re.IGNORECASE)
+"""FreshRSS: a page or a JSON document that it turns into a feed by rules of its own."""
+
+
+def read_opml(body: bytes, *, path: Path) -> list[OpmlFeed]:
+    """The feeds of the file in its order, doubles included; `path` is used in the RegistryError only.
+
+    Every URL is one that feeds.yaml takes. Raises RegistryError with all mistakes.
+    """
+    if len(body) > MAX_FILE_BYTES:
+        raise RegistryError(str(path), [f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB"])
+    decoded = decode(body).text
+    text = decoded.lstrip()
+    cut = decoded[: len(decoded) - len(text)].count("\n")
+    try:
+        reader = _read(text, cut)
+    except expat.ExpatError:
+        # A bare `&` in a URL and HTML's named entities are frequent; no line changes its number.
+        text, _ = repaired(OpenedDocument(text=text, root="opml", entities={}, repairs=()))
+        try:
+            reader = _read(text, cut)
+        except expat.ExpatError as error:
+            what = f"this is not XML here: {expat.ErrorString(error.code)}; export the file again"
+            raise RegistryError(str(path), [str(Mistake(error.lineno + cut, "", what))]) from None
+    if not reader.mistakes and not reader.feeds:
+        reader.mistakes.append(
+            Mistake(0, "", "the file lists no feed: no outline of it has an xmlUrl; is it the right file?")
+        )
+    if reader.mistakes:
+        raise RegistryError(str(path), [str(mistake) for mistake in reader.mistakes])
+    return reader.feeds
+
+
+def _read(text: str, cut: int) -> "_Reader":
+    reader = _Reader(cut)
+    try:
+        reader.read(text)
+    except _Refused as refused:
+        reader.mistakes.append(refused.mistake)
+    return reader
+
+
+class _Refused(Exception):
+    def __init__(self, line: int, sentence: str) -> None:
+        self.mistake = Mistake(line, "", sentence)
+        super().__init__(sentence)
+
+
+class _Reader:
+    """The handlers of one pass over the text."""
+
+    def __init__(self, cut: int) -> None:
+        self.feeds: list[OpmlFeed] = []
+        self.mistakes: list[Mistake] = []
+        self._cut = cut
+        self._folders: list[str] = []
+        """One for each open outline; of a feed, the folder it is in."""
+        self._depth = 0
+        self._parser = expat.ParserCreate()
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.EntityDeclHandler = self._entity
+
+    def read(self, text: str) -> None:
+        """Raises expat.ExpatError, _Refused."""
+        self._parser.Parse(text, True)
+
+    def _line(self) -> int:
+        return self._parser.CurrentLineNumber + self._cut
+
+    def _entity(self, *_: object) -> None:
+        raise _Refused(
+            self._line(),
+            "the file declares entities, which no feed list needs and some attacks use; remove them",
+        )
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        name = name.rpartition(":")[2].lower()
+        if self._depth == 0 and name != "opml":
+            advice = (
+                "; if it is a feed, `rss-pipeline add` takes its address" if name in ("rss", "feed") else ""
+            )
+            raise _Refused(self._line(), f"this is <{name[:40]}>, not OPML{advice}")
+        self._depth += 1
+        if name != "outline":
+            return
+        if len(self._folders) >= _DEEPEST:
+            raise _Refused(
+                self._line(), f"folders are nested deeper than {_DEEPEST}; that is no list of feeds"
+            )
+        # The case of names is wrong in many files.
+        given = {key.lower(): " ".join(value.split()) for key, value in attributes.items()}
+        self._folders.append(self._outline(given))
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        if name.rpartition(":")[2].lower() == "outline":
+            self._folders.pop()
+
+    def _outline(self, given: Mapping[str, str]) -> str:
+        """Keep a feed; return the folder of the outlines within this one."""
+        around = self._folders[-1] if self._folders else ""
+        url, kind = given.get("xmlurl", ""), given.get("type", "").lower()
+        title = given.get("title") or given.get("text") or ""
+        if not url:
+            if kind in _FEED_TYPES or (given.get("htmlurl") and kind not in ("link", "include")):
+                self._wrong(
+                    f"{_named(title)} has no xmlUrl, the feed's address; write it, or remove the outline"
+                )
+            return "/".join(filter(None, (around, _clean(title, MAX_FOLDER_CHARACTERS).strip("/"))))
+        if _SCRAPED.search(kind):
+            self._wrong(
+                f"{_named(title)} is no feed but a page that another reader turns into one (type"
+                f" {kind[:40]}); remove the outline"
+            )
+            return around
+        try:
+            url = completed(url)
+            key = read_url(literal(url), {}).same_as
+        except ValueError as error:
+            self._wrong(f"xmlUrl: {error}")
+            return around
+        folder = around or given.get("category", "").partition(",")[0]
+        folder = "/".join(name for each in folder.split("/") if (name := each.strip()))
+        if len(folder) > MAX_FOLDER_CHARACTERS:
+            self._wrong(
+                f"the folders around it have more than {MAX_FOLDER_CHARACTERS} characters; shorten them"
+            )
+            return around
+        title = _clean(title, MAX_TITLE_CHARACTERS)
+        self.feeds.append(
+            OpmlFeed(
+                url=url,
+                same_as=key,
+                title=title if title not in ("", url) else None,
+                folder=folder or None,
+                html_url=given.get("htmlurl"),
+                line=self._line(),
+            )
+        )
+        return around
+
+    def _wrong(self, sentence: str) -> None:
+        self.mistakes.append(Mistake(self._line(), "", sentence))
+
+
+def _named(title: str) -> str:
+    return f'"{title[:60]}"' if title else "this outline"
+
+
+def _clean(text: str, most: int) -> str:
+    """The text as feeds.yaml takes it: printable, on one line, not too long."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most].strip()

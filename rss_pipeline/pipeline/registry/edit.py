@@ -1,0 +1,89 @@
+"""New feeds written into feeds.yaml, in one step: the file has all of them, or is as it was.
+
+The text is collector.registry.new_entries'. What a new feed's first visit is, is pipeline.adding's.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from rss_pipeline.atomic_file import replace_file
+from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.registry.load import load_registry, parse_registry
+from rss_pipeline.collector.registry.new_entries import NewEntry, with_entries
+from rss_pipeline.collector.registry.yaml_nodes import read_text
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.feeds import registry_changes
+
+
+def registered(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
+    """The feeds of feeds.yaml; none if there is no file yet. Raises RegistryError with its mistakes."""
+    return load_registry(path, environ=environ) if path.exists() else []
+
+
+def write_feeds(
+    path: Path, entries: Sequence[NewEntry], *, environ: Mapping[str, str], rows: Sequence[Row]
+) -> list[FeedSpec]:
+    """Write these entries behind those of feeds.yaml; return their feeds.
+
+    `rows` are the feeds known to the database (`registry_rows`): an entry whose address is stored under
+    another id gets that id, and goes on with its history. A link is followed; a missing file is made.
+
+    Raises RegistryError: the file has mistakes, or with these entries would have some, or cannot be written.
+    It is as it was.
+    """
+    with _locked(path.resolve().parent):
+        before = read_text(path) if path.exists() else ""
+        specs = parse_registry(before, path=path, environ=environ) if before.strip() else []
+        try:
+            after = with_entries(before, entries)
+            new = parse_registry(after, path=path, environ=environ)[len(specs) :]
+            after = with_entries(before, list(_with_known_ids(entries, new, rows)))
+        except ValueError as error:
+            raise RegistryError(str(path), [f"{error}; nothing was added"]) from None
+        written = parse_registry(after, path=path, environ=environ)
+        if written[: len(specs)] != specs or len(written) != len(specs) + len(entries):
+            raise RegistryError(str(path), ["new entries would change others; add them by hand"])
+        registry_changes(written, rows, path=str(path))
+        _replace(path, after)
+    return written[len(specs) :]
+
+
+def _with_known_ids(
+    entries: Sequence[NewEntry], specs: Sequence[FeedSpec], rows: Sequence[Row]
+) -> Iterator[NewEntry]:
+    ids = {row["url"]: row["id"] for row in rows}
+    for entry, spec in zip(entries, specs, strict=True):
+        known = ids.get(spec.url, spec.id)
+        yield entry if known == spec.id else replace(entry, id=known)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other commands from writing at the same time: each reads what the one before has written."""
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise RegistryError(str(folder), [f"the folder cannot be opened: {error.strerror}"]) from None
+    try:
+        # Some network file systems have no locks; the file is still replaced in one step.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _replace(path: Path, text: str) -> None:
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        advice = (
+            "check the permissions of its folder; in a container, mount the folder and not the file alone"
+        )
+        raise RegistryError(str(path), [f"the file cannot be written: {reason}; {advice}"]) from None

@@ -1,0 +1,101 @@
+"""New feeds written into feeds.yaml: all or nothing, and nothing else changes."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.collector.registry.new_entries import NewEntry
+from rss_pipeline.errors import RegistryError
+from rss_pipeline.pipeline.registry.edit import write_feeds
+from rss_pipeline.storage.feeds.feeds import registry_rows
+from rss_pipeline_tests.support.pipeline import Pipeline
+
+NEW = NewEntry(url="https://new.example/feed")
+
+
+def write(path: Path, *entries: NewEntry, environ: dict[str, str] | None = None) -> list[str]:
+    return [spec.url for spec in write_feeds(path, entries or [NEW], environ=environ or {}, rows=[])]
+
+
+def test_the_file_keeps_its_permissions_and_a_link_to_it_stays_a_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "real" / "mine.yaml", tmp_path / "feeds.yaml"
+    real.parent.mkdir()
+    real.write_text("- https://a.example/  # mine\n", "utf-8")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    assert write(link) == ["https://new.example/feed"]
+    assert link.is_symlink()
+    assert real.read_text("utf-8") == "- https://a.example/  # mine\n- https://new.example/feed\n"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert os.listdir(real.parent) == ["mine.yaml"], "no temporary file is left"
+
+
+def test_a_missing_file_is_made(tmp_path: Path) -> None:
+    write(tmp_path / "feeds.yaml")
+    assert "  - https://new.example/feed\n" in (tmp_path / "feeds.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "sentence"),
+    [
+        (
+            "- url: https://a.example/\n  intervall: 3\n",
+            NEW,
+            "line 2: feeds[0].intervall: unknown key; did you",
+        ),
+        (
+            "- https://NEW.example:443/feed\n",
+            NEW,
+            "line 2: feeds[1].url: is the same URL as feeds[0] in line 1",
+        ),
+        ("- https://a.example/\n", NewEntry(url="ftp://b.example/"), "not an http or https URL"),
+        ("x: &f [https://a.example/]\nfeeds: *f\n", NEW, "unknown key"),
+    ],
+)
+def test_what_would_be_a_mistake_is_refused_and_the_file_stays(
+    tmp_path: Path, text: str, entry: NewEntry, sentence: str
+) -> None:
+    path = tmp_path / "feeds.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(RegistryError, match=r"(?s).*") as refused:
+        write(path, NewEntry(url="https://ok.example/"), entry) if entry is not NEW else write(path, entry)
+    assert sentence in str(refused.value)
+    assert path.read_text("utf-8") == text
+
+
+def test_a_feed_that_was_collected_under_another_id_goes_on_with_it(pipeline: Pipeline) -> None:
+    pipeline.register("https://new.example/feed", "mine")
+    pipeline.sync()
+    pipeline.feeds = []
+    pipeline.write_registry()
+    pipeline.sync()
+    path, rows = pipeline.settings.feeds_file, registry_rows(pipeline.database)
+    (spec,) = write_feeds(path, [NEW], environ={}, rows=rows)
+    assert spec.id == "mine"
+    pipeline.sync()
+    assert pipeline.feed("mine")["registered"]
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "feeds.yaml"
+    path.mkdir()
+    with pytest.raises(RegistryError, match="a folder"):
+        write(path)
+    with pytest.raises(RegistryError, match="cannot be opened"):
+        write(tmp_path / "no" / "feeds.yaml")
+
+
+def test_commands_at_the_same_time_lose_no_feed(tmp_path: Path) -> None:
+    path = tmp_path / "feeds.yaml"
+    path.write_text("feeds: []\n", "utf-8")
+    writers = [
+        threading.Thread(target=write, args=(path, NewEntry(url=f"https://e{n}.example/"))) for n in range(8)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert path.read_text("utf-8").count("https://e") == 8
