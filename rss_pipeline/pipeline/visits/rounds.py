@@ -130,7 +130,9 @@ def not_visited(
         ids = due.on_hold(database, since=since, now=now)
     known = feeds_by_id(database, ids)
     visited = {
-        id for id, feed in known.items() if (at := feed.schedule.last_visited_at) is not None and at >= since
+        id
+        for id, feed in known.items()
+        if (at := feed.schedule.last_visited_at) is not None and since <= at <= now
     }
     left = [id for id in dict.fromkeys(ids) if id not in visited]
     rows = due.availability(database, left, now=now)

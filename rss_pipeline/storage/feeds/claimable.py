@@ -27,7 +27,9 @@ _NOT_AWAITED = f"""host NOT IN (
     SELECT j.value FROM leases, json_each(leases.awaited) AS j WHERE expires_at > {DB_NOW})"""
 """No refresh by hand waits for its host. Binds the leases' clock."""
 DUE = f"{_NOT_AWAITED} AND next_fetch_at <= ?"
-UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ?)"
+UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ? OR last_visited_at > ?)"
+"""Not visited since an instant. A visit that ended in the future was a wrong clock's, and is none. Binds that
+instant, and now."""
 AMONG = "id IN (SELECT value FROM json_each(?))"
 SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 """The last claim never ended in a close, or the last document crashed its parser."""
@@ -70,10 +72,10 @@ def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
     match wanted:
         case Due(now=now):
             return DUE, [clock, instant(now)]
-        case NotVisitedSince(since=since, ids=None):
-            return UNVISITED, [instant(since)]
-        case NotVisitedSince(since=since, ids=ids):
-            return f"{UNVISITED} AND {AMONG}", [instant(since), compact(list(ids or ()))]
+        case NotVisitedSince(since=since, now=now, ids=None):
+            return UNVISITED, [instant(since), instant(now)]
+        case NotVisitedSince(since=since, now=now, ids=ids):
+            return f"{UNVISITED} AND {AMONG}", [instant(since), instant(now), compact(list(ids or ()))]
         case Named(ids=ids):
             return AMONG, [compact(list(ids))]
 

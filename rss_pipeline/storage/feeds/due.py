@@ -89,7 +89,7 @@ def on_hold(database: Database, *, since: datetime, now: datetime) -> list[str]:
     rows = database.query(
         f"""SELECT id FROM feeds WHERE {POLLED} AND {UNVISITED} AND NOT ({NOT_HELD})
         ORDER BY id""",
-        [instant(since), instant(now), instant(now)],
+        [instant(since), *3 * [instant(now)]],
         name="find feeds on hold",
     ).rows
     return [row["id"] for row in rows]
