@@ -150,10 +150,10 @@ def _clean(pipeline: DagsterPipeline) -> None:
         """UPDATE image_tasks SET status = 'success', bytes = 40000,
         r2_key = 'images/' || (SELECT feed_id FROM items WHERE id = item_id) || '/' || id || '/0.png'"""
     )
-    database.query("UPDATE items SET created_at = '2020-01-01T00:00:00Z'")
+    database.query("UPDATE items SET created_at = '2020-01-01T00:00:00Z', arrived = NULL")
     items = int(database.query("SELECT count(*) AS n FROM items").rows[0]["n"])
     Counting.counts.clear()
-    cleaned = clean(database, objects, pipeline.settings, now=pipeline.clock())
+    cleaned = clean(database, objects, pipeline.settings, now=pipeline.clock(), confirmed=True)
     counts = Counting.counts
     assert cleaned.total.items == items
     print(

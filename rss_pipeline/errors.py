@@ -7,6 +7,7 @@ RssPipelineError
  ├ RegistryError            feeds.yaml, or a list to import, has mistakes; carries all of them
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
  ├ BackupUnreadable         an object under backups/ that no replay can read
+ ├ CleanRefused             a clean would remove what is probably not old
  ├ CopyRefused              a copy would lose or mix something
  ├ ExportRefused            a file that cannot be written as requested
  ├ StorageRejected          one statement's or object's data is refused by the store
@@ -74,6 +75,10 @@ class NotAFeed(RssPipelineError):
 
 class BackupUnreadable(RssPipelineError):
     """A backup without what a replay needs to know of it; an error of one backup and no other."""
+
+
+class CleanRefused(RssPipelineError):
+    """A clean would remove what is probably not old, as after a change of the clock; nothing was removed."""
 
 
 class CopyRefused(RssPipelineError):

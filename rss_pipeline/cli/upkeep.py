@@ -23,13 +23,19 @@ from rss_pipeline.storage.schema import migrate as apply_migrations
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Remove it although more than a fifth of all items are old, or no feed was visited for 3 days.",
+)
 @as_json
 @click.pass_obj
-def clean(settings: Settings, dry_run: bool, as_json: bool) -> None:
+def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove old items with their images, and old backups. The daemon does so each day.
 
-    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. Exit code
-    1 if something could not be removed.
+    RSS_KEEP_DAYS, `keep` in feeds.yaml and RSS_BACKUP_DAYS set how long items and backups are kept. What a
+    wrong clock would remove is refused without --yes; `restore --retired` brings items back. Exit code 1 if
+    it refused, or something could not be removed.
     """
     from rss_pipeline.pipeline.retention.clean import clean as clean_stores
 
@@ -40,13 +46,14 @@ def clean(settings: Settings, dry_run: bool, as_json: bool) -> None:
             settings,
             now=utc_now(),
             dry_run=dry_run,
+            confirmed=yes,
             progress=progress,
         )
     if as_json:
         click.echo(json.dumps(output.cleaned_as_json(cleaned), ensure_ascii=False))
     else:
         output.show_cleaned(cleaned)
-    if cleaned.refused:
+    if cleaned.refused or cleaned.refusal is not None:
         sys.exit(1)
 
 

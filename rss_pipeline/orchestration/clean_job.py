@@ -12,11 +12,12 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.errors import CleanRefused
 from rss_pipeline.orchestration.run_config import NOTHING, plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.clean import clean
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult, Removed
-from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
+from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
@@ -61,20 +62,34 @@ class CleanConfig(dg.Config):
     """The options of a clean."""
 
     dry_run: bool = Field(default=False, description="Only report what would be removed; nothing is written.")
+    yes: bool = Field(
+        default=False,
+        description=(
+            "Remove it although more than a fifth of all items are past their time, or no feed was visited"
+            " for 3 days. Both are usually a wrong clock."
+        ),
+    )
 
 
 @dg.op(name="clean", config_schema=plain(CleanConfig), out=dg.Out(dg.Nothing), tags=kind("sql"))
 def clean_(context: dg.OpExecutionContext, cleaning: dg.ResourceParam[Cleaning]) -> dg.Output[None]:
     """Remove old items with their images, and old backups; write backups again that must not expire."""
     config = CleanConfig(**context.op_config)
-    cleaned = clean(
-        cleaning.database,
-        cleaning.objects,
-        cleaning.settings,
-        now=cleaning.clock(),
-        dry_run=config.dry_run,
-        allowance=Allowance(CLEAN_SECONDS),
-    )
+    try:
+        cleaned = clean(
+            cleaning.database,
+            cleaning.objects,
+            cleaning.settings,
+            now=cleaning.clock(),
+            dry_run=config.dry_run,
+            confirmed=config.yes,
+            allowance=Allowance(CLEAN_SECONDS),
+        )
+    except CleanRefused:
+        context.instance.add_run_tags(context.run_id, {REFUSED_TAG: "true"})
+        raise
+    if cleaned.refusal is not None:
+        context.log.warning(f"Without `dry_run`: {cleaned.refusal}")
     if cleaned.is_unfinished and not config.dry_run:
         context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
     for key, reason in cleaned.refusals.items():
@@ -105,7 +120,8 @@ def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
         " older than RSS_BACKUP_DAYS; the newest backup of each feed is written again before it expires. A"
         " removed item does not come back while its feed still lists it. The schedule `clean_daily` starts"
         " it each day; if it did not finish, `clean_again` starts it again within the hour. The run fails"
-        " only if a store fails."
+        " if a store fails, or if it would remove what is probably not old; `yes` in its configuration"
+        " confirms that."
     ),
     # A run that was killed with its machine looks alive until then.
     tags={"dagster/max_runtime": "1800"},

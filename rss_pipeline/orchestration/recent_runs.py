@@ -11,7 +11,7 @@ from dagster._core.events import RunFailureReason
 from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
 
 from rss_pipeline.collector.models.clock import from_instant
-from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG, DailyRun
+from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG, DailyRun
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
 from rss_pipeline.pipeline.triggers.runs import JobRun
 
@@ -52,6 +52,7 @@ def recent_daily_runs(instance: dg.DagsterInstance, job_name: str) -> list[Daily
             state=_daily_state(record.dagster_run.status),
             created_at=_aware(record.create_timestamp),
             is_unfinished=record.dagster_run.tags.get(UNFINISHED_TAG) == "true",
+            is_refused=record.dagster_run.tags.get(REFUSED_TAG) == "true",
         )
         for record in _records(instance, job_name)
         if not _is_dry(record.dagster_run)

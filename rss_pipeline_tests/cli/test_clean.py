@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline_tests.pipeline.retention.archive import stock
+from rss_pipeline_tests.pipeline.retention.archive import let_visited, stock
 from rss_pipeline_tests.pipeline.retention.test_clean import Refusing
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer
@@ -26,6 +26,7 @@ def test_the_command_says_what_it_would_do_does_it_and_what_it_did(
 ) -> None:
     monkeypatch.chdir(stocked.settings.home)
     stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
+    let_visited(stocked, datetime.now(UTC))
     environ = {"RSS_PIPELINE_HOME": str(stocked.settings.home)}
 
     def said(*options: str) -> Any:
@@ -52,7 +53,29 @@ def test_the_command_exits_with_1_where_something_could_not_be_removed(
     refusing = Refusing(stocked.objects, lambda key: "/0." in key)
     monkeypatch.setattr("rss_pipeline.cli.upkeep.open_objects", lambda _: refusing)
     stocked.database.query("UPDATE items SET created_at = ? WHERE guid LIKE 'new%'", [_now()])
+    let_visited(stocked, datetime.now(UTC))
     done = CliRunner().invoke(main, ["clean"], env={"RSS_PIPELINE_HOME": str(stocked.settings.home)})
     assert done.exit_code == 1
     assert "6 objects could not be removed" in done.stderr
     assert "AccessDenied: no" in done.stderr
+
+
+def test_the_command_refuses_what_a_wrong_clock_would_do_until_it_is_confirmed(
+    stocked: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No feed was visited since the spring, so this machine's clock may be wrong."""
+    monkeypatch.chdir(stocked.settings.home)
+    environ = {"RSS_PIPELINE_HOME": str(stocked.settings.home)}
+
+    def clean(*options: str) -> Any:
+        return CliRunner().invoke(main, ["clean", *options], env=environ)
+
+    refused, dry = clean(), clean("--dry-run", "--json")
+    for done in (refused, dry):
+        assert done.exit_code == 1
+        assert "the last visit of any feed was" in done.output
+        assert "rss-pipeline clean --yes" in done.output
+    assert json.loads(dry.stdout)["items_removed"] == 6
+    assert len(stocked.guids("one")) == 5
+    assert clean("--yes").exit_code == 0
+    assert stocked.guids("one") == ["new-1", "new-2"]

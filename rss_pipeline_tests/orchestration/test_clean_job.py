@@ -10,6 +10,7 @@ import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.clean_job import CLEAN_STORE
+from rss_pipeline.orchestration.recent_runs import recent_daily_runs
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline_tests.pipeline.retention.archive import NEW, stock
 from rss_pipeline_tests.pipeline.retention.test_clean import Calls, FaultyObjects, Refusing
@@ -56,3 +57,20 @@ def test_a_run_that_left_something_is_tagged_and_one_without_a_store_fails(stock
     resources = {"objects": dg.ResourceDefinition.hardcoded_resource(down)}
     job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
     assert not job.execute_in_process(instance=stocked.instance, raise_on_error=False).success
+
+
+def test_a_run_that_would_remove_what_a_wrong_clock_makes_old_is_red_until_it_is_confirmed(
+    stocked: DagsterPipeline,
+) -> None:
+    stocked.clock.turn(days=4)
+    job = stocked.definitions().resolve_job_def(CLEAN_STORE)
+    red = job.execute_in_process(instance=stocked.instance, raise_on_error=False)
+    assert not red.success
+    [error] = [event.step_failure_data.error for event in red.all_events if event.is_step_failure]
+    assert "rss-pipeline clean --yes" in str(error)
+    [run] = recent_daily_runs(stocked.instance, CLEAN_STORE)
+    assert run.is_refused, "no other run starts within the hour"
+    assert len(stocked.guids("one")) == 5
+    confirmed = {"ops": {"clean": {"config": {"yes": True}}}}
+    assert job.execute_in_process(instance=stocked.instance, run_config=confirmed).success
+    assert stocked.guids("one") == sorted(NEW)

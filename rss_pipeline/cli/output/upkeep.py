@@ -64,7 +64,7 @@ def show_copied(copied: Copied) -> None:
 def cleaned_as_json(cleaned: "CleanResult") -> dict[str, Any]:
     """The result of a clean, for programs."""
     by_feed = {id: asdict(removed) for id, removed in sorted(cleaned.by_feed.items())}
-    return {**cleaned.figures(), "by_feed": by_feed, "refusals": cleaned.refusals}
+    return {**cleaned.figures(), "by_feed": by_feed, "refusals": cleaned.refusals, "refusal": cleaned.refusal}
 
 
 def show_cleaned(cleaned: "CleanResult") -> None:
@@ -94,6 +94,8 @@ def show_cleaned(cleaned: "CleanResult") -> None:
         console.print(f"... and {len(first) - _FEEDS_SHOWN} more feeds; --json has them all")
     if cleaned.items_waiting:
         console.print(f"{cleaned.items_waiting:,} items are kept for now: a run is downloading their images.")
+    if cleaned.refusal is not None:
+        complain(f"Without --dry-run: {cleaned.refusal}")
     if cleaned.refused:
         complain(
             f"{cleaned.refused:,} objects could not be removed; their items are kept until the next clean:"

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.batched import batched
-from rss_pipeline.errors import StorageRejected
+from rss_pipeline.errors import CleanRefused, StorageRejected
+from rss_pipeline.pipeline.retention.refusal import FEW, Extent, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
+from rss_pipeline.storage.copy.tables import count_rows
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import retention
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
@@ -36,17 +38,20 @@ def clean(
     *,
     now: datetime,
     dry_run: bool = False,
+    confirmed: bool = False,
     allowance: Allowance | None = None,
     progress: Progress | None = None,
 ) -> CleanResult:
     """Remove what is past its time at `now`; see storage.items.retention. Two at once are harmless.
 
     It may be ended at any moment; the next one completes it. Memory does not grow with what there is to
-    remove.
+    remove. `confirmed`: a person wants it although a refusal (refusal.py) advises against it.
 
     Raises:
+        CleanRefused: it was not confirmed, and nothing was removed; backups were put again.
         InfrastructureError: a store cannot work now.
     """
+    due = retention.count_due(database, now, keep_days=settings.keep_days)
     cleaning = _Cleaning(
         database=database,
         objects=objects,
@@ -54,13 +59,26 @@ def clean(
         now=now,
         allowance=allowance or Allowance(),
         progress=progress or NoProgress(),
+        items_due=due,
+        refusal=None if confirmed else refusal(_extent(database, now=now, items_due=due)),
         cleaned=CleanResult(dry_run=dry_run),
     )
     # Backups come first: one that is not put again in time is lost.
     cleaning.backups()
     cleaning.items()
+    if cleaning.cleaned.refusal is not None and not dry_run:
+        raise CleanRefused(cleaning.cleaned.refusal)
     cleaning.leftovers()
     return cleaning.cleaned
+
+
+def _extent(database: Database, *, now: datetime, items_due: int) -> Extent:
+    return Extent(
+        now=now,
+        last_visit=retention.last_visit(database),
+        items_due=items_due,
+        items=count_rows(database, "items") if items_due >= FEW else items_due,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +89,15 @@ class _Cleaning:
     now: datetime
     allowance: Allowance
     progress: Progress
+    items_due: int
+    refusal: str | None
+    """Why nothing may be removed, if there is anything to remove."""
     cleaned: CleanResult
+
+    def _may_remove(self) -> bool:
+        """False where nothing may be removed, which is kept; a dry run goes on, and shows the refusal."""
+        self.cleaned.refusal = self.refusal
+        return self.refusal is None or self.cleaned.dry_run
 
     def backups(self) -> None:
         needed = expiry.needed_backups(self.database)
@@ -119,6 +145,8 @@ class _Cleaning:
         return None
 
     def _expire(self, infos: Sequence[ObjectInfo]) -> None:
+        if not infos or not self._may_remove():
+            return
         refused = self._delete([info.key for info in infos])
         for info in infos:
             if info.key not in refused:
@@ -128,9 +156,9 @@ class _Cleaning:
 
     def items(self) -> None:
         keep_days = self.settings.keep_days
-        left = retention.count_due(self.database, self.now, keep_days=keep_days)
+        left = self.items_due
         self.progress.begin("items", left)
-        if left == 0:
+        if left == 0 or not self._may_remove():
             return
         for part in retention.due_slices(self.database, self.now, keep_days=keep_days):
             if self.allowance.is_spent():
@@ -155,7 +183,7 @@ class _Cleaning:
         gone = whole
         if not self.cleaned.dry_run:
             of_whole = [task for task in tasks if task.item_id in whole]
-            gone = set(retention.retire(self.database, sorted(whole), of_whole, now=self.now))
+            gone = set(retention.retire(self.database, sorted(whole), of_whole))
             retention.drop_tasks(self.database, loose)
         self.cleaned.items_waiting += len(waiting | (whole - gone)) if not part.is_part else 0
         self._count(part, gone, [*loose, *(task for task in tasks if task.item_id in gone)])
@@ -189,7 +217,8 @@ class _Cleaning:
         return refused
 
     def leftovers(self) -> None:
-        if isinstance(self.objects, FolderStore):
+        # Younger files are of living processes, unless the clock is wrong.
+        if isinstance(self.objects, FolderStore) and self.refusal is None:
             before = self.now - LEFTOVER_AGE
             self.cleaned.leftovers = self.objects.sweep(before=before, dry_run=self.cleaned.dry_run)
 

@@ -53,6 +53,8 @@ class CleanResult:
     refusals: dict[str, str] = field(default_factory=dict)
     """The first of them, with the store's reason."""
     out_of_time: bool = False
+    refusal: str | None = None
+    """Why a clean that is not confirmed removes nothing; only a dry run has a result then."""
 
     @property
     def total(self) -> Removed:

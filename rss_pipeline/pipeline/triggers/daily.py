@@ -13,6 +13,8 @@ from rss_pipeline.pipeline.triggers.runs import Start, Wait
 
 UNFINISHED_TAG = "rss_pipeline/unfinished"
 """A tag of runs that succeeded and left work for the next run."""
+REFUSED_TAG = "rss_pipeline/refused"
+"""A tag of runs that failed because a person has to confirm them: the next one would fail likewise."""
 LONGEST_RUN = timedelta(minutes=30)
 """A clean and a purge stop after 10 minutes. A run that started longer ago was killed with its machine."""
 
@@ -27,6 +29,8 @@ class DailyRun:
     created_at: datetime
     is_unfinished: bool = False
     """The run succeeded and left work for the next run."""
+    is_refused: bool = False
+    """The run removed nothing, until a person confirms it or the next day."""
 
 
 def decide_daily(runs: Sequence[DailyRun], *, now: datetime) -> Start | Wait:
@@ -73,7 +77,9 @@ def _in_progress(runs: Sequence[DailyRun], now: datetime) -> Wait | None:
     return None
 
 
-def _unfinished(newest: DailyRun) -> Start | None:
+def _unfinished(newest: DailyRun) -> Start | Wait | None:
+    if newest.is_refused:
+        return Wait(reason=f"Run {newest.run_id[:8]} removed nothing: its error message says what to do.")
     if newest.state != "succeeded":
         return Start(reason=f"Run {newest.run_id[:8]} did not finish.")
     if newest.is_unfinished:

@@ -21,8 +21,7 @@ from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
 from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement, warn
-from rss_pipeline.storage.items import items, retention
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.items import items, tombstones
 
 logger = logging.getLogger(__name__)
 
@@ -69,12 +68,12 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         )
         yield [closing]
 
-    tombstones = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
+    about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
     results: list[Result] = []
     for batch in _batches(groups()):
-        if tombstones is not None and sum(map(_length, (*batch, tombstones))) <= MAX_PARAMETER_BYTES:
-            batch.insert(0, tombstones)
-            tombstones = None
+        if about_retired and sum(map(_length, (*batch, *about_retired))) <= MAX_PARAMETER_BYTES:
+            batch[:0] = about_retired
+            about_retired = []
         results += run.database.batch(batch)
     closed = results[-1].rows
     fresh = items.new_ids(results[:-1])
@@ -96,25 +95,32 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     return replace(visit, outcome=stored, next=after, lost=not closed)
 
 
-def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int) -> Statement | None:
-    """Once a day, a statement that drops the tombstones of the feed that this document shows to be obsolete.
+def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int) -> list[Statement]:
+    """Statements about the retired items that this document lists, or does not.
 
-    It goes into a batch with room for it, for it is not worth another request: the next day will do. None
-    where the list of the guids fits into no batch.
+    They go into a batch with room for them, for they are not worth another request: the next document will
+    do. None where the list of the guids fits into no batch.
     """
     feed = visit.feed
-    if feed.http.last_body_at is None or feed.http.last_body_at.date() == now.date():
-        return None
-    if feed.created_at is None or now - feed.created_at < retention.TOMBSTONE_AGE:
-        return None
+    if feed.http.last_body_at is None or feed.created_at is None:
+        return []
+    if now - feed.created_at < tombstones.TOMBSTONE_AGE:
+        return []
     guids: list[str] = []
     size = 0
     for chunk in read_chunks(parsed.path):
         guids += chunk.guids()
         size += sum(map(len, guids[-len(chunk.ids) :]))
         if size > MAX_PARAMETER_BYTES:
-            return None
-    return retention.forget_tombstones(feed.id, visit.token, compact(guids), now=now, backup_days=backup_days)
+            return []
+    return tombstones.note_listed(
+        feed.id,
+        visit.token,
+        guids,
+        now=now,
+        backup_days=backup_days,
+        is_first_today=feed.http.last_body_at.date() != now.date(),
+    )
 
 
 def _batches(groups: Iterable[list[Statement]]) -> Iterator[list[Statement]]:

@@ -1,28 +1,38 @@
 """Retention: the items past their age, their rows and objects, and the statements that delete them.
 
-In which order, and what a refused key means, is orchestration/cleaning.py's; backups are in backup_ages.py.
+An item's age counts from the later of two instants: when its document was fetched (`created_at`, by the clock
+of the machine that fetched it) and when it came in (`arrived`, by the database's clock). A clock that was
+slow for a day ages nothing, and what a replay brings in is kept its whole time.
+
+In which order, and what a refused key means, is pipeline.retention's; whether a clean may run is refusal.py's
+there. Backups are in storage.backups.expiry, tombstones in tombstones.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.sql import NOW, compact
+from rss_pipeline.storage.sql import DB_NOW, NOW, compact
 
 SLICE_ITEMS = 500
 SLICE_TASKS = 4_000
 """With these a slice is a few hundred KB in memory and one parameter below 1 MB."""
 
-TOMBSTONE_AGE = timedelta(days=60)
-"""A tombstone younger than this stays although the feed does not list its item: feeds flap."""
-
 _LIVE = f"SELECT token FROM leases WHERE expires_at > {NOW}"
 # Bound: now, and the days of feeds that name none. Feeds that left the registry keep theirs.
-_CUTOFF = "strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-' || coalesce(feeds.keep_days, CAST(? AS INTEGER)) || ' days')"
+_BEFORE = "?, '-' || coalesce(feeds.keep_days, CAST(? AS INTEGER)) || ' days'"
+_ARRIVED_BEFORE = f"CAST(strftime('%s', {_BEFORE}) AS INTEGER) * 1000000"
+
+
+def _is_due(items: str) -> str:
+    """The condition that an item of `feeds` is past its time; binds now and the days twice. All of it is in
+    the index items_age."""
+    return f"""{items}.created_at < strftime('%Y-%m-%dT%H:%M:%SZ', {_BEFORE})
+      AND ({items}.arrived IS NULL OR {items}.arrived < {_ARRIVED_BEFORE}) AND feeds.keep_unknown = 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +89,17 @@ def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
     """The number of items past their age."""
     rows = database.query(
         f"""SELECT count(*) AS n FROM feeds CROSS JOIN items
-        ON items.feed_id = feeds.id AND items.created_at < {_CUTOFF}""",
-        [instant(now), keep_days],
+        ON items.feed_id = feeds.id AND {_is_due("items")}""",
+        2 * [instant(now), keep_days],
         name="count items past their age",
     ).rows
     return int(rows[0]["n"])
+
+
+def last_visit(database: Database) -> datetime | None:
+    """The end of the last visit of any feed, answered or not."""
+    rows = database.query("SELECT max(last_visited_at) AS at FROM feeds", name="read last visit").rows
+    return from_instant(rows[0]["at"])
 
 
 def due_slices(database: Database, now: datetime, *, keep_days: int) -> Iterator[Slice]:
@@ -107,7 +123,7 @@ def due_sql() -> str:
     """
     found = "items.id, items.feed_id, items.created_at, items.rowid AS place"
     oldest = f"ORDER BY created_at, rowid LIMIT {SLICE_ITEMS}"
-    due = f"SELECT rowid FROM items AS i WHERE i.feed_id = feeds.id AND i.created_at < {_CUTOFF}"
+    due = f"SELECT rowid FROM items AS i WHERE i.feed_id = feeds.id AND {_is_due('i')}"
     order = f"ORDER BY feeds.id, items.created_at, items.rowid LIMIT {SLICE_ITEMS}"
     return f"""SELECT * FROM (
         SELECT {found} FROM feeds CROSS JOIN items
@@ -121,7 +137,7 @@ def due_sql() -> str:
 
 def due_params(after: Place, now: datetime, keep_days: int) -> list[Value]:
     """The parameters of `due_sql`."""
-    cutoff: list[Value] = [instant(now), keep_days]
+    cutoff: list[Value] = 2 * [instant(now), keep_days]
     return [*cutoff, after.created_at, after.row, after.feed_id, *cutoff, after.feed_id]
 
 
@@ -200,13 +216,14 @@ def unrecorded_images(
 
 
 def retire(
-    database: Database, items: Sequence[str], tasks: Sequence[Task], *, now: datetime
+    database: Database, items: Sequence[str], tasks: Sequence[Task], *, db_now: datetime | None = None
 ) -> tuple[str, ...]:
     """Delete these items with their tasks and versions, tombstones in their place; ids of those that went.
 
-    `tasks` are all their tasks as they were read; their objects are deleted already. An item stays, with all
-    its tasks, where meanwhile a task was added to it, taken by a run, or got another key: an object may be
-    stored under it.
+    Tombstones have the database's clock, so that what a wrong clock retired is found by the right time;
+    `db_now` is for tests. `tasks` are all their tasks as they were read; their objects are deleted already.
+    An item stays, with all its tasks, where meanwhile a task was added to it, taken by a run, or got another
+    key: an object may be stored under it.
     """
     if not items:
         return ()
@@ -223,9 +240,10 @@ def retire(
             ),
             Statement(
                 f"""INSERT INTO expired_items (feed_id, guid, expired_at)
-                SELECT feed_id, guid, ? FROM items WHERE {_BARE.format(item="items.id")}
-                ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at""",
-                [instant(now), ids],
+                SELECT feed_id, guid, {DB_NOW} FROM items WHERE {_BARE.format(item="items.id")}
+                ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at,
+                  unlisted_since = NULL, unlisted_documents = 0""",
+                [None if db_now is None else instant(db_now), ids],
                 name="write tombstones",
             ),
             Statement(
@@ -258,20 +276,4 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
           AND {_AS_KNOWN} IN (SELECT value FROM json_each(?)))""",
         [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])],
         name="delete tasks without objects",
-    )
-
-
-def forget_tombstones(feed_id: str, token: str, guids: str, *, now: datetime, backup_days: int) -> Statement:
-    """Drop a feed's old tombstones with guids that its document does not list any more.
-
-    `guids` is a JSON list of all the document lists. Guarded by the lease's token. A replay can bring back
-    the items in backups, so no tombstone goes that is younger than they get.
-    """
-    age = max(TOMBSTONE_AGE, timedelta(days=backup_days))
-    return Statement(
-        """DELETE FROM expired_items WHERE feed_id = ? AND expired_at < ?
-        AND guid NOT IN (SELECT value FROM json_each(?))
-        AND EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ?)""",
-        [feed_id, instant(now - age), guids, feed_id, token],
-        name="delete old tombstones",
     )

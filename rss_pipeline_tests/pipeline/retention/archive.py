@@ -4,7 +4,7 @@ Items come by real polls; only their age is set by hand, and the images' objects
 """
 
 import hashlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
@@ -56,8 +56,15 @@ def age(pipeline: Pipeline, feed_id: str, days: float, *guids: str) -> None:
     stored = instant(pipeline.clock() - timedelta(days=days))
     for guid in guids or pipeline.guids(feed_id):
         pipeline.database.query(
-            "UPDATE items SET created_at = ? WHERE feed_id = ? AND guid = ?", [stored, feed_id, guid]
+            """UPDATE items SET created_at = ?, arrived = CAST(strftime('%s', ?) AS INTEGER) * 1000000
+            WHERE feed_id = ? AND guid = ?""",
+            [stored, stored, feed_id, guid],
         )
+
+
+def let_visited(pipeline: Pipeline, at: datetime) -> None:
+    """Let every feed have been visited then: a clean believes no clock that is days after all visits."""
+    pipeline.database.query("UPDATE feeds SET last_visited_at = ?", [instant(at)])
 
 
 def cleaned(pipeline: Pipeline, **options: Any) -> CleanResult:

@@ -31,13 +31,14 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     archive_images,
     cleaned,
     is_sound,
+    let_visited,
     nothing_is_left_to_do,
     stock,
 )
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
 from rss_pipeline_tests.support.pictures import png
-from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare, rss
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 EMBEDDED_IN_CI = pytest.mark.parametrize(
@@ -111,7 +112,9 @@ def test_a_dry_run_tells_what_the_real_one_then_does_and_writes_nothing(stocked:
         pub_date_source) SELECT id, 'then', pub_date, '[]', '[]', 'guid', 'feed' FROM items""",
     )
     interrupt(stocked)
-    later = max(info.modified for info in stocked.objects.list("backups/")) + timedelta(days=24)
+    for id in ("one", "two"):
+        age(stocked, id, 0, *NEW)
+    later = visited(stocked, days=24)
     before = contents(stocked)
     dry = cleaned(stocked, now=later, dry_run=True)
     assert contents(stocked) == before
@@ -120,6 +123,13 @@ def test_a_dry_run_tells_what_the_real_one_then_does_and_writes_nothing(stocked:
     assert (dry.by_feed, real.by_feed["one"].item_versions) == (real.by_feed, 5)
     assert (real.backups_renewed, real.total.images) == (2, 20)
     assert list(stocked.objects.list("images/")) == []
+
+
+def visited(pipeline: Pipeline, *, days: float) -> datetime:
+    """The instant so many days after the last backup was put, when each feed was visited."""
+    later = max(info.modified for info in pipeline.objects.list("backups/")) + timedelta(days=days)
+    let_visited(pipeline, later)
+    return later
 
 
 def interrupt(pipeline: Pipeline) -> None:
@@ -446,7 +456,7 @@ def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
 @pytest.mark.slow
 def test_a_clean_killed_before_a_backup_was_put_again_is_made_good_by_the_next_one(stocked: Pipeline) -> None:
     before = [info.key for info in stocked.objects.list("backups/")]
-    later = max(info.modified for info in stocked.objects.list("backups/")) + timedelta(days=24)
+    later = visited(stocked, days=24)
     assert _die(stocked, "renew", later) == -signal.SIGKILL
     assert cleaned(stocked, now=later).backups_renewed == 2
     assert [info.key for info in stocked.objects.list("backups/")] == before
@@ -540,6 +550,7 @@ def test_a_feed_that_answers_304_for_a_year_keeps_its_backup(pipeline: Pipeline,
         if day % 20 == 0:
             pipeline.poll(all_feeds=True)
         now = put_at + timedelta(days=day)
+        let_visited(pipeline, now)
         came = cleaned(pipeline, now=now)
         renewals += came.backups_renewed
         if came.backups_renewed and pipeline.settings.r2 is None:
@@ -561,7 +572,7 @@ def test_the_backup_that_the_newest_item_came_from_stays_though_junk_came_after_
     pipeline.poll()
     [good] = pipeline.backups("broken")
     put_backups(pipeline, "broken", "2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z")
-    later = max(info.modified for info in pipeline.objects.list("backups/")) + timedelta(days=31)
+    later = visited(pipeline, days=31)
     came = cleaned(pipeline, now=later)
     assert (came.total.backups, came.backups_renewed) == (1, 2)
     assert pipeline.backups("broken") == [good, "backups/broken/2027-02-01T00:00:00Z.xml"]
@@ -570,20 +581,37 @@ def test_the_backup_that_the_newest_item_came_from_stays_though_junk_came_after_
 def test_a_tombstone_goes_when_the_feed_has_long_ceased_to_list_its_item(
     stocked: Pipeline, server: FeedServer
 ) -> None:
-    cleaned(stocked)
-    stocked.database.query("UPDATE feeds SET created_at = '2020-01-01T00:00:00Z'")
-    body = rss("old-1", *NEW, title="Two are gone")
-
-    def tombstones() -> list[str]:
-        rows = stocked.rows("SELECT guid FROM expired_items WHERE feed_id = 'one' ORDER BY guid")
-        return [row["guid"] for row in rows]
-
-    stocked.clock.turn(days=59)
-    server.route("127.0.0.2", "/feed", Answer(body=body))
-    stocked.poll(all_feeds=True)
-    assert tombstones() == sorted(OLD), "too young to go"
-    stocked.clock.turn(days=2)
-    server.route("127.0.0.2", "/feed", Answer(body=body.replace(b"Two", b"2")))
-    stocked.poll(all_feeds=True)
-    assert tombstones() == ["old-1"]
+    retire_long_ago(stocked)
+    for days, kept in ((1, OLD), (30, OLD), (60, OLD), (61, ["old-1"])):
+        serve_at(stocked, server, days, rss("old-1", *NEW, title=f"Two are gone, day {days}"))
+        assert tombstones(stocked) == sorted(kept), f"after {days} days"
     assert stocked.guids("one") == sorted(NEW)
+
+
+def test_one_empty_document_brings_nothing_back_as_news(stocked: Pipeline, server: FeedServer) -> None:
+    """Nor do two that list a part, whatever time has passed."""
+    retire_long_ago(stocked)
+    for days, guids in ((61, ()), (70, NEW), (130, NEW), (200, ()), (201, (*OLD, *NEW))):
+        serve_at(stocked, server, days, rss(*guids, title=f"Day {days}"))
+        assert tombstones(stocked) == sorted(OLD), f"after {days} days"
+    assert stocked.guids("one") == sorted(NEW)
+    assert sum(report["items_new"] for report in stocked.reports("one")) == 5, "nothing came as news"
+
+
+def retire_long_ago(pipeline: Pipeline) -> None:
+    """Retire what is old, in a feed that has been there for years; by the clock of the tests."""
+    cleaned(pipeline)
+    pipeline.database.query("UPDATE feeds SET created_at = '2020-01-01T00:00:00Z'")
+    pipeline.database.query("UPDATE expired_items SET expired_at = '2020-01-01T00:00:00Z'")
+
+
+def serve_at(pipeline: Pipeline, server: FeedServer, days: int, body: bytes) -> None:
+    """The feed's document so many days after noon, and a poll then."""
+    pipeline.clock.now = NOON + timedelta(days=days, hours=1)
+    server.route("127.0.0.2", "/feed", Answer(body=body))
+    pipeline.poll(all_feeds=True)
+
+
+def tombstones(pipeline: Pipeline) -> list[str]:
+    rows = pipeline.rows("SELECT guid FROM expired_items WHERE feed_id = 'one' ORDER BY guid")
+    return [row["guid"] for row in rows]

@@ -13,10 +13,12 @@ from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline_tests.support.pipeline import NOON
 
 
-def run(state: str, minutes: float = 60, *, unfinished: bool = False) -> DailyRun:
+def run(state: str, minutes: float = 60, *, unfinished: bool = False, refused: bool = False) -> DailyRun:
     """A run made so many minutes ago."""
     made = NOON - timedelta(minutes=minutes)
-    return DailyRun(run_id="r" * 12, state=state, created_at=made, is_unfinished=unfinished)
+    return DailyRun(
+        run_id="r" * 12, state=state, created_at=made, is_unfinished=unfinished, is_refused=refused
+    )
 
 
 CASES: dict[str, tuple[list[DailyRun], type, type]] = {
@@ -29,6 +31,7 @@ CASES: dict[str, tuple[list[DailyRun], type, type]] = {
         Wait,
     ),
     "the last one failed": ([run("failed"), run("succeeded", 120)], Start, Start),
+    "the last one removed nothing until it is confirmed": ([run("failed", refused=True)], Start, Wait),
     "it failed and was made good": ([run("succeeded"), run("failed", 120)], Start, Wait),
     "a restart cancelled it": ([run("canceled")], Start, Start),
     "one waits in the queue, for however long": ([run("queued", 9_000)], Wait, Wait),

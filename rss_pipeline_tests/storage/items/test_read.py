@@ -54,7 +54,7 @@ def replay(database: Database, *some: Item, feed: str = "a", at: datetime = NOW)
 
 def retire(database: Database, *guids_: str, feed: str = "a") -> None:
     ids = [item_id(feed, guid) for guid in guids_]
-    assert len(retention.retire(database, ids, [], now=NOW)) == len(ids)
+    assert len(retention.retire(database, ids, [], db_now=NOW)) == len(ids)
 
 
 def test_items_come_in_the_order_of_their_documents_and_in_these_in_theirs(known: Database) -> None:

@@ -4,7 +4,7 @@ The whole of it, with faults, is orchestration/test_cleaning.py.
 """
 
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -73,7 +73,7 @@ def due(database: Database) -> list[str]:
 def retire_all(database: Database) -> set[str]:
     gone: set[str] = set()
     for part in retention.due_slices(database, NOW, keep_days=180):
-        gone |= set(retention.retire(database, list(part.items), part.tasks, now=NOW))
+        gone |= set(retention.retire(database, list(part.items), part.tasks, db_now=NOW))
     return gone
 
 
@@ -143,7 +143,7 @@ def test_no_statement_of_a_clean_reads_a_whole_table_of_items_or_images(sqlite: 
     expiry.needed_backups(noting)
     for part in retention.due_slices(noting, NOW, keep_days=180):
         retention.drop_tasks(noting, part.tasks[:1])
-        retention.retire(noting, list(part.items), part.tasks[1:], now=NOW)
+        retention.retire(noting, list(part.items), part.tasks[1:])
     plans = [
         row["detail"]
         for statement in asked
@@ -171,13 +171,13 @@ def test_an_item_stays_with_its_tasks_where_one_changed_meanwhile(database: Data
         VALUES ('added', ?, 'u', 'x', 'x', 'h', 2)""",
         d,
     )
-    assert retention.retire(database, list(part.items), part.tasks, now=NOW) == (e,)
+    assert retention.retire(database, list(part.items), part.tasks) == (e,)
     assert count(database, "image_tasks") == 9
     assert database.query("SELECT guid FROM expired_items").rows == [{"guid": "g4"}]
     (again,) = slices(database)
     assert {task.item_id for task in again.tasks if task.is_live} == {a}
     assert {task.item_id for task in again.tasks if task.was_interrupted} == {b}
-    assert set(retention.retire(database, [a, b, c, d], again.tasks, now=NOW)) == {b, c, d}
+    assert set(retention.retire(database, [a, b, c, d], again.tasks)) == {b, c, d}
     assert due(database) == [a]
 
 
@@ -201,6 +201,7 @@ def test_what_was_retired_is_not_inserted_again_and_not_counted_as_new(database:
     register(database, spec("a"), spec("b"))
     large = item("large", content_html="x" * 1_200_000)
     assert visit(database, [item("1"), item("2"), large], at=NOW - 181 * DAY) == 3
+    change(database, "UPDATE items SET arrived = NULL")
     assert visit(database, [item("3")], at=NOW - DAY) is not None
     assert len(retire_all(database)) == 3
     change(database, "UPDATE feeds SET reported_count = change_count")
@@ -210,18 +211,30 @@ def test_what_was_retired_is_not_inserted_again_and_not_counted_as_new(database:
     assert [row["guid"] for row in rows] == ["3", "4"]
 
 
-def test_only_who_holds_the_feed_forgets_its_tombstones(database: Database) -> None:
-    register(database, spec("a"))
-    visit(database, [item("1")], at=NOW - 300 * DAY)
-    retire_all(database)
-    much_later = NOW + 61 * DAY
-    for token in ("nobody's", ""):
-        forget = retention.forget_tombstones("a", token, "[]", now=much_later, backup_days=30)
-        assert database.batch([forget])[0].changes == 0
-    change(database, "UPDATE feeds SET lease_token = 'mine' WHERE id = 'a'")
-    for backup_days, went in ((90, 0), (30, 1)):
-        forget = retention.forget_tombstones("a", "mine", "[]", now=much_later, backup_days=backup_days)
-        assert database.batch([forget])[0].changes == went, "a replay could bring it back"
+def test_an_item_s_age_counts_from_the_later_of_its_fetch_and_its_arrival(database: Database) -> None:
+    """A slow clock fetched it, a replay brought it in late, or it is from before there were arrivals."""
+    slow, late, before, old = fill(database, "a", [400, 300, 200, 200])
+    for id, days in ((slow, 1), (late, 179), (old, 181)):
+        change(database, "UPDATE items SET arrived = ? WHERE id = ?", arrival(NOW - days * DAY), id)
+    assert due(database) == [before, old]
+    assert retention.count_due(database, NOW, keep_days=180) == 2
+    fast = NOW + 2 * DAY
+    assert retention.count_due(database, fast, keep_days=180) == 3
+    assert retention.count_due(database, fast, keep_days=1) == 4
+
+
+def arrival(at: datetime) -> int:
+    return int(at.timestamp()) * 1_000_000
+
+
+def test_feeds_whose_keep_is_not_known_are_left_alone(database: Database) -> None:
+    fill(database, "a", [400])
+    unknown = fill(database, "b", [400, 30_000])
+    change(database, "UPDATE feeds SET keep_unknown = 1 WHERE id = 'b'")
+    assert due(database) == ["a-00000"]
+    assert retention.count_due(database, NOW, keep_days=180) == 1
+    change(database, "UPDATE feeds SET keep_unknown = 0 WHERE id = 'b'")
+    assert set(due(database)) == {"a-00000", *unknown}
 
 
 def info(key: str, days: float) -> ObjectInfo:

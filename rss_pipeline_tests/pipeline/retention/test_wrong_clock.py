@@ -1,0 +1,91 @@
+"""Retention and wrong clocks: no clock, fast or slow, removes what is not old.
+
+Each case runs on SQLite and a folder, and on D1 and R2 in workerd. What is refused is in test_refusal.py.
+"""
+
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.errors import CleanRefused
+from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, age, cleaned, let_visited, stock
+from rss_pipeline_tests.pipeline.retention.test_clean import contents
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+AHEAD = timedelta(days=181)
+
+
+@pytest.fixture
+def pipeline(place: Pipeline) -> Pipeline:
+    """An installation of each kind. Not that of conftest.py, which is embedded."""
+    return place
+
+
+@pytest.fixture
+def stocked(pipeline: Pipeline, server: FeedServer) -> Pipeline:
+    stock(pipeline, server)
+    for id in ("one", "two"):
+        age(pipeline, id, 0, *OLD, *NEW)
+    return pipeline
+
+
+def test_a_clock_half_a_year_ahead_removes_nothing(stocked: Pipeline) -> None:
+    before = contents(stocked)
+    with pytest.raises(CleanRefused, match="181 d before"):
+        cleaned(stocked, now=stocked.clock() + AHEAD)
+    assert contents(stocked) == before
+
+
+def test_backups_stay_too_and_those_that_must_not_expire_are_put_again(stocked: Pipeline) -> None:
+    now = max(info.modified for info in stocked.objects.list("backups/")) + AHEAD
+    stocked.objects.put("backups/one/2020-01-01T00:00:00Z.xml", b"x", content_type="text/xml")
+    age(stocked, "one", -10_000)
+    age(stocked, "two", -10_000)
+    dry = cleaned(stocked, now=now, dry_run=True)
+    assert (dry.backups_renewed, dry.total.backups) == (2, 1)
+    assert "181 d" not in (dry.refusal or "")
+    with pytest.raises(CleanRefused):
+        cleaned(stocked, now=now)
+    assert len(stocked.backups("one")) == 2
+    let_visited(stocked, now)
+    assert cleaned(stocked, now=now).total.backups == 1
+
+
+def test_where_nothing_would_be_removed_a_long_silence_is_no_error(stocked: Pipeline) -> None:
+    came = cleaned(stocked, now=stocked.clock() + timedelta(days=10))
+    assert (came.refusal, came.total.items) == (None, 0)
+
+
+def test_a_person_may_confirm_it(stocked: Pipeline) -> None:
+    assert cleaned(stocked, now=stocked.clock() + AHEAD, confirmed=True).total.items == 10
+
+
+def test_polls_under_the_wrong_clock_do_not_help_it_where_many_items_are_due(
+    stocked: Pipeline, server: FeedServer
+) -> None:
+    body = rss(*(f"n{n}" for n in range(1_000)))
+    stocked.register(server.route("127.0.0.9", "/feed", Answer(body=body)), "big")
+    stocked.poll()
+    for id in ("one", "two"):
+        age(stocked, id, 0)
+    stocked.database.query("UPDATE items SET arrived = NULL")
+    let_visited(stocked, stocked.clock() + AHEAD)
+    with pytest.raises(CleanRefused, match="1,010 of 1,010 items"):
+        cleaned(stocked, now=stocked.clock() + AHEAD)
+    assert len(stocked.guids("big")) == 1_000
+
+
+def test_what_a_slow_clock_collected_is_as_old_as_its_arrival(pipeline: Pipeline, server: FeedServer) -> None:
+    """The machine woke up in 2019; the items before tell what time it is at least."""
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "one")
+    pipeline.poll()
+    right = pipeline.clock()
+    pipeline.clock.turn(days=-2_500)
+    server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b", "c")))
+    pipeline.poll("one")
+    assert [row["created_at"][:4] for row in pipeline.items("one")] == ["2026", "2019", "2019"]
+    pipeline.clock.now = right
+    let_visited(pipeline, right)
+    assert cleaned(pipeline).total.items == 0
+    assert pipeline.guids("one") == ["a", "b", "c"]
