@@ -157,9 +157,10 @@ class Feed:
     language: str | None = None
     created_at: datetime | None = None
     interval: timedelta | None = None
-    """From the registry, as the next four; None is `auto`."""
+    """From the registry, as the next five; None is `auto`."""
     key: ItemKey = "guid"
     images: bool = True
+    keep_days: int | None = None
     allow_private: bool = False
     needs_access: bool = False
     """The registry holds headers or a password for it."""

@@ -66,6 +66,14 @@ def feed_checks(database: Database, specs: list[FeedSpec] | None, now: datetime)
         "`rss-pipeline status FEED` shows it.",
     )
     yield listing(
+        "keep unknown",
+        found.keep_unknown,
+        "{} were restored from backups that do not say how long items are kept, so none is removed",
+        "it is known of every feed how long its items are kept",
+        "Add them to feeds.yaml, with `keep` if it was set (`enabled: false` leaves them unpolled), or remove"
+        " them with `rss-pipeline forget`.",
+    )
+    yield listing(
         "unreported",
         found.unreported,
         "{} have a change older than an hour that was not reported to Dagster",

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast, get_args
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Feed, ItemKey
+from rss_pipeline.collector.models.feed import FOREVER_DAYS, Feed, ItemKey
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import BackupUnreadable, StorageRejected
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
@@ -43,6 +43,10 @@ class Backup:
     """The key that identified the feed's items then; None in backups that do not say it."""
     secrets: Places = ()
     """Places in the document where it repeats the feed's password or a header of feeds.yaml."""
+    keep_days: int | None = None
+    """Age at which the feed's items were retired then; None is the setting's, or not known."""
+    is_keep_known: bool = False
+    """False in backups that do not say how long the feed's items are kept."""
 
 
 def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: Places = ()) -> str:
@@ -68,6 +72,7 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
         "hint": feed.http.charset,
         "content_hash": document.content_hash,
         "key": feed.key,
+        "keep": feed.keep_days,
     }
     if secrets:
         known["secrets"] = secrets
@@ -112,6 +117,8 @@ def describe_backup(info: ObjectInfo) -> Backup:
             content_hash=_text(known, "content_hash") or "",
             item_key=cast("ItemKey", known["key"]) if known.get("key") in get_args(ItemKey) else None,
             secrets=tuple((int(start), int(length)) for start, length in known.get("secrets", ())),
+            keep_days=_keep_days(known),
+            is_keep_known=_is_keep_known(known),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BackupUnreadable(
@@ -124,6 +131,15 @@ def _text(known: dict[str, Any], name: str, *, optional: bool = False) -> str | 
     if not (isinstance(value, str) or (optional and value is None)):
         raise TypeError(f"`{name}` is {value!r}")
     return value
+
+
+def _is_keep_known(known: dict[str, Any]) -> bool:
+    days = known.get("keep", "unknown")
+    return days is None or (type(days) is int and 0 < days <= FOREVER_DAYS)
+
+
+def _keep_days(known: dict[str, Any]) -> int | None:
+    return cast("int | None", known.get("keep")) if _is_keep_known(known) else None
 
 
 def _instant(text: str) -> datetime:

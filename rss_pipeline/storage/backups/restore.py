@@ -31,19 +31,23 @@ def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: d
     """Insert a row for a feed that only its backups know, not scheduled, and return the URL it has now.
 
     Its URL is the requested URL of its newest backup. If another feed has that URL, `#` and the feed's own id
-    are added to it: it is not requested while the feed is not registered.
+    are added to it: it is not requested while the feed is not registered. Its items are kept as long as that
+    backup says; where it does not, retention leaves them alone.
     """
     parts = urlsplit(backup.requested_url)
     url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
     database.query(
-        """INSERT INTO feeds (id, url, host, registered, item_key, title, next_fetch_at, created_at)
+        """INSERT INTO feeds (id, url, host, registered, item_key, keep_days, keep_unknown, title,
+          next_fetch_at, created_at)
         SELECT ?, CASE WHEN EXISTS (SELECT 1 FROM feeds WHERE url = j.url AND id <> j.id)
-          THEN j.url || '#' || j.id ELSE j.url END, ?, 0, ?, NULL, ?, ?
+          THEN j.url || '#' || j.id ELSE j.url END, ?, 0, ?, ?, ?, NULL, ?, ?
         FROM (SELECT ? AS id, ? AS url) AS j WHERE true ON CONFLICT (id) DO NOTHING""",
         [
             feed_id,
             parts.hostname or "",
             backup.item_key or "guid",
+            backup.keep_days,
+            int(not backup.is_keep_known),
             instant(now),
             instant(backup.fetched_at),
             feed_id,

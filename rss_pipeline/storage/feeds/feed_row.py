@@ -76,6 +76,7 @@ _FEED: _Columns = {
     "interval": ("interval", _SECONDS),
     "key": ("item_key", _TEXT),
     "images": ("images", _FLAG),
+    "keep_days": ("keep_days", _NUMBER),
     "allow_private": ("allow_private", _FLAG),
     "needs_access": ("needs_access", _FLAG),
 }

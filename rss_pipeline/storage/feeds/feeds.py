@@ -133,7 +133,7 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
     folder = excluded.folder,
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
-    keep_days = excluded.keep_days, allow_private = excluded.allow_private,
+    keep_days = excluded.keep_days, keep_unknown = 0, allow_private = excluded.allow_private,
     needs_access = excluded.needs_access,
     fetch_url = CASE WHEN {_KEPT} THEN fetch_url END,
     move_url = CASE WHEN {_KEPT} THEN move_url END, move_since = CASE WHEN {_KEPT} THEN move_since END,

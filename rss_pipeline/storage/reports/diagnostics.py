@@ -31,6 +31,8 @@ class FeedFindings:
     """With a change before `unreported_before` that was not reported to Dagster."""
     leased_by_ended_runs: Sequence[str]
     need_access: Sequence[str]
+    keep_unknown: Sequence[str]
+    """Restored from backups that do not say how long the feed's items are kept, and not in feeds.yaml."""
 
 
 def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFindings:
@@ -39,7 +41,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         f"""SELECT id, {FAILING_LONG} AS failing_long, {GONE} AS gone, {MOVED} AS moved,
         {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
-        registered = 1 AND needs_access = 1 AS need_access,
+        registered = 1 AND needs_access = 1 AS need_access, keep_unknown,
         lease_token IS NOT NULL AND lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW})
           AS leased
         FROM feeds ORDER BY id""",
@@ -59,6 +61,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         unreported=ids("unreported"),
         leased_by_ended_runs=ids("leased"),
         need_access=ids("need_access"),
+        keep_unknown=ids("keep_unknown"),
     )
 
 

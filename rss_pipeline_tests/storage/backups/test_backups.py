@@ -57,6 +57,7 @@ def test_what_a_replay_needs_comes_back(objects: ObjectStore, spooled: Path) -> 
         hint="cp932",
         content_hash="abc",
         item_key="guid",
+        is_keep_known=True,
     )
 
 
@@ -149,9 +150,25 @@ def test_the_item_key_in_force_travels_with_a_backup(objects: ObjectStore, spool
     assert known.item_key == "title+date"
 
 
+@pytest.mark.parametrize("keep_days", [None, 30, 36_500])
+def test_how_long_items_are_kept_travels_with_a_backup(
+    objects: ObjectStore, spooled: Path, keep_days: int | None
+) -> None:
+    key = backups.put_backup(objects, replace(FEED, keep_days=keep_days), document(spooled))
+    known = backups.describe_backup(objects.head(key) or pytest.fail("gone"))
+    assert (known.keep_days, known.is_keep_known) == (keep_days, True)
+
+
+@pytest.mark.parametrize("keep", ["forever", True, -1, 10**9, 1.5, []])
+def test_a_keep_that_no_version_of_ours_wrote_is_not_known(objects: ObjectStore, keep: object) -> None:
+    known = _described(objects, {backups.METADATA_NAME: json.dumps({**KNOWN, "keep": keep})})
+    assert (known.keep_days, known.is_keep_known) == (None, False)
+
+
 def test_a_backup_of_before_is_read_and_so_is_one_of_a_later_version(objects: ObjectStore) -> None:
     before = _described(objects, {backups.METADATA_NAME: json.dumps(KNOWN)})
     assert (before.item_key, before.fetched_at, before.content_hash) == (None, NOW, "abc")
+    assert not before.is_keep_known
     later = {**KNOWN, "key": "a key of the future", "sky": "blue"}
     assert _described(objects, {backups.METADATA_NAME: json.dumps(later)}) == before
 
