@@ -35,6 +35,10 @@ def _is_due(items: str) -> str:
       AND ({items}.arrived IS NULL OR {items}.arrived < {_ARRIVED_BEFORE}) AND feeds.keep_unknown = 0"""
 
 
+def _due_params(now: datetime, keep_days: int) -> list[Value]:
+    return [instant(now), keep_days, instant(now), keep_days]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The position of a walk over the due items; items before it are not read again."""
@@ -90,7 +94,7 @@ def count_due(database: Database, now: datetime, *, keep_days: int) -> int:
     rows = database.query(
         f"""SELECT count(*) AS n FROM feeds CROSS JOIN items
         ON items.feed_id = feeds.id AND {_is_due("items")}""",
-        2 * [instant(now), keep_days],
+        _due_params(now, keep_days),
         name="count items past their age",
     ).rows
     return int(rows[0]["n"])
@@ -137,7 +141,7 @@ def due_sql() -> str:
 
 def due_params(after: Place, now: datetime, keep_days: int) -> list[Value]:
     """The parameters of `due_sql`."""
-    cutoff: list[Value] = 2 * [instant(now), keep_days]
+    cutoff = _due_params(now, keep_days)
     return [*cutoff, after.created_at, after.row, after.feed_id, *cutoff, after.feed_id]
 
 
