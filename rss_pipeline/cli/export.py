@@ -3,7 +3,6 @@
 The file formats are in pipeline/read/export.py.
 """
 
-import json
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from pathlib import Path
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
-from rss_pipeline.cli.output.terminal import Bars
+from rss_pipeline.cli.output.terminal import Bars, say, say_json
 from rss_pipeline.pipeline.read.export import FORMATS, Format
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -88,10 +87,10 @@ def export(
         )
         sys.stdout.buffer.flush()
     if as_json:
-        click.echo(json.dumps({**asdict(exported), "file": str(output)}))
+        say_json({**asdict(exported), "file": str(output)})
     else:
         where = "" if to_stdout else f" in {output}"
-        click.echo(
+        say(
             f"{exported.items:,} items of {exported.feeds:,} feeds{where};"
             f" for the next ones: --since {exported.cursor}",
             err=True,

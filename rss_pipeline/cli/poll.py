@@ -3,7 +3,6 @@
 `up` starts processes that supervisor.py keeps running; the rounds of `poll` are in pipeline/visits/rounds.py.
 """
 
-import json
 import os
 import socket
 import sys
@@ -53,7 +52,9 @@ def up(settings: Settings, yes: bool) -> None:
     where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
     # It saves typing -m at Dagster's other commands; `dagster dev` refuses it beside -w.
     os.environ.pop("DAGSTER_MODULE_NAME", None)
-    click.echo(f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C stops it.")
+    terminal.say(
+        f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C stops it."
+    )
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-h", "127.0.0.1"]
     sys.exit(keep_up([*command, "-p", str(settings.port), *where], say=terminal.complain))
@@ -94,7 +95,10 @@ def poll(
             result = _poll_in_process(settings, database, synced, feed, all_feeds=all_feeds, patience=wait)
         else:
             result = PollResult.of([])
-    click.echo(json.dumps(result.as_json(), ensure_ascii=False) if as_json else result.as_text())
+    if as_json:
+        terminal.say_json(result.as_json())
+    else:
+        result.show()
     for sentence in result.not_visited():
         terminal.complain(sentence)
     if (is_requested and result.left) or synced is None or not result.is_fine:
@@ -169,5 +173,5 @@ def _sync(settings: Settings, database: Database, *, yes: bool) -> "RegistrySync
     except RegistryError as error:
         terminal.complain(str(error))
         return None
-    click.echo(f"{settings.feeds_file}: {synced}", err=True)
+    terminal.say(f"{settings.feeds_file}: {synced}", err=True)
     return synced

@@ -3,7 +3,6 @@
 The work itself is in pipeline/replay; the job `replay_backups` does the same in Dagster.
 """
 
-import json
 import sys
 import uuid
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
-from rss_pipeline.cli.output.terminal import ROWS_SHOWN, Bars, complain, show_table
+from rss_pipeline.cli.output.terminal import ROWS_SHOWN, Bars, complain, say, say_json, show_table
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -87,7 +86,7 @@ def replay(
             )
     if as_json:
         result = {"dry_run": dry_run, **summed(replays), "feeds": [_as_json(each) for each in replays]}
-        click.echo(json.dumps(result, ensure_ascii=False))
+        say_json(result)
     else:
         _show_replays(replays, dry_run=dry_run)
     if any(each.unread for each in replays):
@@ -110,11 +109,11 @@ def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
     backups, unread = counts.get("backups", 0), counts.get("backups_unread", 0)
     new, differ = counts.get("items_new", 0), counts.get("items_differ", 0)
     words = "would be new" if dry_run else "new"
-    click.echo(
+    say(
         f"{len(replays):,} feeds, {backups:,} backups read again, {unread:,} of them unreadable,"
         f" {counts.get('backups_without_feed', 0):,} without a feed in them."
     )
-    click.echo(
+    say(
         f"{new:,} items {words}, {differ:,} now read differently, {counts.get('items_gone', 0):,} no longer"
         f" found; {counts.get('items_repaired', 0):,} rewritten."
     )
@@ -127,7 +126,7 @@ def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
         show_table(("feed", "item", "what", "fields", "title"), rows)
         in_all = sum(each.findings_in_all for each in replays)
         if in_all > len(rows):
-            click.echo(f"... {in_all - len(rows):,} more; --json has the first 200 of each feed")
+            say(f"... {in_all - len(rows):,} more; --json has the first 200 of each feed")
     problems = [problem for each in replays for problem in each.problems]
     _show_problems([(problem.backup_key, problem.kind, problem.message) for problem in problems])
 
@@ -136,7 +135,7 @@ def _show_problems(rows: list[tuple[str, str, str]]) -> None:
     if rows:
         show_table(("backup", "kind", "what happened"), rows[:ROWS_SHOWN])
         if len(rows) > ROWS_SHOWN:
-            click.echo(f"... {len(rows) - ROWS_SHOWN:,} more; --json has them all")
+            say(f"... {len(rows) - ROWS_SHOWN:,} more; --json has them all")
 
 
 @click.command()
@@ -167,7 +166,7 @@ def restore(settings: Settings, as_json: bool) -> None:
             on_feeds=partial(register_keys, database, instance),
         )
     if as_json:
-        click.echo(json.dumps(restored.as_json(), ensure_ascii=False))
+        say_json(restored.as_json())
     else:
         _show_restored(restored)
     if not restored.is_whole:
@@ -180,20 +179,20 @@ def _show_restored(restored: "Restored") -> None:
             f"{restored.registry_error}\nAll feeds were restored from their backups alone and are not"
             " scheduled: correct feeds.yaml, then run `rss-pipeline poll`."
         )
-    click.echo(
+    say(
         f"{restored.registered:,} feeds of feeds.yaml, {len(restored.unregistered):,} more from their"
         f" backups; {restored.with_state:,} have the validators of their newest document again."
     )
-    click.echo(
+    say(
         f"{restored.items_new:,} items from {restored.backups_replayed:,} of {restored.backups:,} backups;"
         f" {restored.backups_without_feed:,} had no feed in them."
     )
-    click.echo(
+    say(
         f"{restored.images_adopted:,} images adopted, {restored.images_known:,} were known,"
         f" {restored.images_orphaned:,} belong to no item and are kept."
     )
     for sentence in restored.renamed:
-        click.echo(sentence)
+        say(sentence)
     _show_problems([(each.backup_key, each.kind, each.message) for each in restored.problems])
     if restored.lost_feeds:
         show_table(("not restored", "why"), restored.lost_feeds)

@@ -3,7 +3,6 @@
 `export`, which writes all items to a file, is in export.py.
 """
 
-import json
 import sys
 from dataclasses import asdict
 
@@ -11,7 +10,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output import feeds as output
-from rss_pipeline.cli.output.terminal import show_fields
+from rss_pipeline.cli.output.terminal import say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -47,7 +46,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, as_json: boo
     rows = [{**row, "notes": feed_notes(row, now=utc_now())} for row in rows]
     disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if as_json:
-        click.echo(json.dumps({**asdict(whole), "disk": disk, "feeds": rows}, ensure_ascii=False))
+        say_json({**asdict(whole), "disk": disk, "feeds": rows})
     elif feed is not None:
         show_fields(rows[0])
     else:
@@ -67,7 +66,7 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
         found = one_feed(database, feed)
         rows = stored.newest(database, found["id"], limit=limit)
     if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False))
+        say_json(rows)
     else:
         output.show_items(found, rows)
 
@@ -95,9 +94,8 @@ def item(settings: Settings, id: str, html: bool, original: bool, as_json: bool)
             " `rss-pipeline items FEED` lists them"
         )
     if html:
-        # Bytes, and no newline of ours: text would lose its escape sequences on the way into a pipe.
-        click.echo((content or "").encode(), nl=sys.stdout.isatty())
+        say_content(content or "")
     elif as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        say_json(found)
     else:
         show_fields(found)

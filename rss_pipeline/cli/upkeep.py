@@ -3,7 +3,6 @@
 The daemon does the clean and the purge by itself each day.
 """
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output import upkeep as output
-from rss_pipeline.cli.output.terminal import Bars
+from rss_pipeline.cli.output.terminal import Bars, say, say_json
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
@@ -50,7 +49,7 @@ def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
             progress=progress,
         )
     if as_json:
-        click.echo(json.dumps(output.cleaned_as_json(cleaned), ensure_ascii=False))
+        say_json(output.cleaned_as_json(cleaned))
     else:
         output.show_cleaned(cleaned)
     if cleaned.refused or cleaned.refusal is not None:
@@ -80,7 +79,10 @@ def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) 
             resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
         )
         figures = purge_in_process(definitions, instance, days=days, dry_run=dry_run)
-    click.echo(json.dumps(figures) if as_json else output.purged_as_text(figures))
+    if as_json:
+        say_json(figures)
+    else:
+        say(output.purged_as_text(figures))
 
 
 @click.command()
@@ -97,7 +99,7 @@ def forget(settings: Settings, feed: str, yes: bool) -> None:
         if not yes:
             click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
         gone = forget_feed(database, instance, found["id"])
-    click.echo(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+    say(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
 
 
 @click.command()
@@ -110,7 +112,7 @@ def migrate(settings: Settings) -> None:
     finally:
         database.close()
     where = settings.database_path if settings.d1 is None else settings.d1.url
-    click.echo(f"{where}: {', '.join(applied) or 'already up to date'}")
+    say(f"{where}: {', '.join(applied) or 'already up to date'}")
 
 
 @click.command()
@@ -127,7 +129,7 @@ def doctor(alert: bool, as_json: bool) -> None:
     if alert:
         checks.append(try_alert(os.environ, cwd=Path.cwd()))
     if as_json:
-        click.echo(json.dumps([check.as_json() for check in checks], ensure_ascii=False))
+        say_json([check.as_json() for check in checks])
     else:
         output.show_checks(checks)
     if any(check.state == "failure" for check in checks):
@@ -155,6 +157,6 @@ def copy(settings: Settings, source: SideName, target: SideName, as_json: bool) 
     ):
         copied = copy_stores(ours, theirs, progress=progress)
     if as_json:
-        click.echo(json.dumps(output.copied_as_json(copied)))
+        say_json(output.copied_as_json(copied))
     else:
         output.show_copied(copied)

@@ -267,6 +267,21 @@ def test_whatever_publishers_write_fits_into_a_message_and_calls_nobody(
     [
         ("a < b && c > d", "a &lt; b &amp;&amp; c &gt; d"),
         ("two\n lines", "two lines"),
+        ("\x1b[2J\x9b \u202egnp.exe\u2069", "\ufffd[2J\ufffd gnp.exe"),
+        (
+            "@everyone @here <@12> <!channel>",
+            "@\u200beveryone @\u200bhere &lt;\u200b@\u200b12&gt; &lt;\u200b!channel&gt;",
+        ),
+        ("[here](http://e.example) ![](x)", "[here]\u200b(http://e.example) ![]\u200b(x)"),
+        ("**bold** ~no~ `x` |y|", "\u2217\u2217bold\u2217\u2217 \u223cno\u223c \u02cbx\u02cb \u2223y\u2223"),
+        ("_it_ __u__ http_status", "\uff3fit\uff3f \uff3f\uff3fu\uff3f\uff3f http_status"),
+        ("# A heading", "\u200b#\u200b A heading"),
+        (
+            "> 1. - a quote #tag <#1> :boom:",
+            "\u200b&gt; 1. - a quote #\u200btag &lt;\u200b#\u200b1&gt; :\u200bboom:",
+        ),
+        ("https://e.example:443/a/?b=c&d=e#f", "https://e.example:443/a/?b=c&amp;d=e#f"),
+        ("*" * 501, "\u2217" * 499 + "…"),
         (" \t", "-"),
         ("half a pair \ud800", "half a pair ?"),
         ("x" * 501, "x" * 499 + "…"),

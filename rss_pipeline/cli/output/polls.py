@@ -59,31 +59,29 @@ class PollResult:
             sentences.append(f"... and {len(self.left) - ROWS_SHOWN} more; --json has them all")
         return sentences
 
-    def as_text(self) -> str:
-        """The summary, then a table of the failed visits, then the errors of runs."""
+    def show(self) -> None:
+        """Print the summary, then a table of the failed visits, then the errors of runs."""
         console = new_console()
-        with console.capture() as captured:
-            visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
-            if visited == 0 and not self.errors:
-                console.print("Nothing was visited." if self.left else "Nothing was due.")
-            else:
+        visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
+        if visited == 0 and not self.errors:
+            console.print("Nothing was visited." if self.left else "Nothing was due.")
+        else:
+            console.print(
+                f"{visited} feeds visited: {self.counts['stored']} with a new document,"
+                f" {self.counts['unchanged']} unchanged, {self.counts['failed']} failed;"
+                f" {self.counts['items_new']} new items."
+            )
+            if gaps := self.counts["gaps"]:
                 console.print(
-                    f"{visited} feeds visited: {self.counts['stored']} with a new document,"
-                    f" {self.counts['unchanged']} unchanged, {self.counts['failed']} failed;"
-                    f" {self.counts['items_new']} new items."
+                    f"{gaps} feeds had no item in common with the document before, so items were probably"
+                    " missed; `rss-pipeline status` names them."
                 )
-                if gaps := self.counts["gaps"]:
-                    console.print(
-                        f"{gaps} feeds had no item in common with the document before, so items were probably"
-                        " missed; `rss-pipeline status` names them."
-                    )
-            if self.failures:
-                table = new_table("feed", "kind", "what happened")
-                for feed, kind, message in self.failures[:ROWS_SHOWN]:
-                    table.add_row(feed, kind, plain(message))
-                console.print(table)
-                if len(self.failures) > ROWS_SHOWN:
-                    console.print(f"... and {len(self.failures) - ROWS_SHOWN} more; --json has them all")
-            for error in self.errors:
-                console.print(Text(f"The run failed: {plain(error)}", style="red"), soft_wrap=True)
-        return captured.get().rstrip()
+        if self.failures:
+            table = new_table("feed", "kind", "what happened")
+            for feed, kind, message in self.failures[:ROWS_SHOWN]:
+                table.add_row(feed, kind, plain(message))
+            console.print(table)
+            if len(self.failures) > ROWS_SHOWN:
+                console.print(f"... and {len(self.failures) - ROWS_SHOWN} more; --json has them all")
+        for error in self.errors:
+            console.print(Text(f"The run failed: {plain(error)}", style="red"), soft_wrap=True)

@@ -1,18 +1,23 @@
-"""The terminal: consoles, tables, progress bars and the error stream, for all commands.
+"""The terminal: the only place that prints. Consoles, tables, progress bars, JSON, the error stream.
 
-What a command prints is in the modules beside this one.
+What a command prints is in the modules beside this one. Whatever they pass to this one, no character of a
+publisher's text controls the terminal or forges a line; ruff refuses `click.echo` and `print` elsewhere
+(TID251, T20 in pyproject.toml).
 """
 
-import unicodedata
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from rich.console import Console
+import click
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from rss_pipeline.collector.models.plain_text import json_text, one_line, plain_lines
 from rss_pipeline.storage.database import Row
 
 ROWS_SHOWN = 40
@@ -20,19 +25,65 @@ ROWS_SHOWN = 40
 _NUMBERS = frozenset({"items", "characters", "images", "backups"})
 
 
+class _Console(Console):
+    """Renders publishers' text: `[/b]` in a title is no markup, `:x:` no emoji, ESC no command."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(one_line(each) if isinstance(each, str) else each for each in objects), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain_lines(segment.text))
+
+
+class _Table(Table):
+    """A table without line breaks in its cells: they would look like rows."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        super().add_row(*map(_cell, cells), **options)
+
+
+def _cell(cell: RenderableType | None) -> RenderableType | None:
+    if isinstance(cell, Text) and "\n" in cell.plain:
+        return Text(one_line(cell.plain), style=cell.style)
+    return one_line(cell) if isinstance(cell, str) else cell
+
+
 def new_console(*, stderr: bool = False) -> Console:
-    """A console for text from publishers: `[/b]` in a title is no markup, `:x:` no emoji."""
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    """A console for text from publishers; a string is printed as one line."""
+    return _Console(stderr=stderr)
 
 
 def plain(text: object) -> str:
-    """The text without control characters, which would control the terminal (JSON feeds may hold any)."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else "\ufffd" for c in str(text))
+    """The text as one line without control characters."""
+    return one_line(str(text))
+
+
+def say(sentence: str, *, err: bool = False) -> None:
+    """Print one line."""
+    click.echo(one_line(sentence), err=err)
+
+
+def say_json(value: Any) -> None:
+    """Print a value as one line of JSON."""
+    click.echo(json_text(value))
+
+
+def say_content(html: str) -> None:
+    """Print an item's content: as it is into a file or pipe, without control characters on a terminal."""
+    if sys.stdout.isatty():
+        click.echo(plain_lines(html))
+    else:
+        # Bytes, and no newline of ours: text would lose its escape sequences on the way into a pipe.
+        click.echo(html.encode(), nl=False)
 
 
 def complain(sentence: str) -> None:
-    """Print to the error stream, so that the output of `--json` stays JSON."""
-    new_console(stderr=True).print(Text(plain(sentence), style="red"), soft_wrap=True)
+    """Print to the error stream, so that the output of `--json` stays JSON. Its line breaks are ours."""
+    new_console(stderr=True).print(Text(plain_lines(sentence), style="red"), soft_wrap=True)
 
 
 class Bars:
@@ -80,7 +131,9 @@ def show_fields(row: Row) -> None:
     for name, value in fields:
         if value is not None:
             shown = int(value) if isinstance(value, float) and value.is_integer() else value
-            console.print(Text.assemble((f"{name:<22}", "bold"), plain(shown)), soft_wrap=True)
+            # Lines of a value are indented: none of them looks like the name of another one.
+            lines = f"\n{'':<22}".join(plain(line) for line in str(shown).splitlines() or [""])
+            console.print(Text.assemble((f"{name:<22}", "bold"), lines), soft_wrap=True)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -92,7 +145,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 
 def new_table(*columns: str) -> Table:
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    table = _Table(show_edge=False, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold", justify="right" if column in _NUMBERS else "left")
     return table

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
+from rss_pipeline.collector.models.plain_text import one_line
+
 FailureKind = Literal[
     "timeout",
     "dns",
@@ -63,3 +65,7 @@ class Failure:
     """Hash of the document that could not be parsed or stored."""
     body_bytes: int | None = None
     backup_key: str | None = None
+
+    def __post_init__(self) -> None:
+        """The sentence may quote a publisher, and is printed, logged and sent in alerts."""
+        object.__setattr__(self, "message", one_line(self.message))

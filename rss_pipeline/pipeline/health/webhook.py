@@ -3,17 +3,25 @@
 Mattermost, Rocket.Chat and Discord (with /slack at the end of its URL) take it as well. What is
 sent, and when, is orchestration/alerts.py's and the doctor's. No message and no error contains a URL or
 secret of the user's.
+
+A publisher's text is text in all of them: it calls no one, hides no link behind a text, and formats nothing.
+Slack would show the backslashes that Discord and Mattermost take. So a zero-width space comes between the
+characters of their syntax, and characters that look alike replace those of emphasis.
 https://docs.slack.dev/messaging/formatting-message-text#escaping
+https://docs.mattermost.com/collaborate/format-messages.html
+https://support.discord.com/hc/en-us/articles/210298617
 https://discord.com/developers/docs/resources/message#embed-object-embed-limits
 """
 
 import logging
+import re
 from collections.abc import Sequence
 from html import escape
 from itertools import accumulate
 from typing import Any
 from urllib.parse import urlsplit
 
+from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.settings import Settings
 from rss_pipeline.tls import tls_context
@@ -26,6 +34,16 @@ _VALUE = 1_000
 _FACTS = 20
 _TEXT = 500
 _ALL_FACTS = 4_500
+
+_APART = "\u200b"
+_SYNTAX = re.compile(
+    r"(?<=@)|(?<=(?<![\w/?=&.-])#)|(?<=\])(?=[(\[:])|(?<=<)(?=\S)|(?<=:)(?=[\w+-]+:)|^(?=[>#+=|-].|\d+[.)])"
+)
+"""Places for a zero-width space: after @ (mentions) and # (channels), between ] and ( (links), after < (other
+mentions), within :emoji:, before what begins a list, a heading or a quote."""
+_EMPHASIS = str.maketrans({"*": "\u2217", "~": "\u223c", "`": "\u02cb", "|": "\u2223", "\\": "\u2216"})
+_UNDERSCORE = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
+"""Within a word, as in http_status, it formats nothing."""
 
 Fact = tuple[str, str]
 """A title and a value, shown as a field of the message."""
@@ -89,13 +107,19 @@ def _field(fact: Fact) -> dict[str, Any]:
 
 def _sent(text: str, longest: int) -> str:
     """The text as one line, escaped, of at most that many characters; Discord refuses an empty one."""
-    line = " ".join(text.encode("utf-8", "replace").decode().split()) or "-"
-    whole = escape(line, quote=False)
+    line = " ".join(one_line(text.encode("utf-8", "replace").decode()).split()) or "-"
+    whole = _escaped(line)
     if len(whole) <= longest:
         return whole
-    pieces = [escape(character, quote=False) for character in line[:longest]]
-    kept = sum(length < longest for length in accumulate(map(len, pieces)))
-    return "".join(pieces[:kept]) + "…"
+    kept = longest - 1
+    while len(_escaped(line[:kept])) > longest - 1:
+        kept -= max(1, (len(_escaped(line[:kept])) - longest) // 12)
+    return _escaped(line[:kept]) + "…"
+
+
+def _escaped(line: str) -> str:
+    line = _UNDERSCORE.sub(lambda match: "\uff3f" * len(match[0]), line).translate(_EMPHASIS)
+    return escape(_SYNTAX.sub(_APART, line), quote=False)
 
 
 def _cause(error: Exception) -> str:

@@ -4,7 +4,6 @@ Whole or not at all: a file appears under its name once it is complete. Items ar
 command is cli's.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, Protocol, Self, get_args
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.plain_text import json_text
 from rss_pipeline.errors import ExportRefused
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
@@ -139,7 +139,7 @@ class _JsonLines:
 
     def write(self, item: StoredItem) -> None:
         row = {name: _plain(value) for name, value in _fields(item, html=self._html)}
-        self._file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        self._file.write(json_text(row, separators=(",", ":")).encode() + b"\n")
 
 
 def _plain(value: Any) -> Any:

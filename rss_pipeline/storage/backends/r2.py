@@ -152,6 +152,8 @@ class R2Store:
         if found is None:
             raise KeyError(source)
         check_key(target)
+        content_type = found.content_type or "application/octet-stream"
+        extra = {} if (as_what := disposition(content_type)) is None else {"ContentDisposition": as_what}
         try:
             # REPLACE with what was there: S3 refuses a copy onto itself that changes nothing.
             copied = self._call(
@@ -160,7 +162,8 @@ class R2Store:
                 CopySource={"Bucket": self._bucket, "Key": source},
                 MetadataDirective="REPLACE",
                 Metadata=dict(found.metadata),
-                ContentType=found.content_type or "application/octet-stream",
+                ContentType=content_type,
+                **extra,
             )
         except _Answered as answer:
             if answer.code in _ABSENT:
