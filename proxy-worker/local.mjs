@@ -3,8 +3,8 @@
 //   node local.mjs [--port 8787] [--persist FOLDER] [--json]
 //
 // Without --persist everything is kept in memory. Token, bucket and keys come from the environment
-// (D1_PROXY_TOKEN, R2_BUCKET, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY), else from the values below. It prints the
-// pipeline's variables; with --json it prints them in one line for a program, and ends when its standard input
+// (D1_PROXY_TOKEN, R2_BUCKET, R2_ACCESS_KEY_ID, R2_SECRET_ACCESS_KEY), else from the values below; D1_PROXY_EXEC=on
+// opens /exec. It prints the pipeline's variables; with --json it prints them in one line for a program, and ends when its standard input
 // ends. SIGINT and SIGTERM end it as well.
 
 import { mkdirSync, readFileSync } from "node:fs";
@@ -61,7 +61,7 @@ const miniflare = new Miniflare(
     name: config.name,
     modules: [{ type: "ESModule", path: "index.mjs", contents: built.outputFiles[0].text }],
     compatibilityDate: config.compatibility_date,
-    bindings: { D1_PROXY_TOKEN: token },
+    bindings: { D1_PROXY_TOKEN: token, D1_PROXY_EXEC: process.env.D1_PROXY_EXEC ?? "" },
     d1Databases: { [database.binding]: database.database_id },
     r2Buckets: { BUCKET: { id: bucket, s3Credentials: { accessKeyId, secretAccessKey } } },
     ...(persist === undefined ? {} : { resourcePersistencePath: persist }),

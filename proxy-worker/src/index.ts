@@ -13,6 +13,8 @@ export interface Env {
   readonly DB: D1Database;
   /** Unset, every request but /health is refused. */
   readonly D1_PROXY_TOKEN?: string;
+  /** "on" opens /exec, for administration; the pipeline never uses it. */
+  readonly D1_PROXY_EXEC?: string;
 }
 
 type Answer = (request: Request, database: D1Database) => Promise<unknown>;
@@ -20,7 +22,6 @@ type Answer = (request: Request, database: D1Database) => Promise<unknown>;
 const ENDPOINTS: ReadonlyMap<string, Answer> = new Map([
   ["/query", query],
   ["/batch", batch],
-  ["/exec", exec],
 ]);
 
 export default {
@@ -45,17 +46,19 @@ async function answer(request: Request, env: Env): Promise<unknown> {
     allow(request, "GET", "HEAD");
     return { ok: true };
   }
-  // Before anything else: without the token a client learns neither paths nor methods, and its body is not read.
+  // Before anything else: without the token a client learns neither paths nor methods, its body is not read, and
+  // the database is not touched.
   if (!(await isAuthorized(request, env.D1_PROXY_TOKEN))) {
     throw new Refusal("unauthorized", "Authorization must be `Bearer` and the Worker's D1_PROXY_TOKEN", {
       "WWW-Authenticate": "Bearer",
     });
   }
-  const endpoint = ENDPOINTS.get(url.pathname);
+  const isExec = url.pathname === "/exec" && env.D1_PROXY_EXEC === "on";
+  const endpoint = isExec ? exec : ENDPOINTS.get(url.pathname);
   if (endpoint === undefined) {
     throw new Refusal(
       "not_found",
-      `there is no path ${url.pathname.slice(0, 100)}; the paths are /query, /batch and /exec`,
+      `there is no path ${url.pathname.slice(0, 100)}; the paths are /query and /batch`,
     );
   }
   allow(request, "POST");

@@ -27,6 +27,7 @@ describe("a request without the token", () => {
     for (const [path, method] of [
       ["/query", "GET"],
       ["/exec", "OPTIONS"],
+      ["/batch", "OPTIONS"],
       ["/nothing", "PUT"],
       ["/", "GET"],
     ] as const) {
@@ -39,6 +40,16 @@ describe("a request without the token", () => {
     const sent = request("/query", { headers: { Authorization: "Bearer no" }, body: "x".repeat(5_000_000) });
     expect(await refusal(fetched(sent))).toEqual([401, "unauthorized"]);
     expect(sent.bodyUsed).toBe(false);
+  });
+
+  it("costs no hash without the header, and one with it", async () => {
+    await fetched(request("/query", { body: '{"sql": "SELECT 1"}' }));
+    const hashed = vi.spyOn(crypto.subtle, "digest");
+    await fetched(new Request("https://worker.example/query", { method: "POST", body: "{}" }));
+    expect(hashed).toHaveBeenCalledTimes(0);
+    await fetched(request("/query", { headers: { Authorization: "Bearer no" }, body: "{}" }));
+    expect(hashed).toHaveBeenCalledTimes(1);
+    hashed.mockRestore();
   });
 
   it("is compared in full, whatever its length", async () => {
@@ -86,7 +97,7 @@ describe("with the token", () => {
 
   it.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])("%s is not allowed", async (method) => {
     for (const path of ["/query", "/batch", "/exec"]) {
-      const answered = await fetched(request(path, { method }));
+      const answered = await fetched(request(path, { method }), { D1_PROXY_EXEC: "on" });
       expect(answered.status).toBe(405);
       expect(answered.headers.get("Allow")).toBe("POST");
     }
@@ -117,7 +128,7 @@ describe("/health", () => {
 
 describe("a body over the cap", () => {
   it("is refused by its Content-Length before it is read", async () => {
-    const sent = request("/exec", { headers: { "Content-Length": "4000001" }, body: "SELECT 1" });
+    const sent = request("/query", { headers: { "Content-Length": "4000001" }, body: "SELECT 1" });
     expect(await refusal(fetched(sent))).toEqual([413, "too_large"]);
     expect(sent.bodyUsed).toBe(false);
   });

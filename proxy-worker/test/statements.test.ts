@@ -4,7 +4,7 @@ import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
 
-import { type Failure, post, query, refusal, type Result } from "./requests";
+import { type Failure, fetched, post, query, refusal, request, type Result } from "./requests";
 
 beforeEach(async () => {
   await applyD1Migrations(env.DB, env.MIGRATIONS);
@@ -68,15 +68,27 @@ describe("/batch", () => {
 });
 
 describe("/exec", () => {
+  const exec = (sql: string) => fetched(request("/exec", { body: sql }), { D1_PROXY_EXEC: "on" });
+
+  it.each([undefined, "", "off", "1", "ON"])(
+    "is no path unless the environment says on: %s",
+    async (value) => {
+      const sent = request("/exec", { body: "CREATE TABLE no (x);" });
+      const changed = value === undefined ? {} : { D1_PROXY_EXEC: value };
+      expect(await refusal(fetched(sent, changed))).toEqual([404, "not_found"]);
+      expect((await query("SELECT name FROM sqlite_master WHERE name = 'no'")).results).toEqual([]);
+    },
+  );
+
   it("runs SQL a line at a time", async () => {
-    const answered = await post("/exec", "CREATE TABLE e (x);\nINSERT INTO e VALUES (1);");
+    const answered = await exec("CREATE TABLE e (x);\nINSERT INTO e VALUES (1);");
     expect(await answered.json<D1ExecResult>()).toMatchObject({ count: 2 });
     expect((await query("SELECT x FROM e")).results).toEqual([{ x: 1 }]);
   });
 
   it("says what is wrong with it", async () => {
-    expect(await refusal(post("/exec", "NONSENSE"))).toEqual([400, "syntax"]);
-    expect(await refusal(post("/exec", " \n"))).toEqual([400, "request"]);
+    expect(await refusal(exec("NONSENSE"))).toEqual([400, "syntax"]);
+    expect(await refusal(exec(" \n"))).toEqual([400, "request"]);
   });
 });
 

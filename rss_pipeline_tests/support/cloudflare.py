@@ -165,6 +165,7 @@ def local_cloudflare(
     environ = {
         **os.environ,
         "D1_PROXY_TOKEN": secrets.token_urlsafe(24) if token is None else token,
+        "D1_PROXY_EXEC": "on",
         "R2_BUCKET": "test-bucket",
         "R2_ACCESS_KEY_ID": secrets.token_hex(16),
         "R2_SECRET_ACCESS_KEY": secrets.token_hex(32),

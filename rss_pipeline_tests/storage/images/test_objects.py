@@ -72,3 +72,7 @@ def test_what_a_browser_would_run_is_served_for_download_only(
     r2.put("images/x", b"x", content_type=content_type)
     head = r2.client.head_object(Bucket=r2._bucket, Key="images/x")
     assert head.get("ContentDisposition") == disposition
+    # Also once a backup was written again, so that it does not expire.
+    r2.copy("images/x", "images/x")
+    head = r2.client.head_object(Bucket=r2._bucket, Key="images/x")
+    assert head.get("ContentDisposition") == disposition
