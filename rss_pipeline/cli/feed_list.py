@@ -3,7 +3,6 @@
 They read and write feeds.yaml and visit no feed; `add` does, in add.py.
 """
 
-import json
 import os
 from pathlib import Path
 
@@ -36,31 +35,28 @@ def import_(settings: Settings, file: Path, as_json: bool) -> None:
             file.read_bytes(), path=file, database=database, settings=settings, environ=os.environ
         )
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "added": imported.added,
-                    "already_listed": imported.known,
-                    "doubles": imported.merged,
-                    "in_several_folders": [
-                        {"url": url, "folder": kept, "other_folder": other}
-                        for url, kept, other in imported.in_several
-                    ],
-                },
-                ensure_ascii=False,
-            )
+        terminal.say_json(
+            {
+                "added": imported.added,
+                "already_listed": imported.known,
+                "doubles": imported.merged,
+                "in_several_folders": [
+                    {"url": url, "folder": kept, "other_folder": other}
+                    for url, kept, other in imported.in_several
+                ],
+            }
         )
         return
-    click.echo(
+    terminal.say(
         f"{settings.feeds_file}: {imported.added} feeds added, {imported.known} were there already"
         + (f"; {imported.merged} doubles merged." if imported.merged else ".")
     )
     for url, kept, other in imported.in_several[:_LISTED]:
-        click.echo(terminal.plain(f"{url} is in two folders: kept in {kept}, not in {other}."))
+        terminal.say(f"{url} is in two folders: kept in {kept}, not in {other}.")
     if len(imported.in_several) > _LISTED:
-        click.echo(f"... and {len(imported.in_several) - _LISTED} more; --json has them all")
+        terminal.say(f"... and {len(imported.in_several) - _LISTED} more; --json has them all")
     if imported.added:
-        click.echo("The next poll visits them: within two minutes while `up` runs, or `rss-pipeline poll`.")
+        terminal.say("The next poll visits them: within two minutes while `up` runs, or `rss-pipeline poll`.")
 
 
 @click.command("export-opml")
@@ -78,12 +74,12 @@ def export_opml(settings: Settings, file: Path | None) -> None:
             database=database, settings=settings, environ=os.environ, now=utc_now()
         )
     if file is None:
-        click.echo(body, nl=False)
+        terminal.say_content(body.decode())
     else:
         try:
             replace_file(file, body)
         except OSError as error:
             raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
-        click.echo(f"{file}: {feeds} feeds.")
+        terminal.say(f"{file}: {feeds} feeds.")
     if closed:
         terminal.complain(f"{closed} feeds need a password or headers, which OPML does not have.")
