@@ -73,7 +73,7 @@ def say_json(value: Any) -> None:
 
 
 def say_content(html: str) -> None:
-    """Print an item's content, or a document: as it is into a file or pipe, without control characters on a terminal."""
+    """Print a document: as it is into a file or pipe, without control characters on a terminal."""
     if sys.stdout.isatty():
         click.echo(plain_lines(html))
     else:
