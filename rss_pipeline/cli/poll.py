@@ -118,12 +118,12 @@ def _poll_in_process(
 
     from rss_pipeline.orchestration.build import build_definitions
     from rss_pipeline.orchestration.in_process import poll_in_process
-    from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
     from rss_pipeline.orchestration.registry_partitions import register
     from rss_pipeline.pipeline.visits.rounds import not_visited, on_hold
 
     started = utc_now()
-    with open_instance(settings) as instance:
+    with open_instance_at_terminal(settings) as instance:
         if synced is not None:
             register(database, instance, synced)
         ids = [one_feed(database, text)["id"] for text in feed]

@@ -112,6 +112,8 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "1 feeds visited: 1 with a new document, 0 unchanged, 0 failed; 2 new items.\n",
     )
     assert "1 feeds in the registry: 1 new, 0 changed, 0 no longer scheduled" in first.err
+    copies = list(tmp_path.glob("dagster/storage/*/compute_logs"))
+    assert copies == [], "Dagster starts four processes to copy output that is the terminal's"
     again = invoke("poll")
     assert (again.exit_code, again.stdout) == (0, "Nothing was due.\n")
     assert len(server.requests) == 1

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 import yaml
 from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
+from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 
 from rss_pipeline.orchestration.instance.home import (
     changed_by_hand,
     is_untouched,
     open_instance,
+    open_instance_at_terminal,
     prepare_home,
     stamped,
 )
@@ -103,6 +106,19 @@ def test_dagster_takes_it_with_our_queue_and_our_retention(settings: Settings) -
         for instigator in (InstigatorType.SENSOR, InstigatorType.SCHEDULE, InstigatorType.AUTO_MATERIALIZE):
             days = instance.get_tick_retention_settings(instigator).values()
             assert (min(days) > 0, max(days)) == (True, 30)
+
+
+def test_compute_logs_of_a_persons_own_stay_in_use_at_a_terminal(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with open_instance_at_terminal(settings) as instance:
+        assert isinstance(instance.compute_log_manager, NoOpComputeLogManager)
+    module = LocalComputeLogManager.__module__
+    folder = {"base_dir": str(tmp_path / "elsewhere")}
+    theirs = {"compute_logs": {"module": module, "class": "LocalComputeLogManager", "config": folder}}
+    configuration(settings).write_text(yaml.dump(theirs), "utf-8")
+    with open_instance_at_terminal(settings) as instance:
+        assert isinstance(instance.compute_log_manager, LocalComputeLogManager)
 
 
 @pytest.mark.parametrize(
