@@ -9,8 +9,6 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-import charset_normalizer
-
 from rss_pipeline.collector.parse.charsets import (
     DETECTABLE,
     LATIN,
@@ -238,6 +236,9 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
 
 def _ranks(evidence: bytes, candidates: list[str]) -> dict[str, tuple[float, float]]:
     """The detector's mess and language score of each candidate that it finds possible; less is better."""
+    # Imported by the first such document: each parser process holds what is imported, and most see none.
+    import charset_normalizer
+
     found = charset_normalizer.from_bytes(evidence, cp_isolation=candidates, enable_fallback=False)
     ranks = {_name(match.encoding): (match.chaos, -match.coherence) for match in found}
     for match in found:

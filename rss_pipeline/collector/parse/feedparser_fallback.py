@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import feedparser
-
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import absolute, is_web, web_base
 from rss_pipeline.collector.parse.raw_feed import (
@@ -48,6 +46,9 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
     """The feed that feedparser finds in a text that begins with its root; None if it finds none."""
+    # Imported by the first such document: each parser process holds what is imported, and most see none.
+    import feedparser
+
     # As every XML parser does (XML 1.0, 2.11); the CDATA sections are not seen by one here.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # The publisher's own characters would be taken for ours, each for a text as long as the document.

@@ -5,16 +5,17 @@
 
 import re
 import warnings
-
-from bs4 import BeautifulSoup, SoupStrainer, Tag
+from typing import TYPE_CHECKING
 
 from rss_pipeline.collector.parse.links import absolute, web_base
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
 
 _LOOKED_AT = 500_000
 _MOST_NAMED = 5
 _LONGEST = 500
 _START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_PARTS = SoupStrainer(["title", "base", "link"])
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
 
 
@@ -25,10 +26,13 @@ def is_web_page(text: str, content_type: str | None) -> bool:
 
 def web_page_sentence(text: str, url: str | None) -> str:
     """A message with the page's title and the feeds that it names."""
+    # Imported by the first web page: each parser process holds what is imported, and most see none.
+    from bs4 import BeautifulSoup, SoupStrainer
+
     with warnings.catch_warnings():
         # The text may be XML that its server calls HTML, or resemble a file's name.
         warnings.simplefilter("ignore", UserWarning)
-        page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=_PARTS)
+        page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=SoupStrainer(["title", "base", "link"]))
     title = page.find("title")
     named = " ".join(title.get_text().split())[:80] if title else ""
     start = f'The server sent a web page ("{named}")' if named else "The server sent a web page"
@@ -38,7 +42,7 @@ def web_page_sentence(text: str, url: str | None) -> str:
     return f"{start}, not a feed, and the page names no feed. Open its address in a browser to see why."
 
 
-def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
+def feed_links(page: "BeautifulSoup", url: str | None) -> list[str]:
     """The absolute URLs of the feeds in a page's `<link rel="alternate">`, at most five.
 
     Without userinfo: the message is stored and logged.
@@ -57,6 +61,6 @@ def feed_links(page: BeautifulSoup, url: str | None) -> list[str]:
     return list(found)[:_MOST_NAMED]
 
 
-def _value(tag: Tag, name: str) -> str:
+def _value(tag: "Tag", name: str) -> str:
     value = tag.get(name)
     return (value if isinstance(value, str) else " ".join(value or ())).strip()

@@ -82,12 +82,31 @@ def test_in_one_poll_every_attack_ends_alone_and_twenty_feeds_are_stored_as_usua
     assert list(pipeline.settings.spool_path.iterdir()) == []
 
 
-def parsed_from(body: str, spool: Path) -> Parsed:
+def task_of(body: str, spool: Path) -> ParseTask:
     path = spool / "feed"
     path.write_text(body, "utf-8")
     response = Response(status=200, requested_url=URL, url=URL, fetched_at=NOON, fetch_ms=1)
     document = Document(response=response, path=path, body_bytes=path.stat().st_size, content_hash="")
-    return parse_document(ParseTask(feed=FEED, document=document, now=NOON))
+    return ParseTask(feed=FEED, document=document, now=NOON)
+
+
+def parsed_from(body: str, spool: Path) -> Parsed:
+    return parse_document(task_of(body, spool))
+
+
+def test_a_parser_process_holds_no_library_that_the_usual_document_does_not_need(tmp_path: Path) -> None:
+    loaded = "{'dagster', 'feedparser', 'bs4', 'charset_normalizer'} & set(__import__('sys').modules)"
+    workers = ParserPool(processes=1, timeout=20)
+    try:
+        [(_, parsed)] = workers.map(parse_document, [task_of(rss("a").decode(), tmp_path)])
+        [(_, unneeded)] = workers.map(eval, [loaded])
+        [(_, page)] = workers.map(parse_document, [task_of("<html><title>t</title></html>", tmp_path)])
+    finally:
+        workers.close()
+    assert isinstance(parsed, Parsed)
+    assert unneeded == set()
+    assert isinstance(page, WorkerFailure)
+    assert page.kind == "html"
 
 
 @pytest.mark.slow
