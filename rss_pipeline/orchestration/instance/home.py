@@ -101,7 +101,9 @@ def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
     home = str(prepare_home(settings))
     ref = InstanceRef.from_dir(home)
     if ref.compute_logs_data == InstanceRef.config_defaults(home)["compute_logs"]:
-        nowhere = ConfigurableClassData(NoOpComputeLogManager.__module__, NoOpComputeLogManager.__name__, "{}")
+        nowhere = ConfigurableClassData(
+            NoOpComputeLogManager.__module__, NoOpComputeLogManager.__name__, "{}"
+        )
         ref = ref._replace(compute_logs_data=nowhere)
     return dg.DagsterInstance.from_ref(ref)
 

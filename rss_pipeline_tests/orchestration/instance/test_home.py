@@ -108,9 +108,7 @@ def test_dagster_takes_it_with_our_queue_and_our_retention(settings: Settings) -
             assert (min(days) > 0, max(days)) == (True, 30)
 
 
-def test_compute_logs_of_a_persons_own_stay_in_use_at_a_terminal(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_compute_logs_of_a_persons_own_stay_in_use_at_a_terminal(settings: Settings, tmp_path: Path) -> None:
     with open_instance_at_terminal(settings) as instance:
         assert isinstance(instance.compute_log_manager, NoOpComputeLogManager)
     module = LocalComputeLogManager.__module__
