@@ -5,7 +5,7 @@ PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 # Test processes at once: one more than two cores, for some tests wait. `make test WORKERS=8` on a larger machine.
 WORKERS ?= 3
 # Tests that need no Dagster.
-QUICK := $(addprefix rss_pipeline_tests/,collector storage pipeline politeness/test_scoring.py test_settings.py test_layers.py)
+QUICK := $(addprefix rss_pipeline_tests/,collector storage pipeline web politeness/test_scoring.py test_settings.py test_layers.py)
 # Where `make cloudflare` listens on 127.0.0.1.
 CLOUDFLARE_PORT ?= 8787
 

@@ -22,6 +22,7 @@ from zoneinfo import available_timezones
 from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.errors import SettingMistake, SettingsError
+from rss_pipeline.web.authority import Authority, read_authority
 
 PARSE_TIMEOUT_SECONDS = 20.0
 """A document of 5,000 items takes some 6 s; one built to be slow (40,000 attributes) is killed here."""
@@ -46,6 +47,7 @@ _VARIABLES = (
     "RSS_PROXY",
     "RSS_CA_FILE",
     "RSS_PORT",
+    "RSS_UI_HOSTS",
     "RSS_ALERT_WEBHOOK",
     "ALLOW_NETWORKS",
     "ALLOW_PORTS",
@@ -113,6 +115,8 @@ class Settings:
     allow_ports: frozenset[int] = frozenset()
     """Ports that may be used besides 80 and 443."""
     port: int = 3000
+    ui_hosts: tuple[Authority, ...] = ()
+    """Names of the UI besides those of the loopback interface, as a browser's address bar shows them."""
     alert_webhook: str | None = field(default=None, repr=False)
     """Where alerts go; whoever has this URL can post there."""
     d1: D1Settings | None = None
@@ -167,6 +171,7 @@ class Settings:
             allow_networks=reader.networks("ALLOW_NETWORKS"),
             allow_ports=reader.ports("ALLOW_PORTS"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
+            ui_hosts=reader.names("RSS_UI_HOSTS"),
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
             d1=reader.d1(),
             r2=reader.r2(),
@@ -293,6 +298,18 @@ class _Reader:
             else:
                 self._wrong(name, text, "write ports from 1 to 65535, with commas between them")
         return frozenset(ports)
+
+    def names(self, name: str) -> tuple[Authority, ...]:
+        found = []
+        for text in self._listed(name):
+            authority = read_authority(text)
+            if authority is None:
+                self._wrong(
+                    name, text, "write names as in a browser's address, rss.example.org or localhost:8080"
+                )
+            else:
+                found.append(authority)
+        return tuple(found)
 
     def d1(self) -> D1Settings | None:
         given = self._all_or_none(_D1)

@@ -350,3 +350,15 @@ def ours(top: Path) -> Iterator[Path]:
         yield top
     elif not top.name.startswith(".") and top.name != "var":
         yield from (path for path in top.rglob("*.*") if "node_modules" not in path.parts)
+
+
+def test_the_threat_model_names_tests_that_exist() -> None:
+    folder = Path(__file__).parent
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (TOP / "docs" / "security.md").read_text("utf-8"))
+    assert len(named) > 5
+    missing = [f"{file}::{name}" for file, name in named if not is_defined(folder / file, name)]
+    assert missing == []
+
+
+def is_defined(file: Path, name: str) -> bool:
+    return file.is_file() and f"def {name}(" in file.read_text("utf-8")

@@ -24,7 +24,7 @@ assert not {name.partition(".")[0] for name in sys.modules} & set(FOREIGN)
 """
 
 
-@pytest.mark.parametrize("room", ["pipeline", "collector", "storage"])
+@pytest.mark.parametrize("room", ["pipeline", "collector", "storage", "web"])
 def test_every_module_is_imported_without_dagster_click_and_rich(room: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, f"rss_pipeline.{room}"], check=False, capture_output=True, cwd=ROOT

@@ -94,6 +94,18 @@ def test_a_proxy_that_is_none_is_refused_unseen(proxy: str) -> None:
     assert text == "RSS_PROXY: not the URL of a proxy; write http://[user:password@]host:port"
 
 
+def test_names_of_the_ui_are_as_in_a_browser_s_address() -> None:
+    found = settings(RSS_UI_HOSTS="RSS.example.org, localhost:8080,[fd00::5]:3000,rss.example.org:443")
+    assert [str(name) for name in found.ui_hosts] == [
+        *("rss.example.org", "localhost:8080", "[fd00::5]:3000", "rss.example.org")
+    ]
+    assert settings().ui_hosts == ()
+    text = refusal(RSS_UI_HOSTS="*,https://rss.example.org,a b,x:99999,fd00::5")
+    assert [line.partition(" cannot")[0] for line in text.splitlines()] == [
+        f'RSS_UI_HOSTS: "{wrong}"' for wrong in ("*", "https://rss.example.org", "a b", "x:99999", "fd00::5")
+    ]
+
+
 def test_ranges_and_ports_that_are_opened() -> None:
     found = settings(ALLOW_NETWORKS="198.18.0.0/15, 10.0.0.5 ,fd00::/8,", ALLOW_PORTS="8080, 8443")
     assert [str(network) for network in found.allow_networks] == ["198.18.0.0/15", "10.0.0.5/32", "fd00::/8"]

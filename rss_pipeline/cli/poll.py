@@ -49,15 +49,15 @@ def up(settings: Settings, yes: bool) -> None:
         if synced is not None:
             register(database, instance, synced)
     workspace = Path.cwd() / "workspace.yaml"
-    where = ["-w", str(workspace)] if workspace.exists() else ["-m", "rss_pipeline.definitions"]
-    # It saves typing -m at Dagster's other commands; `dagster dev` refuses it beside -w.
+    where = [str(workspace)] if workspace.exists() else []
+    # It saves typing -m at Dagster's other commands; the daemon refuses it beside its workspace.
     os.environ.pop("DAGSTER_MODULE_NAME", None)
     terminal.say(
         f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C stops it."
     )
     sys.stdout.flush()
-    command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-h", "127.0.0.1"]
-    sys.exit(keep_up([*command, "-p", str(settings.port), *where], say=terminal.complain))
+    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
+    sys.exit(keep_up([*command, *where], say=terminal.complain))
 
 
 @click.command()

@@ -1,10 +1,10 @@
 """A supervisor of Dagster's processes: `rss-pipeline up` restarts them when they end without a signal to us.
 
-`dagster dev` restarts a code server that was killed. It does not notice when a code server has lost the child
-process that does its work: from then on every tick and every start of a run fails. The supervisor kills such
-a code server, and `dagster dev` restarts it; if `dagster dev` gave up on that, the supervisor restarts all of
-it. When its webserver or daemon is killed, `dagster dev` ends itself and all the rest, and is restarted here,
-too. No Dagster is imported.
+They run below one process, orchestration/serving/services.py. It restarts a code server that was killed. It
+does not notice when a code server has lost the child process that does its work: from then on every tick and
+every start of a run fails. The supervisor kills such a code server, and the services restart it; if they gave
+up on that, the supervisor restarts all of them. When webserver or daemon is killed, the services end
+themselves and all the rest, and are restarted here, too. No Dagster is imported.
 """
 
 import os
@@ -104,7 +104,7 @@ def _watch(root: int, over: threading.Event) -> None:
         most = max(most, here)
         missed = missed + 1 if here < most else 0
         if missed > MISSED_LOOKS:
-            # `dagster dev` gave up on restarts: it does so for ever when a server is killed while it starts.
+            # Dagster's manager gave up on restarts: so it does if a server is killed while it starts.
             with suppress(ProcessLookupError):
                 os.kill(root, signal.SIGTERM)
             return

@@ -6,18 +6,26 @@ function that says what it shows.
 
 import json
 import signal
+import subprocess
+import sys
 import urllib.request
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+from websockets import InvalidStatus, Origin, Subprotocol
+from websockets.sync.client import connect
 
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import Up, location, members, started
+from rss_pipeline_tests.support.up import LAUNCH_RUN, Up, location, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 PASSWORD = "correct-horse-battery"
+GRAPHQL_WS = Subprotocol("graphql-ws")
 FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
 
 
@@ -29,6 +37,9 @@ def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: Feed
         soon(up.answers)
         the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
         a_poll_starts_by_itself_and_its_items_are_stored(up)
+        no_page_of_another_site_starts_a_run(up)
+        no_client_sends_a_run_to_another_database(up, server)
+        the_graphql_client_of_the_shell_is_served(up)
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
         a_backfill_of_scattered_keys_ends_green_and_red_exactly(up)
         a_poll_of_the_command_turns_the_red_key_green(up, server)
@@ -93,6 +104,122 @@ def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
     assert (tags["dagster/sensor_name"], tags["dagster/priority"]) == ("poll_feeds_when_due", "-1")
 
 
+def launch_of_a_check(up: Up, door: str, **run_config: Any) -> dict[str, Any]:
+    """A GraphQL request that starts a run of `check_health`, with the door by which it came as a tag."""
+    params = {
+        "mode": "default",
+        "runConfigData": run_config,
+        "executionMetadata": {"tags": [{"key": "door", "value": door}]},
+        "selector": {
+            "repositoryName": "__repository__",
+            "repositoryLocationName": location(up),
+            "pipelineName": "check_health",
+        },
+    }
+    return {"query": LAUNCH_RUN, "variables": {"params": params}}
+
+
+def no_page_of_another_site_starts_a_run(up: Up) -> None:
+    """Each of these started one when the webserver was Dagster's alone, or connected."""
+    evil, own = "https://evil.example", f"http://127.0.0.1:{up.port}"
+    json_type = {"Content-Type": "application/json"}
+    statuses = {}
+    for door, method, headers in (
+        ("image", "GET", {"Accept": "image/*"}),
+        ("form", "POST", {"Content-Type": "application/x-www-form-urlencoded"}),
+        ("text", "POST", {"Content-Type": "text/plain"}),
+        ("origin", "POST", {**json_type, "Origin": evil}),
+        ("sandbox", "POST", {**json_type, "Origin": "null"}),
+        ("rebinding", "POST", {**json_type, "Host": f"evil.example:{up.port}"}),
+        ("fetch metadata", "POST", {**json_type, "Origin": own, "Sec-Fetch-Site": "cross-site"}),
+    ):
+        body = launch_of_a_check(up, door)
+        in_url = urlencode({"query": body["query"], "variables": json.dumps(body["variables"])})
+        statuses[door] = answered(up, method, f"/graphql?{in_url}", headers, json.dumps(body).encode())
+    report = "/report_asset_materialization/feed_items?partition=feed-0"
+    statuses["report"] = answered(up, "POST", report, {"Origin": evil}, b"")
+    statuses["websocket"] = opened(up, Origin(evil))
+    statuses["rebound page"] = answered(up, "GET", "/", {"Host": "evil.example"}, b"")
+    assert statuses == {
+        "image": 405,
+        "form": 415,
+        "text": 415,
+        "origin": 403,
+        "sandbox": 403,
+        "rebinding": 421,
+        "fetch metadata": 403,
+        "report": 403,
+        "websocket": 403,
+        "rebound page": 421,
+    }
+    assert opened(up, None) == opened(up, Origin(own)) == 101
+    runs = up.ask(
+        """{ runsOrError(filter: {pipelineName: "check_health"}) { ... on Runs { results {
+        tags { key value } } } } }"""
+    )["runsOrError"]["results"]
+    assert [run for run in runs if "door" in {tag["key"] for tag in run["tags"]}] == []
+
+
+def answered(up: Up, method: str, path: str, headers: dict[str, str], body: bytes) -> int:
+    connection = HTTPConnection("127.0.0.1", up.port, timeout=PATIENCE)
+    with closing(connection):
+        connection.request(method, path, body, headers)
+        return connection.getresponse().status
+
+
+def opened(up: Up, origin: Origin | None) -> int:
+    """The status with which a websocket is answered."""
+    try:
+        with connect(websocket_url(up), origin=origin, subprotocols=[GRAPHQL_WS], open_timeout=PATIENCE):
+            return 101
+    except InvalidStatus as refused:
+        return refused.response.status_code
+
+
+def websocket_url(up: Up) -> str:
+    return f"ws://127.0.0.1:{up.port}/graphql"
+
+
+def no_client_sends_a_run_to_another_database(up: Up, server: FeedServer) -> None:
+    """Its file was made, or a server asked, when the database's resource took its place from run config."""
+    elsewhere = up.home / "elsewhere.sqlite"
+    resources = {"database": {"config": {"path": str(elsewhere)}}}
+    body = launch_of_a_check(up, "run config", resources=resources)
+    found = up.ask(body["query"], **body["variables"])["launchPipelineExecution"]
+    assert found["__typename"] == "RunConfigValidationInvalid"
+    assert not elsewhere.exists()
+
+
+def the_graphql_client_of_the_shell_is_served(up: Up) -> None:
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("dagster-graphql")),
+            *("--remote", f"http://127.0.0.1:{up.port}", "--text", "{ version }"),
+        ],
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert b"version" in done.stdout
+
+
+def events_as_they_happen(up: Up, run_id: str) -> list[str]:
+    """The events of a run until its end, by the websocket from which the UI has its live log."""
+    types: list[str] = []
+    with connect(websocket_url(up), subprotocols=[GRAPHQL_WS], open_timeout=PATIENCE) as websocket:
+        websocket.send(json.dumps({"type": "connection_init"}))
+        query = """subscription($id: ID!) { pipelineRunLogs(runId: $id) {
+            ... on PipelineRunLogsSubscriptionSuccess { messages { __typename } } } }"""
+        payload = {"query": query, "variables": {"id": run_id}}
+        websocket.send(json.dumps({"type": "start", "id": "1", "payload": payload}))
+        while not {"RunSuccessEvent", "RunFailureEvent"} & set(types):
+            message = json.loads(websocket.recv(timeout=PATIENCE))
+            if message["type"] == "data":
+                found = message["payload"]["data"]["pipelineRunLogs"]["messages"]
+                types += [each["__typename"] for each in found]
+    return types
+
+
 def one_feed_materialized_by_hand_is_visited_conditionally(up: Up, server: FeedServer) -> None:
     launched = up.ask(
         """mutation($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
@@ -110,6 +237,7 @@ def one_feed_materialized_by_hand_is_visited_conditionally(up: Up, server: FeedS
         },
     )["launchPipelineExecution"]
     assert launched["__typename"] == "LaunchRunSuccess", launched
+    assert "RunSuccessEvent" in events_as_they_happen(up, launched["run"]["runId"])
 
     def ended() -> Any:
         run = up.ask(

@@ -34,11 +34,11 @@ SETTLED_SECONDS = 5
 """How old a code server's child is that has loaded our code."""
 PICTURES = "127.0.0.99"
 MARKS = {
-    "webserver": "dagster_webserver",
+    "webserver": "serving.webserver",
     "daemon": "dagster._daemon",
     "code server": "code-server start",
     "its child": "api grpc",
-    "dagster dev": "dagster dev",
+    "services": "serving.services",
 }
 IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
@@ -49,7 +49,7 @@ IN_FLIGHT = [
 ]
 EACH = ("worker", "code server", "its child", "worker and its servers", "daemon")
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
-ANY = (*EACH, "webserver", "dagster dev")
+ANY = (*EACH, "webserver", "services")
 
 
 class Publishers:

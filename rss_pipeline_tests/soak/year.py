@@ -50,11 +50,11 @@ TABLES = {
     "job_ticks": "schedules/schedules.db",
 }
 PROCESSES = {
-    "webserver": "dagster_webserver",
+    "webserver": "serving.webserver",
     "daemon": "dagster._daemon",
     "code server": "code-server",
     "its child": "api grpc",
-    "dagster dev": "dagster dev",
+    "services": "serving.services",
 }
 
 

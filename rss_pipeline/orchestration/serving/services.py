@@ -1,0 +1,99 @@
+"""The processes of Dagster under `rss-pipeline up`: code servers, our webserver, and the daemon.
+
+As `dagster dev` starts them, which has no place for a webserver of one's own. When webserver or daemon ends,
+this process ends with all the rest, and the supervisor (cli/supervisor.py) starts it again. Dagster's manager
+starts a code server again that ended.
+https://docs.dagster.io/deployment/oss/oss-deployment-architecture
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+import yaml
+from dagster._cli.proxy_server_manager import ProxyServerManager
+from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
+from dagster._utils.interrupts import setup_interrupt_handlers
+from dagster._utils.log import configure_loggers
+
+LOOK_SECONDS = 1.0
+STOP_SECONDS = 60.0
+"""Time for webserver and daemon to end by themselves."""
+
+_logger = logging.getLogger("dagster")
+
+
+def run(workspace: Path | None) -> int:
+    """Run all processes until one ends or this one is interrupted; return the exit code.
+
+    The code locations are those of this workspace.yaml, or else the pipeline alone.
+    """
+    with code_servers(workspace) as addresses:
+        processes = {
+            "webserver": _start("rss_pipeline.orchestration.serving.webserver", str(addresses)),
+            "daemon": _start("dagster._daemon", "run", "--workspace", str(addresses)),
+        }
+        try:
+            while True:
+                for name, process in processes.items():
+                    if process.poll() is not None:
+                        _logger.error("Dagster's %s ended (exit code %s)", name, process.returncode)
+                        return 1
+                time.sleep(LOOK_SECONDS)
+        finally:
+            _stop(*processes.values())
+
+
+@contextmanager
+def code_servers(workspace: Path | None) -> Iterator[Path]:
+    """A server for each code location, and the file that says where they listen."""
+    with (
+        dg.DagsterInstance.get() as instance,
+        ProxyServerManager(instance, _target(workspace), code_server_log_level="warning") as servers,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        addresses = Path(folder) / "workspace.yaml"
+        addresses.write_text(yaml.dump({"load_from": servers.get_code_server_specs()}), "utf-8")
+        yield addresses
+
+
+def _target(workspace: Path | None) -> WorkspaceLoadTarget:
+    if workspace is not None:
+        return WorkspaceFileTarget([str(workspace)])
+    return ModuleTarget("rss_pipeline.definitions", None, os.getcwd(), None)
+
+
+def _start(module: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", module, *arguments])
+
+
+def _stop(*processes: "subprocess.Popen[bytes]") -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    until = time.monotonic() + STOP_SECONDS
+    for process in processes:
+        try:
+            process.wait(timeout=max(until - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            _logger.warning("process %s did not end within %g s and is killed", process.pid, STOP_SECONDS)
+            process.kill()
+
+
+if __name__ == "__main__":
+    # Some of Dagster's messages are for those who develop their code beside it, as under `dagster dev`.
+    os.environ["DAGSTER_IS_DEV_CLI"] = "1"
+    configure_loggers()
+    setup_interrupt_handlers()
+    try:
+        sys.exit(run(Path(sys.argv[1]) if len(sys.argv) > 1 else None))
+    except KeyboardInterrupt:
+        _logger.info("Dagster's processes have ended")

@@ -1,0 +1,65 @@
+"""The webserver of `rss-pipeline up`: Dagster's UI and GraphQL, closed to pages of other sites.
+
+`dagster-webserver` checks neither Host nor Origin, and takes mutations by GET; this is its start with the
+layer around it. The layer is web/same_origin.py; services.py starts this process.
+https://docs.dagster.io/guides/operate/webserver
+"""
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+import dagster as dg
+import uvicorn
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import WorkspaceFileTarget
+from dagster._utils.interrupts import setup_interrupt_handlers
+from dagster._utils.log import configure_loggers
+from dagster_webserver.app import create_app_from_workspace_process_context
+from dagster_webserver.cli import (
+    DEFAULT_DB_STATEMENT_TIMEOUT,
+    DEFAULT_POOL_MAX_OVERFLOW,
+    DEFAULT_POOL_RECYCLE,
+)
+from dagster_webserver.version import __version__
+
+from rss_pipeline.settings import Settings
+from rss_pipeline.web.authority import own_authorities
+from rss_pipeline.web.same_origin import SameOrigin
+
+HOST = "127.0.0.1"
+GRAPHQL = "/graphql"
+REFRESH_MS = 2000
+"""How often the UI asks for the state of assets, as under `dagster dev`."""
+
+
+def serve(workspace: Path, settings: Settings) -> None:
+    """Serve the UI of the instance of DAGSTER_HOME until this process is interrupted."""
+    with dg.DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(
+            DEFAULT_DB_STATEMENT_TIMEOUT, DEFAULT_POOL_RECYCLE, DEFAULT_POOL_MAX_OVERFLOW
+        )
+        with WorkspaceProcessContext(
+            instance, version=__version__, workspace_load_target=WorkspaceFileTarget([str(workspace)])
+        ) as context:
+            ui = create_app_from_workspace_process_context(context, live_data_poll_rate=REFRESH_MS)
+            logging.getLogger("dagster").info("Dagster's UI is at http://%s:%s", HOST, settings.port)
+            uvicorn.run(
+                SameOrigin(
+                    ui,
+                    own=own_authorities(settings.port, settings.ui_hosts),
+                    setting="RSS_UI_HOSTS",
+                    json_paths=(GRAPHQL,),
+                ),
+                host=HOST,
+                port=settings.port,
+                log_level="warning",
+                lifespan="off",
+            )
+
+
+if __name__ == "__main__":
+    configure_loggers()
+    setup_interrupt_handlers()
+    serve(Path(sys.argv[1]), Settings.from_environ(os.environ, cwd=Path.cwd()))
