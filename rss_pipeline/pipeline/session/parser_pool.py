@@ -1,6 +1,8 @@
 """A pool of parser processes with limits of time and memory: a hostile document costs its own visit only.
 
-Their tasks are parser_tasks.py's.
+A worker that was killed proves nothing against its document: a kernel without memory kills too, and a person.
+Only a document that ends a worker twice, each time alone in a fresh one, has failed. The tasks of the workers
+are parser_tasks.py's.
 """
 
 import contextlib
@@ -17,7 +19,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from rss_pipeline.errors import NotAFeed, StorageRejected
+from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected
 
 _MEMORY_BYTES = 1 << 30
 """Of address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
@@ -26,6 +28,8 @@ _OUT_OF_MEMORY = 77
 _MOST_SAID = 2_000
 _TASKS_A_WORKER = 2_000
 _POOLS_TRIED = 3
+_TIMES_ALONE = 2
+"""Ends of a worker, each with one document alone, that count as the document's own failure."""
 _PATIENCE = 5
 """A task may take that many times its limit of processor time by the clock: on a busy machine a sound
 document does."""
@@ -50,6 +54,13 @@ class WorkerFailure:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A worker ended with a task under way; the failure that this is if it is the task's own."""
+
+    failure: WorkerFailure
+
+
 class ParserPool:
     """A pool of parser processes, started at the first task."""
 
@@ -62,12 +73,38 @@ class ParserPool:
         self, function: Callable[[T], R], tasks: Iterable[T], *, timeout: float | None = None
     ) -> Iterator[tuple[T, R | WorkerFailure]]:
         """Run each task in a worker, each under the limit of seconds of processor time; pairs come as they
-        are done."""
+        are done. Tasks with a worker that ended come last, each alone in a fresh worker.
+
+        Raises:
+            InfrastructureError: a file of the spool cannot be read or written, or no worker stays alive.
+        """
         limit = timeout or self._timeout
-        left = list(tasks)
+        suspects: list[T] = []
+        for task, result in self._run_all(function, list(tasks), limit):
+            if isinstance(result, _Ended):
+                suspects.append(task)
+            else:
+                yield task, result
+        for task in suspects:
+            yield task, self._run_alone(function, task, limit)
+
+    def _run_alone(self, function: Callable[[T], R], task: T, limit: float) -> R | WorkerFailure:
+        for left in reversed(range(_TIMES_ALONE)):
+            # A fresh worker: what earlier tasks left in the old ones counts against their memory.
+            self.close()
+            [(_, result)] = self._run_all(function, [task], limit)
+            if not isinstance(result, _Ended):
+                return result
+            if not left:
+                return result.failure
+        raise AssertionError
+
+    def _run_all(
+        self, function: Callable[[T], R], tasks: list[T], limit: float
+    ) -> Iterator[tuple[T, R | WorkerFailure | _Ended]]:
         for _ in range(_POOLS_TRIED):
             broken: list[T] = []
-            for task, result in self._run(function, left, limit):
+            for task, result in self._run(function, tasks, limit):
                 if isinstance(result, BrokenProcessPool):
                     broken.append(task)
                 else:
@@ -76,13 +113,15 @@ class ParserPool:
                 return
             # All workers were killed while none had a task, which the pool does not survive.
             self.close()
-            left = broken
-        for task in left:
-            yield task, WorkerFailure("crashed", "the parser processes were killed again and again")
+            tasks = broken
+        raise InfrastructureError(
+            f"the parser processes were killed, or could not start, {_POOLS_TRIED} times in a row; check this"
+            " machine's memory"
+        )
 
     def _run(
         self, function: Callable[[T], R], tasks: Sequence[T], limit: float
-    ) -> Iterator[tuple[T, R | WorkerFailure | BrokenProcessPool]]:
+    ) -> Iterator[tuple[T, R | WorkerFailure | _Ended | BrokenProcessPool]]:
         """Two tasks for each worker are under way: their results wait in memory until they are taken."""
         futures: dict[Future[R], T] = {}
         waiting = iter(tasks)
@@ -102,7 +141,7 @@ class ParserPool:
                 done, _ = wait(futures, return_when=FIRST_COMPLETED)
                 for future in done:
                     task = futures.pop(future)
-                    result: R | WorkerFailure | BrokenProcessPool = _settle(future, limit)
+                    result: R | WorkerFailure | _Ended | BrokenProcessPool = _settle(future, limit)
                     yield task, result
         finally:
             for future in futures:
@@ -130,7 +169,7 @@ class ParserPool:
         return self._pool
 
 
-def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | BrokenProcessPool:
+def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended | BrokenProcessPool:
     try:
         return future.result()
     except NotAFeed as error:
@@ -138,24 +177,43 @@ def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | BrokenPr
     except StorageRejected as error:
         return WorkerFailure("storage_rejected", str(error))
     except TimeoutError:
-        return _overran(timeout)
+        # By the clock: the worker, this process or the machine may have slept.
+        return _Ended(_overran(timeout))
     except BrokenProcessPool as error:
         return error
     except ProcessExpired as error:
-        if error.exitcode == -signal.SIGPROF:
-            return _overran(timeout)
-        if error.exitcode == _OUT_OF_MEMORY:
-            return WorkerFailure(
-                "parse_memory",
-                f"parsing took more than {_MEMORY_BYTES >> 20:,} MB of memory and was stopped",
-            )
-        return WorkerFailure(
-            "crashed", f"the parser process died of this document (exit code {error.exitcode})"
-        )
+        return _expired(error.exitcode, timeout)
+    except OSError as error:
+        # Parsers open no file: what failed is the spool, or the start of a process.
+        raise InfrastructureError(
+            f"a parser process could not work: {error}; check the spool folder, the disk and the memory"
+        ) from error
     except Exception as error:  # noqa: BLE001 - foreign parsers raise anything; one document fails
         return WorkerFailure(
             "crashed", f"the parser failed on this document: {type(error).__name__}: {error}"[:500]
         )
+
+
+def _expired(exit_code: int, timeout: float) -> WorkerFailure | _Ended:
+    match -exit_code:
+        case signal.SIGPROF:
+            # The kernel counted the processor time: that is the document's own.
+            return _overran(timeout)
+        case signal.SIGALRM:
+            return _Ended(_overran(timeout))
+    if exit_code == _OUT_OF_MEMORY:
+        return _Ended(
+            WorkerFailure(
+                "parse_memory",
+                f"parsing took more than {_MEMORY_BYTES >> 20:,} MB of memory and was stopped",
+            )
+        )
+    return _Ended(
+        WorkerFailure(
+            "crashed",
+            f"the parser process died of this document, {_TIMES_ALONE} times alone (exit code {exit_code})",
+        )
+    )
 
 
 def _overran(seconds: float) -> WorkerFailure:

@@ -1,0 +1,127 @@
+"""The parser pool with workers that are really killed, stopped and without room on the disk."""
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.collector.models.outcome import Document, Parsed, Response
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.pipeline.session import parser_pool
+from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
+from rss_pipeline_tests.support.feeds import make_feed
+from rss_pipeline_tests.support.pipeline import NOON, rss
+
+URL = "http://a.example/feed"
+
+
+@pytest.fixture
+def pool() -> Iterator[ParserPool]:
+    pool = ParserPool(processes=2, timeout=20)
+    yield pool
+    pool.close()
+
+
+def ends_by(path: Path) -> int:
+    """Do to this worker what the first line of the file says, and take the line away; else its process id."""
+    lines = path.read_text().split()
+    if not lines:
+        return os.getpid()
+    path.write_text("\n".join(lines[1:]))
+    if lines[0] == "exit":
+        os._exit(1)
+    os.kill(os.getpid(), getattr(signal, lines[0]))
+    time.sleep(60)
+    return 0
+
+
+def a_task(tmp_path: Path, *ends: str) -> Path:
+    path = tmp_path / f"task-{len(list(tmp_path.iterdir()))}"
+    path.write_text("\n".join(ends))
+    return path
+
+
+@pytest.mark.parametrize("end", ["SIGKILL", "exit", "SIGALRM"])
+def test_a_worker_that_ended_once_or_twice_proves_nothing_against_its_document(
+    end: str, pool: ParserPool, tmp_path: Path
+) -> None:
+    killed, twice, fine = a_task(tmp_path, end), a_task(tmp_path, end, end), a_task(tmp_path)
+    outcomes = dict(pool.map(ends_by, [killed, twice, fine]))
+    assert all(isinstance(outcome, int) for outcome in outcomes.values()), outcomes
+    assert set(outcomes) == {killed, twice, fine}
+
+
+def test_a_document_that_ends_its_worker_twice_alone_has_failed(pool: ParserPool, tmp_path: Path) -> None:
+    deadly, fine = a_task(tmp_path, *["SIGSEGV"] * 9), a_task(tmp_path)
+    outcomes = dict(pool.map(ends_by, [deadly, fine]))
+    failed = outcomes[deadly]
+    assert isinstance(failed, WorkerFailure)
+    assert (failed.kind, "2 times alone" in failed.message) == ("crashed", True)
+    assert len(deadly.read_text().split()) == 6, "once among others, and twice alone"
+    assert isinstance(outcomes[fine], int)
+
+
+def test_a_suspect_is_read_alone_in_a_fresh_worker(pool: ParserPool, tmp_path: Path) -> None:
+    killed = a_task(tmp_path, "SIGKILL")
+    outcomes = dict(pool.map(ends_by, [killed, *(a_task(tmp_path) for _ in range(4))]))
+    alone = outcomes.pop(killed)
+    assert alone not in outcomes.values()
+    assert list(outcomes) != [], "the others came first"
+
+
+def test_a_worker_that_was_stopped_beyond_its_time_proves_nothing_either(
+    pool: ParserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laptop that sleeps, or SIGSTOP: the clock goes on, and the document has used no processor time."""
+    monkeypatch.setattr(parser_pool, "_PATIENCE", 0.05)
+    stopped = a_task(tmp_path, "SIGSTOP")
+    [(_, outcome)] = pool.map(ends_by, [stopped])
+    assert isinstance(outcome, int)
+
+
+def test_processor_time_is_the_document_s_own(pool: ParserPool) -> None:
+    [(_, outcome)] = pool.map(sum, [range(10**13)], timeout=0.2)
+    assert isinstance(outcome, WorkerFailure)
+    assert outcome.kind == "parse_timeout"
+
+
+def test_a_full_disk_fails_the_run_and_no_document(tmp_path: Path) -> None:
+    """The worker may write files of at most 1,000 bytes: the rows of ten items do not fit."""
+    single = ParserPool(processes=1, timeout=20)
+    [(_, worker)] = single.map(ends_by, [a_task(tmp_path)])
+    assert isinstance(worker, int)
+    try:
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (1_000, resource.RLIM_INFINITY))
+        with pytest.raises(InfrastructureError, match="disk"):
+            list(single.map(parse_document, [a_document(tmp_path)]))
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        [(_, outcome)] = single.map(parse_document, [a_document(tmp_path)])
+        assert isinstance(outcome, Parsed)
+    finally:
+        single.close()
+
+
+def test_workers_that_do_not_stay_alive_fail_the_run_and_no_document(
+    pool: ParserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process may be started any more: the kernel refuses, as it does without memory."""
+    monkeypatch.setattr(parser_pool, "_limit_memory", _die)
+    with pytest.raises(InfrastructureError, match="parser process"):
+        list(pool.map(ends_by, [a_task(tmp_path)]))
+
+
+def _die() -> None:
+    os._exit(1)
+
+
+def a_document(tmp_path: Path) -> ParseTask:
+    path = tmp_path / "body"
+    path.write_bytes(rss(*map(str, range(10))))
+    response = Response(status=200, requested_url=URL, url=URL, fetched_at=NOON, fetch_ms=1)
+    document = Document(response=response, path=path, body_bytes=path.stat().st_size, content_hash="")
+    return ParseTask(feed=make_feed("feed", URL, "a.example"), document=document, now=NOON)
