@@ -4,7 +4,7 @@ The bytes are an ObjectStore's business (objects.py).
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast, get_args
@@ -13,8 +13,9 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, Feed, ItemKey
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import BackupUnreadable, StorageRejected
-from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.objects import MAX_METADATA_BYTES, ObjectInfo, ObjectStore
 
+_CONTENT_TYPE = "application/xml"
 METADATA_NAME = "rss-pipeline"
 """One value of JSON: names of S3 metadata are folded to lower case on the way, a value is not."""
 
@@ -22,6 +23,7 @@ Places = tuple[tuple[int, int], ...]
 """Offset and length in bytes."""
 
 _SECONDS_TRIED = 60
+_MOST_BYTES = MAX_METADATA_BYTES - len(METADATA_NAME) - len(_CONTENT_TYPE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
     replay removes it from the items, whatever feeds.yaml says by then.
 
     Raises:
-        StorageRejected: what travels with it does not fit into object metadata.
+        StorageRejected: the feed has a backup of each of the next 60 seconds.
         ObjectStoreUnavailable: the store is not there.
     """
     response = document.response
@@ -76,14 +78,32 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
     }
     if secrets:
         known["secrets"] = secrets
-    metadata = {METADATA_NAME: json.dumps(known, separators=(",", ":"))}
+    metadata = {METADATA_NAME: _fitting(known)}
     for seconds in range(_SECONDS_TRIED):
         key = backup_key(feed.id, response.fetched_at + timedelta(seconds=seconds))
-        if store.put(
-            key, document.path, content_type="application/xml", metadata=metadata, only_if_absent=True
-        ):
+        if store.put(key, document.path, content_type=_CONTENT_TYPE, metadata=metadata, only_if_absent=True):
             return key
     raise StorageRejected(f"{feed.id}: {_SECONDS_TRIED} backups in as many seconds; is a clock standing?")
+
+
+_DISPENSABLE = ("etag", "last_modified", "url", "content_type")
+"""What is left out of metadata that do not fit, in this order. A restore without validators requests one
+document more; without `url`, links are resolved against `requested_url`. The rest is of our own making, and
+short."""
+
+
+def _fitting(known: Mapping[str, Any]) -> str:
+    """The metadata as JSON, without what does not fit."""
+    left = dict(known)
+    for name in _DISPENSABLE:
+        if len(text := _as_json(left)) <= _MOST_BYTES:
+            return text
+        left[name] = None
+    return _as_json(left)
+
+
+def _as_json(known: Mapping[str, Any]) -> str:
+    return json.dumps(known, separators=(",", ":"))
 
 
 def backup_key(feed_id: str, fetched_at: datetime) -> str:
@@ -111,7 +131,7 @@ def describe_backup(info: ObjectInfo) -> Backup:
             etag=_text(known, "etag", optional=True),
             last_modified=_text(known, "last_modified", optional=True),
             requested_url=_text(known, "requested_url") or "",
-            url=_text(known, "url") or "",
+            url=_text(known, "url", optional=True) or _text(known, "requested_url") or "",
             fetched_at=_instant(known["fetched_at"]),
             hint=_text(known, "hint", optional=True),
             content_hash=_text(known, "content_hash") or "",

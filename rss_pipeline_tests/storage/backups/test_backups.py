@@ -4,10 +4,12 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rss_pipeline.errors import BackupUnreadable, StorageRejected
+from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backups import backups
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.values import NOW, document
@@ -76,6 +78,9 @@ def test_where_a_second_is_taken_the_next_one_serves(objects: ObjectStore, spool
     assert {known.fetched_at for known in described} == {NOW}
 
 
+LONG = ("etag", "last_modified", "url", "content_type")
+
+
 def test_a_standing_clock_is_told_after_sixty_backups(objects: ObjectStore, spooled: Path) -> None:
     for n in range(60):
         objects.put(backups.backup_key("a", NOW + timedelta(seconds=n)), b"", content_type="text/xml")
@@ -83,12 +88,31 @@ def test_a_standing_clock_is_told_after_sixty_backups(objects: ObjectStore, spoo
         backups.put_backup(objects, FEED, document(spooled))
 
 
-def test_headers_too_long_to_travel_are_refused_and_leave_nothing(
-    objects: ObjectStore, spooled: Path
+@pytest.mark.parametrize(
+    ("long", "left"),
+    [
+        ({"etag": 5_000}, {"last_modified", "url", "content_type"}),
+        ({"etag": 2_000, "last_modified": 1_000, "url": 3_000}, {"url", "content_type"}),
+        ({"etag": 9, "last_modified": 9, "url": 9_000, "content_type": 1_000}, {"content_type"}),
+        ({"etag": 9, "last_modified": 9, "url": 9, "content_type": 90_000}, set()),
+        ({"etag": 9, "last_modified": 9, "url": 900, "content_type": 900}, set(LONG)),
+    ],
+)
+def test_of_headers_too_long_to_travel_the_etag_is_left_out_first(
+    long: dict[str, int], left: set[str], tmp_path: Path, spooled: Path
 ) -> None:
-    with pytest.raises(StorageRejected, match="bytes of metadata"):
-        backups.put_backup(objects, FEED, document(spooled, etag="x" * 5_000))
-    assert list(backups.list_backups(objects, "a")) == []
+    """In a folder only: R2 takes 8 KB of metadata, its simulator 2 KB."""
+    objects = FolderStore(tmp_path / "objects")
+    values: dict[str, Any] = {name: "http://x.example/".ljust(long.get(name, 0), "x") for name in LONG}
+    taken = document(spooled, **values)
+    info = objects.head(backups.put_backup(objects, FEED, taken))
+    assert info is not None
+    known = backups.describe_backup(info)
+    kept = {name for name in LONG if getattr(known, name) == getattr(taken.response, name)}
+    assert kept == left
+    assert known.requested_url == taken.response.requested_url
+    if "url" not in left:
+        assert known.url == known.requested_url, "links are resolved against it"
 
 
 def test_a_feed_s_backups_are_listed_oldest_first_and_no_other_feed_s(
