@@ -23,11 +23,15 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified, Response
+from rss_pipeline.collector.parse.parser_version import parser_version
 
 STUCK_AFTER = timedelta(days=30)
 """After nothing but 304 for so long, one request goes without validators: some caches never update. It is
 the only such request once a document was stored, even if a later one could not be read: publishers count
 unconditional requests."""
+
+MAX_VALIDATOR_CHARACTERS = 4_000
+"""Many servers refuse a request with a header of 8 KB, or with several that make so much."""
 
 _DOCUMENT_KINDS: frozenset[FailureKind] = frozenset(
     {"html", "not_a_feed", "parse_timeout", "parse_memory", "crashed", "storage_rejected"}
@@ -129,8 +133,8 @@ class FeedVisit:
             fetched_at=now,
             fetch_ms=self._requests.milliseconds(),
             content_type=self._unless_secret(answer.head.first("content-type")),
-            etag=self._unless_secret(answer.head.first("etag")),
-            last_modified=self._unless_secret(answer.head.first("last-modified")),
+            etag=self._validator(answer, "etag"),
+            last_modified=self._validator(answer, "last-modified"),
             max_age=max_age,
             retry_after=retry_after,
             conditional=conditional,
@@ -147,7 +151,9 @@ class FeedVisit:
             body = await save_body(answer, path, policy=self.policy)
             if body.content_hash == self.feed.http.content_hash:
                 return NotModified(response=response, body_bytes=body.size)
-            if body.content_hash == self.feed.http.failed_hash:
+            if body.content_hash == self.feed.http.cut_hash:
+                return NotModified(response=response, body_bytes=body.size, cut_off=True)
+            if self._failed_before(body.content_hash):
                 raise self._still_unreadable(body.content_hash, body.size)
             keep = True
             return Document(
@@ -162,9 +168,18 @@ class FeedVisit:
                 with suppress(OSError):
                     path.unlink()
 
+    def _validator(self, answer: HttpResponse, name: str) -> str | None:
+        """A validator that is worth keeping; a longer one would come back as a request that is refused."""
+        value = self._unless_secret(answer.head.first(name))
+        return None if value is not None and len(value) > MAX_VALIDATOR_CHARACTERS else value
+
     def _unless_secret(self, value: str | None) -> str | None:
         """A header's value, which will be stored; None if it repeats a secret that was sent."""
         return None if value is None or repeats_a_secret(value, self.access) else value
+
+    def _failed_before(self, document_hash: str) -> bool:
+        http = self.feed.http
+        return document_hash == http.failed_hash and http.failed_version == parser_version()
 
     def _still_unreadable(self, document_hash: str, size: int) -> FetchError:
         """The failure of last time again; without one of the document's own, since a time-out came between

@@ -17,6 +17,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
+from rss_pipeline.collector.parse.parser_version import parser_version
 
 T = TypeVar("T")
 
@@ -104,5 +105,6 @@ class VisitRequests:
             answered=self._answered,
             host=self._host,
             document_hash=error.document_hash,
+            parser_version=None if error.document_hash is None else parser_version(),
             body_bytes=error.body_bytes,
         )

@@ -63,6 +63,8 @@ class Failure:
     """Host of the hop that failed: a redirect may have led away from the feed's own."""
     document_hash: str | None = None
     """Hash of the document that could not be parsed or stored."""
+    parser_version: str | None = None
+    """The parsers' version that failed on it."""
     body_bytes: int | None = None
     backup_key: str | None = None
 

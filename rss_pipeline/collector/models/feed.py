@@ -82,6 +82,11 @@ class HttpState:
     failed_hash: str | None = None
     """Hash of the last document that could not be parsed or stored. Storing a document clears it, a 304 does
     not."""
+    failed_version: str | None = None
+    """The parsers' version that failed on it: another version reads the same document again."""
+    cut_hash: str | None = None
+    """Hash of the last document, if it was cut off: it was stored as far as it goes, and `content_hash` and
+    the validators are those of the whole one before."""
     charset: str | None = None
     """The codec that last decoded this feed: a hint for undeclared documents."""
     last_body_at: datetime | None = None

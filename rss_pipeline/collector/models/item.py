@@ -76,5 +76,9 @@ class ParsedFeed:
     items: tuple[Item, ...] = ()
     duplicate_guids: tuple[str, ...] = ()
     """Guids that came again in this document; the first item with each was kept."""
+    shared_guids: int = 0
+    """The number of these that are other items than the first: they differ in title, link or content."""
     dropped_items: int = 0
     """Items beyond the cap of items a document."""
+    cut_off: bool = False
+    """The document ends early: items may be missing."""

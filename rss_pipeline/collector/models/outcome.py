@@ -54,6 +54,8 @@ class NotModified:
     response: Response
     body_bytes: int = 0
     """0 for a 304; for same bytes, the bytes that came."""
+    cut_off: bool = False
+    """The same bytes are not the stored document's: they are those of the cut one that came after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,9 @@ class Parsed:
     items_seen: int
     duplicate_guids: int
     dropped_items: int
+    shared_guids: int = 0
+    cut_off: bool = False
+    """Items may be missing: what is stored of it is no reason for a 304."""
     bad_dates: tuple[tuple[str, str], ...]
     """Raw date and title of items with a date that could not be read."""
     warnings: tuple[FeedWarning, ...] = ()

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-WarningKind = Literal["unstable_guids"]
-"""unstable_guids: known items come again under new guids."""
+WarningKind = Literal["unstable_guids", "shared_guids", "too_many_items", "cut_off"]
+"""unstable_guids: known items come again under new guids. shared_guids: items of one document have the same
+guid or link. too_many_items: the document lists more items than are read. cut_off: it ends early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

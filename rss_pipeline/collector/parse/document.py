@@ -52,9 +52,9 @@ def parse_feed(
             "The server sent an empty document. If this continues, its publisher has to fix it.",
             kind="empty_body",
         )
-    raw = _read(decoded.text, content_type, url)
     now = now or datetime.now(UTC)
-    items, duplicates = _identified(raw.items, key, now)
+    raw = _read(decoded.text, content_type, url, now)
+    items, duplicates, shared = _identified(raw.items, key, now)
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
@@ -68,7 +68,14 @@ def parse_feed(
         repairs=repairs,
         hints=replace(raw.hints, updates=_updates(items, now)),
     )
-    return ParsedFeed(header=header, items=items, duplicate_guids=duplicates, dropped_items=raw.dropped_items)
+    return ParsedFeed(
+        header=header,
+        items=items,
+        duplicate_guids=duplicates,
+        shared_guids=shared,
+        dropped_items=raw.dropped_items,
+        cut_off=raw.cut_off,
+    )
 
 
 def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
@@ -93,25 +100,25 @@ def _hash(item: RawItem) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _read(text: str, content_type: str | None, url: str | None) -> RawFeed:
+def _read(text: str, content_type: str | None, url: str | None, now: datetime) -> RawFeed:
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
-        return read_json_feed(text.strip("\ufeff\x00 \t\r\n"), url)
+        return read_json_feed(text.strip("\ufeff\x00 \t\r\n"), url, now=now)
     document = opened(text)
     if document.root.lower() == "html":
         raise NotAFeed(web_page_sentence(text, url), kind="html")
     feed = None
     tree, repairs, repaired_text = _tree(document)
     if tree is not None and is_feed_name(document.root):
-        feed = read_feed(tree, url)
-        if feed is not None and tree.defect == "cut off" and not feed.items:
-            raise NotAFeed(
-                "The document is cut off before its first item ends. "
-                "If this continues, its publisher has to fix it."
-            )
+        feed = read_feed(tree, url, now=now)
     else:
-        feed = read_with_feedparser(repaired_text, url)
+        feed = read_with_feedparser(repaired_text, url, now=now)
         if tree is None:
             repairs = (*repairs, "ill-formed; read by feedparser")
+    if feed is not None and feed.cut_off and not feed.items:
+        raise NotAFeed(
+            "The document is cut off before its first item ends. "
+            "If this continues, its publisher has to fix it."
+        )
     if feed is None:
         if is_web_page(text, content_type):
             raise NotAFeed(web_page_sentence(text, url), kind="html")
@@ -152,15 +159,20 @@ def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
 
 def _identified(
     raw_items: Iterable[RawItem], key: ItemKey, now: datetime
-) -> tuple[tuple[Item, ...], tuple[str, ...]]:
-    """The items in order, the first with each guid; the guids of the others."""
+) -> tuple[tuple[Item, ...], tuple[str, ...], int]:
+    """The items in order, the first with each guid; the guids of the others, and how many of those are other
+    items and no repetitions."""
     items: dict[str, Item] = {}
+    firsts: dict[str, RawItem] = {}
     duplicates: list[str] = []
+    shared = 0
     for raw in raw_items:
         guid, source = guid_of(raw, key)
         if guid in items:
             duplicates.append(guid)
+            shared += _shows(raw) != _shows(firsts[guid])
             continue
+        firsts[guid] = raw
         updated = _first_readable(raw.updates, now)
         published = _first_readable(raw.dates, now) or updated
         items[guid] = Item(
@@ -178,7 +190,12 @@ def _identified(
             content_html=raw.content_html or raw.fallback_html,
             base_url=raw.base_url,
         )
-    return tuple(items.values()), tuple(duplicates)
+    return tuple(items.values()), tuple(duplicates), shared
+
+
+def _shows(item: RawItem) -> tuple[object, ...]:
+    """The parts of an item that a reader sees: where they are the same, nothing is lost."""
+    return item.title, item.content_html, item.summary, item.enclosures
 
 
 def _updates(items: Iterable[Item], now: datetime) -> tuple[datetime, ...]:

@@ -8,12 +8,14 @@ import html
 import io
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import absolute, is_web, web_base
+from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.raw_feed import (
-    MAX_ITEMS,
+    CUT_OFF,
     RawFeed,
     RawItem,
     byte_count,
@@ -44,7 +46,7 @@ _STAND_INS = re.compile(f"[{_OPEN}{_CLOSE}]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
+def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFeed | None:
     """The feed that feedparser finds in a text that begins with its root; None if it finds none."""
     # Imported by the first such document: each parser process holds what is imported, and most see none.
     import feedparser
@@ -77,19 +79,18 @@ def read_with_feedparser(text: str, url: str | None) -> RawFeed | None:
     base = absolute(bases[0][1:-1], (url,)) if bases else None
     link = absolute(feed.text("link"), (base, url))
     atom = str(parsed.version).startswith("atom")
-    entries = parsed.entries
+    entries = [_Values(entry, shield) for entry in parsed.entries]
+    chosen = newest_items(entries, _dates, now=now)
     return RawFeed(
         # feedparser reads Microsoft's CDF but gives it no name.
         format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
         title=feed.text("title"),
         link=link,
         language=feed.text("language"),
-        items=tuple(
-            _item(_Values(entry, shield), atom, base, (base, link, web_base(url)))
-            for entry in entries[:MAX_ITEMS]
-        ),
-        dropped_items=max(0, len(entries) - MAX_ITEMS),
-        repairs=("the document is cut off; the item without an end was left out",) if is_cut_off else (),
+        items=tuple(_item(entry, atom, base, (base, link, web_base(url))) for entry in chosen),
+        dropped_items=len(entries) - len(chosen),
+        cut_off=is_cut_off,
+        repairs=(CUT_OFF,) if is_cut_off else (),
     )
 
 
@@ -167,7 +168,7 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         url=absolute(link, bases),
         title=entry.text("title"),
         author=entry.text("author"),
-        dates=distinct([entry.raw("published"), entry.raw("created"), entry.raw("updated")]),
+        dates=_dates(entry),
         # In RSS this is dc:date, a second name for the publication.
         updates=updates if atom else (),
         categories=distinct([each.raw("term") for each in entry.each("tags")]),
@@ -187,6 +188,10 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
     )
 
 
+def _dates(entry: _Values) -> tuple[str, ...]:
+    return distinct([entry.raw("published"), entry.raw("created"), entry.raw("updated")])
+
+
 def _is_permalink(entry: _Values) -> bool:
     return bool(dict.get(entry._values, "guidislink", True))  # type: ignore[call-overload]
 
@@ -198,9 +203,9 @@ def _as_html(detail: _Values, text: str | None, atom: bool) -> str | None:
 
 
 def _without_unended(text: str) -> tuple[str, bool]:
-    """The text without an item that is cut off, and whether there was one."""
+    """The text without an item that is cut off, and whether the text ends early."""
     tags = list(_ITEM_TAG.finditer(text))
-    if not tags or _ROOT_END.search(text, tags[-1].start()):
+    if _ROOT_END.search(text, tags[-1].start() if tags else 0):
         return text, False
     ended = max((tag.start() for tag in tags if tag[1]), default=-1)
     begun = next((tag.start() for tag in tags if not tag[1] and tag.start() > ended), None)

@@ -6,12 +6,13 @@ feedparser does not read this format. Identity and dates are decided in `documen
 import html
 import json
 import re
+from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.raw_feed import (
-    MAX_ITEMS,
     RawFeed,
     RawItem,
     byte_count,
@@ -30,7 +31,7 @@ class _Number(str):
     __slots__ = ()
 
 
-def read_json_feed(text: str, url: str | None) -> RawFeed:
+def read_json_feed(text: str, url: str | None, *, now: datetime) -> RawFeed:
     """The feed in a JSON text.
 
     Raises `NotAFeed` if it is not JSON, or JSON of another kind.
@@ -56,14 +57,15 @@ def read_json_feed(text: str, url: str | None) -> RawFeed:
         )
     link = absolute(_text(document, "home_page_url"), (url,))
     bases = (link, url)
-    read = [_item(item, bases) for item in items[:MAX_ITEMS] if isinstance(item, dict)]
+    objects = [item for item in items if isinstance(item, dict)]
+    read = newest_items(objects, _dates, now=now)
     return RawFeed(
         format="json11" if named and str(version).rstrip("/").endswith("1.1") else "json10",
         title=trimmed(_text(document, "title")),
         link=link,
         language=trimmed(_text(document, "language")),
-        items=tuple(read),
-        dropped_items=max(0, len(items) - MAX_ITEMS),
+        items=tuple(_item(item, bases) for item in read),
+        dropped_items=len(objects) - len(read),
     )
 
 
@@ -83,7 +85,7 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
         url=absolute(link, bases),
         title=trimmed(_text(item, "title")),
         author=next((name for author in authors if (name := trimmed(_text(author, "name")))), None),
-        dates=distinct([_text(item, "date_published")]),
+        dates=_dates(item),
         updates=distinct([_text(item, "date_modified")]),
         categories=distinct(
             [_clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
@@ -100,6 +102,10 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
         summary=summary,
         content_html=content,
     )
+
+
+def _dates(item: dict[str, Any]) -> tuple[str, ...]:
+    return distinct([_text(item, "date_published")])
 
 
 def _objects(item: dict[str, Any], key: str) -> list[dict[str, Any]]:

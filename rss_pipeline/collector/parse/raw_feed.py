@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 
-MAX_ITEMS = 5_000
-"""Items that are read from one document; the others are counted. feedparser takes 0.7 s for 5,000."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawItem:
@@ -48,9 +45,15 @@ class RawFeed:
     language: str | None = None
     items: tuple[RawItem, ...] = ()
     dropped_items: int = 0
+    cut_off: bool = False
+    """The document ends before its feed does: items may be missing."""
     repairs: tuple[str, ...] = field(default=())
     hints: PublisherHints = field(default_factory=PublisherHints)
     """Of the feed's own fields only: without `updates`."""
+
+
+CUT_OFF = "the document is cut off; the item without an end was left out"
+"""The repair of a document that ends early."""
 
 
 def trimmed(text: str | None) -> str | None:

@@ -5,6 +5,7 @@ and dates are decided in `document.py`.
 """
 
 import re
+from datetime import datetime
 from itertools import islice
 from xml.etree.ElementTree import Element
 
@@ -20,9 +21,10 @@ from rss_pipeline.collector.parse.media import (
     thumbnail_references,
 )
 from rss_pipeline.collector.parse.namespaces import ATOM_03, XML
+from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
 from rss_pipeline.collector.parse.raw_feed import (
-    MAX_ITEMS,
+    CUT_OFF,
     RawFeed,
     RawItem,
     byte_count,
@@ -47,7 +49,11 @@ _IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b", re.IGNORECASE)
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
-def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
+_RSS_DATES = ("pubDate", "pubdate", "dc:date", "dcterms:issued", "atom:published", "atom:issued")
+_ATOM_DATES = ("published", "issued", "created", "dc:date", "updated", "modified")
+
+
+def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
     """The feed in a tree with the root `rss`, `RDF` or `feed`; None if the tree has none.
 
     Items without an end tag, in a document that was cut off, are left out: a stored item is not corrected
@@ -70,7 +76,9 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
     place = outer.within(channel) if channel is not None and channel is not root else outer
     link = place.resolve(_atom_link(fields, "link") if atom else _rss_link(fields))
     place = LinkBases(place.base, (link, *place.further))
-    read = _atom_item if atom else _rss_item
+    read, names = (_atom_item, _ATOM_DATES) if atom else (_rss_item, _RSS_DATES)
+    chosen = newest_items(elements, lambda element: texts(vocabulary.fields(element), *names), now=now)
+    cut_off = tree.defect == "cut off" and not _is_whole(local, channel, tree)
     return RawFeed(
         format=_format(local, uri, root.get("version"), tree),
         title=_title(fields),
@@ -78,15 +86,21 @@ def read_feed(tree: Tree, url: str | None) -> RawFeed | None:
         language=first_text(fields, "language", "dc:language")
         or trimmed(channel.get(_LANG) if channel is not None else None)
         or trimmed(root.get(_LANG)),
-        items=tuple(read(element, vocabulary, place) for element in elements[:MAX_ITEMS]),
-        dropped_items=max(0, len(elements) - MAX_ITEMS),
+        items=tuple(read(element, vocabulary, place) for element in chosen),
+        dropped_items=len(elements) - len(chosen),
+        cut_off=cut_off,
         repairs={
             None: (),
-            "cut off": ("the document is cut off; the item without an end was left out",),
+            "cut off": (CUT_OFF if cut_off else "missing end tag of the root added",),
             "junk after": ("junk after the feed cut",),
         }[tree.defect],
         hints=_hints(fields, vocabulary),
     )
+
+
+def _is_whole(root: str, channel: Element | None, tree: Tree) -> bool:
+    """Return True if nothing but the end tag of `<rss>` is missing: all items are in its channel."""
+    return root == "rss" and channel is not None and tree.unended == (tree.root,)
 
 
 def _hints(fields: Fields, vocabulary: Vocabulary) -> PublisherHints:
@@ -138,9 +152,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         title=_title(fields),
         author=first_text(fields, "dc:creator", "author", "itunes:author")
         or _atom_author(fields, "atom:", vocabulary),
-        dates=texts(
-            fields, "pubDate", "pubdate", "dc:date", "dcterms:issued", "atom:published", "atom:issued"
-        ),
+        dates=texts(fields, *_RSS_DATES),
         updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
         categories=distinct(
             [
@@ -181,7 +193,7 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
         url=place.resolve(link),
         title=_title(fields),
         author=_atom_author(fields, "", vocabulary) or first_text(fields, "dc:creator"),
-        dates=texts(fields, "published", "issued", "created", "dc:date", "updated", "modified"),
+        dates=texts(fields, *_ATOM_DATES),
         updates=texts(fields, "updated", "modified"),
         categories=distinct(
             [

@@ -48,7 +48,7 @@ def after_visit(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold |
 def _after_document(feed: Feed, parsed: Parsed, *, now: datetime) -> Ending:
     hints, response = parsed.header.hints, parsed.document.response
     if_gap = None
-    if gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
+    if not parsed.cut_off and gaps.may_show_gap(feed, items=parsed.items_seen, now=now):
         history = gaps.after_gap(feed, now=now)
         hurried = replace(feed, schedule=replace(feed.schedule, gaps=history))
         sooner = next_after_success(hurried, hints, now=now, retry_after=response.retry_after)

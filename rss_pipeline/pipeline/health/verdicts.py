@@ -106,13 +106,13 @@ def judge_gaps(found: Concerned) -> Check:
 
 
 def judge_unstable(found: Concerned) -> Check:
-    """Feeds with guids that change."""
+    """Feeds with guids that change, or that several items of a document share."""
     return _listing(
         "guids_stable",
         found,
-        right="Items keep their guids",
-        wrong="unstable guids: known items come again as new ones",
-        fix="Set `key: link` or `key: title+date` for the feed in feeds.yaml.",
+        right="Items keep their guids, and no two share one",
+        wrong="unstable or shared guids: known items come again as new ones, or new ones are left out",
+        fix="Set `key: link` or `key: title+date` for the feed in feeds.yaml; `warning` below says which.",
         verb=("has", "have"),
     )
 

@@ -67,7 +67,9 @@ class FeedReplay:
     earliest: datetime | None = None
     """When the oldest backup that can be read was taken."""
     newest: Parsed | None = None
-    """The newest document whose items are stored."""
+    """The newest whole document whose items are stored."""
+    cut: Parsed | None = None
+    """A newer document, which was cut off; its items are stored as far as it goes."""
     failed_since: Failure | None = None
     """The failure of the newest document, where it cannot be read."""
 
@@ -82,7 +84,11 @@ class FeedReplay:
                 self.items_differ += replayed.items_differ
                 self.items_repaired += replayed.items_repaired
                 self.findings += replayed.findings[: FINDINGS_KEPT - len(self.findings)]
-                self.newest, self.failed_since = replayed.parsed, None
+                if replayed.parsed.cut_off:
+                    self.cut = replayed.parsed
+                else:
+                    self.newest, self.cut = replayed.parsed, None
+                self.failed_since = None
                 self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
             case Failure() as failure:
                 self.problems.append(

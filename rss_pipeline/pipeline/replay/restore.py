@@ -184,7 +184,11 @@ def _state(replay: FeedReplay) -> FeedState | None:
     if replay.earliest is None:
         return None
     return FeedState(
-        feed=replay.feed, earliest=replay.earliest, newest=replay.newest, failure=replay.failed_since
+        feed=replay.feed,
+        earliest=replay.earliest,
+        newest=replay.newest,
+        cut=replay.cut,
+        failure=replay.failed_since,
     )
 
 

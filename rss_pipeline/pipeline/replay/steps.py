@@ -1,7 +1,8 @@
 """The steps of a replay: parse, store and extract images, for backups.
 
-They close no visit and write nothing into feeds. The parts that they share with a poll's steps are
-pipeline.visits': reading a document, applying a step in threads, searching items for images.
+They close no visit, and write one thing into feeds: that a document which failed can be read now. The parts
+that they share with a poll's steps are pipeline.visits': reading a document, applying a step in threads,
+searching items for images.
 """
 
 from collections import Counter

@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, Finding, NoLongerRead, Replayed
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows
 
@@ -35,6 +36,9 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         new = replays.insert(
             database, fresh, feed_id=feed.id, fetched_at=fetched_at, backup_key=visit.backup_key
         )
+        if feed.http.failed_hash == parsed.document.content_hash:
+            # The next visit reads this document again, and stores its validators.
+            forget_failed_document(database, feed.id, parsed.document.content_hash)
     visit.handled.update(id for chunk in fresh for id in chunk.ids)
     known = replays.known_rows(chunks) if new or visit.dry_run or visit.repair else {}
     findings = [Finding(item_id=id, title=known[id][_TITLE], what="new") for id in new]

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets, without_secrets
+from rss_pipeline.collector.models.document_warnings import document_warnings
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
@@ -43,20 +44,26 @@ def parse_document(task: ParseTask) -> Parsed:
     Raises:
         NotAFeed: there is no feed in it.
         StorageRejected: its items could never be stored.
+        OSError: a file of the spool cannot be read or written.
     """
     from rss_pipeline.collector.images.find import may_show_images
     from rss_pipeline.collector.parse.document import parse_feed
 
     document, feed = task.document, task.feed
     fetched_at = document.response.fetched_at
-    parsed = parse_feed(
-        document.path.read_bytes(),
-        content_type=document.response.content_type,
-        url=document.response.url,
-        hint=feed.http.charset,
-        key=feed.key,
-        now=fetched_at,
-    )
+    body = document.path.read_bytes()
+    try:
+        parsed = parse_feed(
+            body,
+            content_type=document.response.content_type,
+            url=document.response.url,
+            hint=feed.http.charset,
+            key=feed.key,
+            now=fetched_at,
+        )
+    except OSError as error:
+        # It touches no file: some functions for dates raise this for a number out of their range.
+        raise ValueError(f"{type(error).__name__}: {error}") from error
     parsed = without_secrets(parsed, task.secrets)
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
@@ -73,7 +80,10 @@ def parse_document(task: ParseTask) -> Parsed:
         header=replace(parsed.header, hints=replace(parsed.header.hints, max_age=document.response.max_age)),
         items_seen=len(parsed.items),
         duplicate_guids=len(parsed.duplicate_guids),
+        shared_guids=parsed.shared_guids,
         dropped_items=parsed.dropped_items,
+        cut_off=parsed.cut_off,
+        warnings=tuple(document_warnings(parsed, key=feed.key)),
         bad_dates=tuple(_bad_dates(parsed.items)),
     )
 

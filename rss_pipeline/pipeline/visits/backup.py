@@ -20,7 +20,9 @@ def backup(visits: Visits, *, objects: ObjectStore, progress: Progress, close: C
     def one(visit: Visit, document: Document) -> Visit:
         feed = visit.feed
         try:
-            if feed.unfinished.was_interrupted:
+            # An interrupted visit may have taken its backup, and a document that failed before has one: newer
+            # parsers read it again.
+            if feed.unfinished.was_interrupted or feed.http.failed_hash == document.content_hash:
                 known = newest_same_backup(objects, feed.id, document.content_hash)
                 if known is not None:
                     # The visit that took it never closed: its items, if any, carry that fetch time.

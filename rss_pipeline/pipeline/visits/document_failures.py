@@ -4,6 +4,7 @@ from typing import cast
 
 from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure, FailureKind
 from rss_pipeline.collector.models.outcome import Document
+from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
 
 
@@ -18,6 +19,7 @@ def unreadable(document: Document, failure: WorkerFailure) -> Failure:
         fetch_ms=response.fetch_ms,
         answered=True,
         document_hash=document.content_hash,
+        parser_version=parser_version(),
         body_bytes=document.body_bytes,
         backup_key=document.backup_key,
     )

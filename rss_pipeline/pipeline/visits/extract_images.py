@@ -52,4 +52,7 @@ def _has_leftovers(visit: Visit) -> bool:
 
 def _finish(search: ItemImageSearch, visit: Visit) -> None:
     stored = visit.outcome.parsed.document.content_hash if isinstance(visit.outcome, Stored) else None
+    if isinstance(visit.outcome, Stored) and visit.outcome.parsed.cut_off:
+        # The feed's hash is that of the whole document before.
+        stored = None
     search.finish(visit.feed, content_hash=stored)

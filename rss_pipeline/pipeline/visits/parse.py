@@ -67,11 +67,10 @@ def _log_reading(feed: Feed, parsed: Parsed) -> None:
         logger.warning(
             "unreadable date %r of item %r in %s: the fetch time is used instead", raw, title, feed.url
         )
-    if parsed.duplicate_guids:
-        logger.warning(
-            "%s lists %d guids twice; the first item of each was kept", feed.url, parsed.duplicate_guids
-        )
-    if parsed.dropped_items:
-        logger.warning("%s: %d items beyond the cap were left out", feed.url, parsed.dropped_items)
+    if parsed.duplicate_guids > parsed.shared_guids:
+        twice = parsed.duplicate_guids - parsed.shared_guids
+        logger.warning("%s lists %d items twice; the first of each was kept", feed.url, twice)
+    for warning in parsed.warnings:
+        logger.warning("%s: %s", feed.url, warning.sentence)
     if parsed.header.charset_rule == "fallback":
         logger.warning("%s: no charset fits; read as %s with replacements", feed.url, parsed.header.charset)

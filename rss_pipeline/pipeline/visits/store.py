@@ -102,6 +102,9 @@ def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int
     do. None where the list of the guids fits into no batch.
     """
     feed = visit.feed
+    if parsed.cut_off:
+        # What it does not list may have been cut off.
+        return []
     if feed.http.last_body_at is None or feed.created_at is None:
         return []
     if now - feed.created_at < tombstones.TOMBSTONE_AGE:

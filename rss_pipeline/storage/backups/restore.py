@@ -4,7 +4,7 @@ Every statement may be repeated: what is known already stays as it is. Items are
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlsplit, urlunsplit
 
@@ -68,7 +68,9 @@ class FeedState:
     earliest: datetime
     """The time of its oldest backup."""
     newest: Parsed | None = None
-    """The newest document with stored items."""
+    """The newest whole document with stored items."""
+    cut: Parsed | None = None
+    """A newer document, which was cut off."""
     failure: Failure | None = None
     """The failure of a newer document, which could not be read."""
 
@@ -78,6 +80,7 @@ _RESTORED = (
     "last_fetched_at",
     "last_visited_at",
     "failed_hash",
+    "failed_version",
     "last_error_kind",
     "last_error",
     "consecutive_failures",
@@ -99,9 +102,14 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
     Only after all its items are stored: its validators would hide what is not.
     """
     newest, failure = state.newest, state.failure
-    stored_at = None if newest is None else instant(newest.document.response.fetched_at)
+    stored_at: str | None = None
+    document: Row = {}
     failed_at = None if failure is None or failure.fetched_at is None else instant(failure.fetched_at)
-    document = {} if newest is None else document_row(state.feed, newest)
+    if (last := state.cut or newest) is not None:
+        # A cut document leaves the validators of the whole one before, or none.
+        known = state.feed if newest is None else _with_document(state.feed, newest)
+        document = document_row(known, last)
+        stored_at = instant(last.document.response.fetched_at)
     wanted: Row = {
         "id": state.feed.id,
         **document,
@@ -109,6 +117,7 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
         "last_fetched_at": failed_at or stored_at,
         "last_visited_at": failed_at or stored_at,
         "failed_hash": failure and failure.document_hash,
+        "failed_version": failure and failure.parser_version,
         "last_error_kind": failure and failure.kind,
         "last_error": failure and storable(failure.message[:2000]),
         "consecutive_failures": 0 if failure is None else 1,
@@ -118,6 +127,19 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
         "next_fetch_at": instant(now),
     }
     return bool(database.query(_RESTORE, [compact(wanted)], name="restore feed state").rows)
+
+
+def _with_document(feed: Feed, parsed: Parsed) -> Feed:
+    """The feed with the validators and the hash of this document."""
+    response = parsed.document.response
+    http = replace(
+        feed.http,
+        etag=response.etag,
+        last_modified=response.last_modified,
+        validators_url=response.url if response.etag or response.last_modified else None,
+        content_hash=parsed.document.content_hash,
+    )
+    return replace(feed, http=http)
 
 
 def task_keys(database: Database, feed_id: str) -> dict[str, str | None]:

@@ -46,10 +46,21 @@ def validators(feed: Feed, response: Response, *, overwrite: bool) -> Row:
     return {"last_etag": etag, "last_modified": modified, "validators_url": url or None}
 
 
+def kept_validators(feed: Feed) -> Row:
+    """The validators as they are: a document that was cut off has none that a 304 may rest on."""
+    http = feed.http
+    return {
+        "last_etag": http.etag,
+        "last_modified": http.last_modified,
+        "validators_url": http.validators_url,
+    }
+
+
 SET_DOCUMENT = f"""{
     from_json(
         *VALIDATOR_COLUMNS,
         "content_hash",
+        "cut_hash",
         "last_body_at",
         "link",
         "language",
@@ -65,10 +76,11 @@ SET_DOCUMENT = f"""{
 
 def document_row(feed: Feed, parsed: Parsed) -> Row:
     """The fields that `SET_DOCUMENT` reads."""
-    response, header = parsed.document.response, parsed.header
+    response, header, hash = parsed.document.response, parsed.header, parsed.document.content_hash
     return {
-        **validators(feed, response, overwrite=True),
-        "content_hash": parsed.document.content_hash,
+        **(kept_validators(feed) if parsed.cut_off else validators(feed, response, overwrite=True)),
+        "content_hash": feed.http.content_hash if parsed.cut_off else hash,
+        "cut_hash": hash if parsed.cut_off else None,
         "last_body_at": instant(response.fetched_at),
         "title": header.title,
         "link": header.link,

@@ -27,12 +27,14 @@ from rss_pipeline.storage.feeds.closing_parts import (
     document_row,
     from_json,
     gap_row,
+    kept_validators,
     schedule_row,
     set_address_row,
     validators,
     warning_row,
     without_comments,
 )
+from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
 from rss_pipeline.storage.sql import FIELD, chunked, compact, storable
 
@@ -100,18 +102,23 @@ def _close(
 
 def _unchanged_row(visit: UnchangedVisit) -> Row:
     response = visit.outcome.response
-    same_bytes = visit.outcome.body_bytes > 0
+    has_body = visit.outcome.body_bytes > 0
+    cut_off = visit.outcome.cut_off
     return {
         "id": visit.feed.id,
         "token": visit.token,
-        **validators(visit.feed, response, overwrite=same_bytes),
+        **(kept_validators(visit.feed) if cut_off else validators(visit.feed, response, overwrite=has_body)),
         **set_address_row(visit.feed, visit.ending.address),
         "max_age": response.max_age,
-        "body_at": instant(response.fetched_at) if same_bytes else None,
+        "body_at": instant(response.fetched_at) if has_body else None,
+        "cut_off": int(cut_off),
         **schedule_row(visit.ending.next),
         "facts": confirmed_patch(visit.outcome),
     }
 
+
+_STAYS = f"{FIELD.format('cut_off')} OR NOT {has_warning('cut_off')}"
+"""All warnings were a cut document's, and end with it."""
 
 _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   UPDATE feeds SET
@@ -131,6 +138,9 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, host_answered = 1,
   -- After a 304 the unreadable document may come again, from another cache: it gets no second backup.
   failed_hash = CASE WHEN {FIELD.format("body_at")} IS NULL THEN failed_hash END,
+  -- The whole document is current again, or the same cut one came, whose warning stays.
+  cut_hash = CASE WHEN {FIELD.format("cut_off")} THEN cut_hash END,
+  warning = CASE WHEN {_STAYS} THEN warning END, warning_kinds = CASE WHEN {_STAYS} THEN warning_kinds END,
   -- A run that died between store and extract_images left items without a search for images.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
@@ -148,6 +158,7 @@ def _failed_row(visit: FailedVisit) -> Row:
         "last_error": storable(failure.message[:2000]),
         "host_answered": int(failure.answered),
         "failed_hash": failure.document_hash,
+        "failed_version": failure.parser_version,
         **schedule_row(visit.ending.next),
         **set_address_row(visit.feed, visit.ending.address),
     }
@@ -161,6 +172,8 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   {SET_ADDRESS},
   -- A failure without a document, such as a time-out, says nothing of the last unreadable one.
   failed_hash = coalesce({FIELD.format("failed_hash")}, failed_hash),
+  failed_version = CASE WHEN {FIELD.format("failed_hash")} IS NULL THEN failed_version
+    ELSE {FIELD.format("failed_version")} END,
   -- Only an answer counts as fetched: hosts that do not answer prove no outage of ours.
   last_fetched_at = CASE WHEN {FIELD.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
@@ -198,7 +211,8 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         **document_row(feed, parsed),
         **schedule_row(stored.ending.next),
         "facts": known_facts(facts_of_document(parsed)),
-        "items_listed": len(stored.item_ids),
+        # Of a cut document no one knows what it lists; the next one is compared with the whole one.
+        "items_listed": feed.schedule.items_listed if parsed.cut_off else len(stored.item_ids),
         **set_address_row(feed, stored.ending.address),
         **gap_row(stored.ending.if_gap),
     }

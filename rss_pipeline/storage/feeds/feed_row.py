@@ -92,6 +92,8 @@ _HTTP: _Columns = {
     "validators_url": ("validators_url", _TEXT),
     "content_hash": ("content_hash", _TEXT),
     "failed_hash": ("failed_hash", _TEXT),
+    "failed_version": ("failed_version", _TEXT),
+    "cut_hash": ("cut_hash", _TEXT),
     "charset": ("charset", _TEXT),
     "last_body_at": ("last_body_at", _INSTANT),
     "host_answered": ("host_answered", _FLAG),

@@ -203,6 +203,15 @@ _SETTLED = 60
 """Seconds before the feeds of an outage are due again: its run has ended by then."""
 
 
+def forget_failed_document(database: Database, feed_id: str, document_hash: str) -> None:
+    """Forget that this document could not be read, unless another one has failed since."""
+    database.query(
+        """UPDATE feeds SET failed_hash = NULL, failed_version = NULL WHERE id = ? AND failed_hash = ?""",
+        [feed_id, document_hash],
+        name="forget failed document",
+    )
+
+
 def forget(database: Database, feed_id: str) -> dict[str, int]:
     """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
     of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"

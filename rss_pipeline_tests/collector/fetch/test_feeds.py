@@ -15,6 +15,7 @@ import pytest
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome, NotModified
+from rss_pipeline.collector.parse.parser_version import parser_version
 from rss_pipeline_tests.collector.fetch.rounds import NOW, RSS, feed, fetch
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -218,7 +219,8 @@ def test_the_document_that_could_not_be_read_is_the_same_failure_again(
 ) -> None:
     bad = b"<html></html>"
     url = server.route(HOST, "/feed", Answer(body=bad, etag='"bad"'))
-    broken = known(url, failed_hash=hash_of(bad), last_kind=last_kind, last_message="It is a web page.")
+    seen = {"failed_hash": hash_of(bad), "failed_version": parser_version()}
+    broken = known(url, **seen, last_kind=last_kind, last_message="It is a web page.")
     outcome = failure(fetch(broken, tmp_path), kind or "not_a_feed", tmp_path)
     assert (outcome.document_hash, outcome.body_bytes) == (hash_of(bad), len(bad))
     assert (outcome.status, outcome.answered) == (200, True)
@@ -226,6 +228,23 @@ def test_the_document_that_could_not_be_read_is_the_same_failure_again(
         assert outcome.message == "It is a web page.", "it does not grow at each visit"
     else:
         assert "sent the same document again" in outcome.message, "a time-out does not describe it"
+
+
+@pytest.mark.parametrize("version", [None, "older"])
+def test_a_document_that_other_parsers_could_not_read_is_a_new_one(
+    version: str | None, server: FeedServer, tmp_path: Path
+) -> None:
+    bad = b"<html></html>"
+    url = server.route(HOST, "/feed", Answer(body=bad))
+    outcome = fetch(known(url, failed_hash=hash_of(bad), failed_version=version), tmp_path)
+    assert isinstance(outcome, Document)
+
+
+def test_the_bytes_of_a_cut_document_are_known_again(server: FeedServer, tmp_path: Path) -> None:
+    url = server.route(HOST, "/feed", Answer(body=b"<rss>", etag='"cut"'))
+    outcome = fetch(known(url, cut_hash=hash_of(b"<rss>")), tmp_path)
+    assert isinstance(outcome, NotModified)
+    assert (outcome.cut_off, outcome.body_bytes) == (True, 5)
 
 
 def test_a_304_that_was_not_asked_for_is_a_failure(server: FeedServer, tmp_path: Path) -> None:

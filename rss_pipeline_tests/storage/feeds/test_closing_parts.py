@@ -241,7 +241,9 @@ def test_none_is_counted_while_the_guids_are_known_to_be_unstable(known: Databas
 
 
 def test_items_that_were_retired_are_not_new(known: Database) -> None:
-    known.query("INSERT INTO expired_items VALUES ('a', '4', '2026-01-01T00:00:00Z')")
+    known.query(
+        "INSERT INTO expired_items (feed_id, guid, expired_at) VALUES ('a', '4', '2026-01-01T00:00:00Z')"
+    )
     assert not store(known, [item("4"), item("5")])
 
 

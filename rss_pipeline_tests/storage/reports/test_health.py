@@ -101,10 +101,11 @@ def test_moved_feeds_and_gaps(known: Database) -> None:
 def test_guids_and_dates(known: Database) -> None:
     visit(known, [item("1")])
     set_(known, "b", warning="9 of 9", warning_kinds='["unstable_guids"]')
-    set_(known, "c", warning="of another kind", warning_kinds='["other"]')
+    set_(known, "c", warning="of another kind", warning_kinds='["cut_off"]')
+    set_(known, "d", warning="2 of 3", warning_kinds='["cut_off","shared_guids"]')
     set_(known, "c", last_body_at=instant(NOW), rhythm="[]", last_change='{"items_seen": 3}')
     set_(known, "d", last_body_at=instant(NOW), rhythm="[]", last_change='{"items_seen": 0}')
-    assert feeds(health.unstable(known)) == ["b"]
+    assert feeds(health.unstable(known)) == ["b", "d"]
     undated = health.undated(known)
     assert [row for row in undated.rows if row["feed"] != "a"] == [
         {"feed": "c", "url": known.query("SELECT url FROM feeds WHERE id = 'c'").rows[0]["url"], "items": 3}

@@ -1,0 +1,33 @@
+"""The version of the parsers: it changes with their code and their libraries, and with nothing else.
+
+A document that they could not read is read again by another version. No parser is imported here.
+"""
+
+import hashlib
+import platform
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+_LIBRARIES = ("feedparser", "charset-normalizer", "beautifulsoup4")
+
+
+@cache
+def parser_version() -> str:
+    """12 hex digits: of this folder's code, Python's version (with its XML parser) and the libraries'.
+
+    Not the package's version: who runs a clone gets new code by `git pull`, between two releases.
+    """
+    digest = hashlib.sha256(platform.python_version().encode())
+    for name in _LIBRARIES:
+        digest.update(f"\0{name} {_version(name)}".encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _version(library: str) -> str:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return ""
