@@ -35,8 +35,17 @@ VISITS_IO_MANAGER = "visits_io_manager"
 
 Visits = list[Visit]
 SessionResource = dg.ResourceParam[Session]
+# For an input annotated with list[Visit], Dagster would check the type of each visit before and after each op.
+_visits = dg.DagsterType(
+    name="Visits",
+    type_check_fn=lambda _, value: isinstance(value, list),
+    description="The visits of a run, or the backups of a replay, each with its outcome so far.",
+)
+visits_in = {"visits": dg.In(_visits)}
 visits_out = dg.Out(
-    io_manager_key=VISITS_IO_MANAGER, description="The visits of this run, each with its outcome so far."
+    _visits,
+    io_manager_key=VISITS_IO_MANAGER,
+    description="The visits of this run, each with its outcome so far.",
 )
 
 
@@ -128,7 +137,7 @@ def _instant(text: str) -> datetime:
     return since if since.tzinfo is not None else since.replace(tzinfo=UTC)
 
 
-@dg.op(out=visits_out, tags=kind("http"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("http"))
 def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Request each feed with the validators of its stored document; close unchanged and failed visits."""
     with session.step():
@@ -137,28 +146,28 @@ def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visi
         )
 
 
-@dg.op(out=visits_out, tags=kind("file"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("file"))
 def backup(session: SessionResource, visits: Visits) -> Visits:
     """Put each new document into the object store as served, before it is parsed."""
     with session.step():
         return steps.backup(session, visits)
 
 
-@dg.op(out=visits_out, tags=kind("python"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("python"))
 def parse(session: SessionResource, visits: Visits) -> Visits:
     """Decode, repair and parse each document in worker processes with a time limit."""
     with session.step():
         return steps.parse(session, visits)
 
 
-@dg.op(out=visits_out, tags=kind("sql"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
 def store(session: SessionResource, visits: Visits) -> Visits:
     """Insert new items, then close each visit: store validators and schedule, release the claim."""
     with session.step():
         return steps.store(session, visits)
 
 
-@dg.op(out=visits_out, tags=kind("sql"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
 def extract_images(session: SessionResource, visits: Visits) -> Visits:
     """Store a download task for each image of the new items, and of items that an earlier run left."""
     with session.step():
@@ -168,7 +177,7 @@ def extract_images(session: SessionResource, visits: Visits) -> Visits:
 
 
 # No kind: the asset's page would show the kind of its last op in place of the asset's own kinds.
-@dg.op(out=dg.Out(dg.Nothing, is_required=False))
+@dg.op(ins=visits_in, out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
     """Record a materialization of every feed that changed, or, in a backfill, of every visited feed."""
     with session.step():

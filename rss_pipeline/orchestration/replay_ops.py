@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from rss_pipeline.orchestration.ops import SessionResource, visits_out
+from rss_pipeline.orchestration.ops import SessionResource, visits_in, visits_out
 from rss_pipeline.orchestration.reporting import replays
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.run_config import plain
@@ -57,28 +57,28 @@ def open_backups(context: dg.OpExecutionContext, session: SessionResource) -> Ba
         return visits
 
 
-@dg.op(out=visits_out, tags=kind("python"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("python"))
 def parse_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
     """Decode, repair and parse each backup in worker processes with a time limit."""
     with session.step():
         return steps.parse(visits, run=session.run, pool=session.parser_pool, spool=session.spool)
 
 
-@dg.op(out=visits_out, tags=kind("sql"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
 def store_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
     """Insert the items that are missing, or, in a dry run, find them."""
     with session.step():
         return steps.store(visits, run=session.run)
 
 
-@dg.op(out=visits_out, tags=kind("sql"))
+@dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
 def extract_backup_images(session: SessionResource, visits: BackupVisits) -> BackupVisits:
     """Store a download task for each image of the items that were inserted or rewritten."""
     with session.step():
         return steps.extract_images(visits, run=session.run, pool=session.parser_pool)
 
 
-@dg.op(out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
+@dg.op(ins=visits_in, out=dg.Out(dg.Nothing, is_required=False), tags=kind("python"))
 def report_replay(
     context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
 ) -> Iterator[Any]:

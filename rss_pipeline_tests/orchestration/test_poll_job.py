@@ -3,8 +3,13 @@
 What a poll stores and schedules is in pipeline/visits/test_visits.py.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
+import dagster as dg
+import pytest
+
+from rss_pipeline.orchestration.jobs import poll_feeds, replay_backups
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -83,3 +88,23 @@ def test_a_feed_that_another_run_holds_is_waited_for_and_reported_with_that_resu
     result = pipeline.materialize(id)
     assert result.success
     assert pipeline.guids(id) == ["a"]
+
+
+class Unread(list[Any]):
+    """A list that must not be walked through."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("Dagster looks at each visit, before and after each op")
+
+
+@pytest.mark.parametrize("job", [poll_feeds, replay_backups], ids=lambda job: job.name)
+def test_dagster_checks_the_type_of_a_list_of_visits_and_of_none_of_them(job: dg.JobDefinition) -> None:
+    ops = [node.definition for node in job.nodes_in_topological_order]
+    types = [end.dagster_type for op in ops for end in op.input_defs]
+    types += [end.dagster_type for op in ops for end in op.output_defs]
+    carrying = [type for type in types if not type.is_nothing]
+    assert len(carrying) == 2 * (len(ops) - 1)
+    context: Any = None
+    for type in carrying:
+        assert type.type_check(context, Unread([1])).success
+        assert not type.type_check(context, ()).success
