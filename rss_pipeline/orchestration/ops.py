@@ -35,7 +35,7 @@ VISITS_IO_MANAGER = "visits_io_manager"
 
 Visits = list[Visit]
 SessionResource = dg.ResourceParam[Session]
-# For an input annotated with list[Visit], Dagster would check the type of each visit before and after each op.
+# From the annotation list[Visit] Dagster would take a type that checks each visit before and after each op.
 _visits = dg.DagsterType(
     name="Visits",
     type_check_fn=lambda _, value: isinstance(value, list),

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.orchestration.instance.open_history import history_held_open
 from rss_pipeline.orchestration.run_config import NOTHING, closed
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
@@ -135,17 +136,21 @@ def session_resource(
     pace, image_pace = Pace(), Pace()
 
     def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
-        with Session(
-            settings=settings,
-            database=context.resources.database,
-            objects=context.resources.objects,
-            run_id="" if context.run is None else context.run.run_id,
-            clock=clock,
-            progress=progress,
-            pace=pace,
-            image_pace=image_pace,
-            synced=synced,
-        ) as session:
+        run_id = "" if context.run is None else context.run.run_id
+        with (
+            history_held_open(context.instance, run_id),
+            Session(
+                settings=settings,
+                database=context.resources.database,
+                objects=context.resources.objects,
+                run_id=run_id,
+                clock=clock,
+                progress=progress,
+                pace=pace,
+                image_pace=image_pace,
+                synced=synced,
+            ) as session,
+        ):
             yield session
 
     return dg.ResourceDefinition(
