@@ -70,15 +70,15 @@ def up(settings: Settings, yes: bool) -> None:
 )
 @click.option(
     "--wait",
-    default=60.0,
-    show_default=True,
-    help="Seconds to wait for FEED while another run visits it or its host; that run makes way.",
+    type=click.FloatRange(0),
+    help="Seconds to wait for FEED while another run visits it or its host; that run makes way. By default"
+    " until the claim of a killed run is over: RSS_PIPELINE_LEASE_SECONDS and a minute.",
 )
 @yes
 @as_json
 @click.pass_obj
 def poll(
-    settings: Settings, feed: tuple[str, ...], all_feeds: bool, wait: float, yes: bool, as_json: bool
+    settings: Settings, feed: tuple[str, ...], all_feeds: bool, wait: float | None, yes: bool, as_json: bool
 ) -> None:
     """Poll in this process until nothing is due. FEED is an id, a URL or a part of one.
 
@@ -89,10 +89,13 @@ def poll(
     from rss_pipeline.pipeline.visits.pending_work import has_pending_work
 
     is_requested = bool(feed) or all_feeds
+    patience = settings.lease_seconds + 60.0 if wait is None else wait
     with open_database(settings) as database:
         synced = _sync(settings, database, yes=yes)
         if synced is None or is_requested or has_pending_work(database, synced, now=utc_now()):
-            result = _poll_in_process(settings, database, synced, feed, all_feeds=all_feeds, patience=wait)
+            result = _poll_in_process(
+                settings, database, synced, feed, all_feeds=all_feeds, patience=patience
+            )
         else:
             result = PollResult.of([])
     if as_json:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from rss_pipeline.pipeline.triggers.runs import Start, Wait
+from rss_pipeline.pipeline.triggers.runs import Start, Wait, is_within
 
 UNFINISHED_TAG = "rss_pipeline/unfinished"
 """A tag of runs that succeeded and left work for the next run."""
@@ -72,7 +72,7 @@ def _in_progress(runs: Sequence[DailyRun], now: datetime) -> Wait | None:
     for run in runs:
         if run.state == "queued":
             return Wait(reason=f"Run {run.run_id[:8]} is in the queue.")
-        if run.state in ("waiting", "running") and now - run.created_at < LONGEST_RUN:
+        if run.state in ("waiting", "running") and is_within(run.created_at, LONGEST_RUN, now=now):
             return Wait(reason=f"Run {run.run_id[:8]} is still running.")
     return None
 

@@ -53,7 +53,7 @@ def reason_to_wait(runs: Sequence[JobRun], live_run_ids: Collection[str], *, now
         if run.state == "running" and _is_alive(run, live_run_ids, now):
             return Wait(reason=f"Run {run.run_id[:8]} is still running.")
     failed, until = backoff(runs)
-    if until is not None and now < until:
+    if until is not None and until - LONGEST_BACKOFF <= now < until:
         return Wait(
             reason=f"The last {failed} runs failed because a store or our network did not work;"
             f" the next run starts at {until:%H:%M:%S} UTC."
@@ -76,7 +76,12 @@ def backoff(runs: Sequence[JobRun]) -> tuple[int, datetime | None]:
     return len(failed), None if ended is None else ended + back_off
 
 
+def is_within(at: datetime | None, time: timedelta, *, now: datetime) -> bool:
+    """True for an instant at most that long ago. One further in the future is of a clock that was put back
+    since, and waiting for it could take a day."""
+    return at is not None and -time < now - at < time
+
+
 def _is_alive(run: JobRun, live_run_ids: Collection[str], now: datetime) -> bool:
     """STARTED proves nothing: the process may have been killed with its code server. Its lease does."""
-    just_started = run.started_at is not None and now - run.started_at < STARTING_GRACE
-    return just_started or run.run_id in live_run_ids
+    return is_within(run.started_at, STARTING_GRACE, now=now) or run.run_id in live_run_ids

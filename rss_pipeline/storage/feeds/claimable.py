@@ -5,7 +5,7 @@ Taking them is claims.py's, counting them due.py's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
@@ -33,6 +33,11 @@ instant, and now."""
 AMONG = "id IN (SELECT value FROM json_each(?))"
 SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 """The last claim never ended in a close, or the last document crashed its parser."""
+
+
+PUT_BACK = timedelta(minutes=15)
+"""A clock that is found further behind than this was put back. R2 refuses requests of a clock so wrong."""
+_FULL_LENGTH = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+' || (seconds{{more}}) || ' seconds')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +86,28 @@ def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
 
 
 def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
-    """Make due what a wrong clock scheduled, and drop the holds and leases it wrote."""
+    """Make due what a wrong clock scheduled, and drop the holds and leases it wrote.
+
+    A clock that was put back by less than a day leaves due times and leases that could be right. So the
+    database keeps the last time that a claim has seen: if it is in the future, feeds with a visit in the
+    future are due. And a lease that ends later than its length from now is cut to its length: a run that is
+    alive renews it within that.
+    """
+    late = now + PUT_BACK
     return [
+        Statement(
+            f"""UPDATE feeds SET next_fetch_at = ? WHERE {POLLED} AND last_visited_at > ?
+            AND next_fetch_at > coalesce(
+              (SELECT ? FROM sequences WHERE name = 'clock' AND value > ?), '9999')""",
+            [instant(now), instant(late), instant(now), int(late.timestamp())],
+            name="heal schedules of a clock that was put back",
+        ),
+        Statement(
+            """INSERT INTO sequences (name, value) VALUES ('clock', ?)
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE abs(excluded.value - value) > ?""",
+            [int(now.timestamp()), int(PUT_BACK.total_seconds())],
+            name="note the time",
+        ),
         Statement(
             f"UPDATE feeds SET next_fetch_at = ? WHERE {POLLED} AND next_fetch_at > ?",
             [instant(now), instant(now + WRONG_CLOCK)],
@@ -93,5 +118,11 @@ def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
             f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')",
             [clock],
             name="drop leases of a wrong clock",
+        ),
+        Statement(
+            f"""UPDATE leases SET expires_at = {_FULL_LENGTH.format(more="")}
+            WHERE expires_at > {_FULL_LENGTH.format(more=" + 60")}""",
+            [clock, clock],
+            name="cut leases of a clock that was put back",
         ),
     ]

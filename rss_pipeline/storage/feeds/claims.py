@@ -66,7 +66,7 @@ def claim(
     per_host = limit if isinstance(wanted, Named) else PER_HOST
     suspicion = SUSPECT if suspects else f"NOT {SUSPECT}"
     choosing = [*wanting_params, *free_params(wanted.now, clock)]
-    lease = [token, run_id, clock, lease_seconds]
+    lease = [token, run_id, clock, lease_seconds, lease_seconds]
     healing = heal_schedule(wanted.now, clock)
     results = database.batch(
         [
@@ -75,7 +75,7 @@ def claim(
             # Nearly always the oldest few thousand have enough hosts among them, and ranking all of a
             # hundred thousand due takes ten times as long; where they have not, all are ranked.
             Statement(
-                f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts)
+                f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
                 {
                     _chosen(
                         f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
@@ -87,7 +87,7 @@ def claim(
                 name="choose feeds among the oldest",
             ),
             Statement(
-                f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts)
+                f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
                 {
                     _chosen(
                         f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
@@ -122,7 +122,7 @@ def claim(
 
 
 def _chosen(candidates: str) -> str:
-    return f"""SELECT ?, ?, {EXPIRY}, feeds, hosts FROM (
+    return f"""SELECT ?, ?, {EXPIRY}, ?, feeds, hosts FROM (
       SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
         SELECT id, host FROM (
           SELECT id, host, next_fetch_at,

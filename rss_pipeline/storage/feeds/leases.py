@@ -23,9 +23,9 @@ def renew(
     """Extend these leases; return how many were still live. A lapsed lease stays lapsed."""
     clock = None if lease_now is None else instant(lease_now)
     return database.query(
-        f"UPDATE leases SET expires_at = {EXPIRY}"
+        f"UPDATE leases SET expires_at = {EXPIRY}, seconds = ?"
         f" WHERE token IN (SELECT value FROM json_each(?)) AND expires_at > {DB_NOW}",
-        [clock, lease_seconds, compact(list(tokens)), clock],
+        [clock, lease_seconds, lease_seconds, compact(list(tokens)), clock],
         name="renew leases",
     ).changes
 
@@ -63,9 +63,9 @@ def await_hosts(
     """
     token = token or new_token()
     database.query(
-        f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts, awaited)
-        SELECT ?, ?, {EXPIRY}, '[]', '[]', json_group_array(DISTINCT host) FROM feeds WHERE {AMONG}""",
-        [token, run_id, None, lease_seconds, compact(list(ids))],
+        f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, awaited)
+        SELECT ?, ?, {EXPIRY}, ?, '[]', '[]', json_group_array(DISTINCT host) FROM feeds WHERE {AMONG}""",
+        [token, run_id, None, lease_seconds, lease_seconds, compact(list(ids))],
         name="wait for hosts",
     )
     return token

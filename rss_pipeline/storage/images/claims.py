@@ -80,7 +80,7 @@ def claim_images(
     token = token or new_token()
     clock = None if lease_now is None else instant(lease_now)
     at = instant(now)
-    lease = [token, run_id, clock, lease_seconds]
+    lease = [token, run_id, clock, lease_seconds, lease_seconds]
     candidates = f"""SELECT t.id, t.host, {_DUE_AT} AS due,
       length(t.original_url) + length(items.guid) + coalesce(length(items.link), 0) AS size {_DUE}"""
     choosing = [at, clock, clock, at, at]
@@ -127,8 +127,9 @@ def claim_images(
 
 
 _OF_LEASE = "(SELECT value FROM json_each((SELECT image_tasks FROM leases WHERE token = ?)))"
-_INSERT_LEASE = f"""INSERT INTO leases (token, run_id, expires_at, feeds, hosts, image_tasks, image_hosts)
-  SELECT ?, ?, {{expiry}}, '[]', '[]', tasks, hosts FROM (
+_INSERT_LEASE = f"""INSERT INTO leases
+    (token, run_id, expires_at, seconds, feeds, hosts, image_tasks, image_hosts)
+  SELECT ?, ?, {{expiry}}, ?, '[]', '[]', tasks, hosts FROM (
     SELECT json_group_array(id) AS tasks, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
       SELECT id, host, row_number() OVER oldest AS place, sum(size) OVER oldest AS bytes FROM (
         SELECT *, row_number() OVER (PARTITION BY host ORDER BY due, id) AS turn FROM ({{candidates}})

@@ -227,7 +227,9 @@ def test_what_retention_removed_stays_away(pipeline: Pipeline, server: FeedServe
     serve(pipeline, server, "one", rss("a", "b"))
     poll_over_time(pipeline, 1)
     pipeline.database.query("DELETE FROM items WHERE guid = 'a'")
-    pipeline.database.query("INSERT INTO expired_items VALUES ('one', 'a', '2026-03-02T12:00:00Z')")
+    pipeline.database.query(
+        "INSERT INTO expired_items (feed_id, guid, expired_at) VALUES ('one', 'a', '2026-03-02T12:00:00Z')"
+    )
     for dry_run in (True, False):
         [one] = replayed(pipeline, dry_run=dry_run)
         assert one.items_new == 0

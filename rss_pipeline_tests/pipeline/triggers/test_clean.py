@@ -38,6 +38,7 @@ CASES: dict[str, tuple[list[DailyRun], type, type]] = {
     "one is starting": ([run("waiting", 1), run("failed")], Wait, Wait),
     "one is running": ([run("running", 29), run("failed")], Wait, Wait),
     "one was running and was killed with its machine": ([run("running", 30)], Start, Start),
+    "one was running before the clock was put back": ([run("running", -1_200)], Start, Start),
     "one is running behind another that failed": ([run("failed", 5), run("running", 9)], Wait, Wait),
 }
 

@@ -53,6 +53,18 @@ DECISIONS: dict[str, tuple[DueSummary, list[JobRun], type, str]] = {
         Wait,
         "Run rrrrrrrr is still running.",
     ),
+    "a run of a clock that was put back died": (
+        due(100),
+        [run("running", started=-1_200)],
+        Start,
+        "100 feeds",
+    ),
+    "a store failed before the clock was put back": (
+        due(100),
+        [run("failed", ended=-1_200)],
+        Start,
+        "100 feeds or more",
+    ),
     "a run died with its lease": (due(100), [run("running", started=3)], Start, "100 feeds or more"),
     "another run's lease is not this run's": (
         due(100, live=("backfill",)),
