@@ -39,6 +39,7 @@ def up(settings: Settings, yes: bool) -> None:
     SIGTERM end all processes.
     """
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
+    from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
     from rss_pipeline.orchestration.registry_partitions import register
 
     _check_port(settings.port)
@@ -48,6 +49,15 @@ def up(settings: Settings, yes: bool) -> None:
         synced = _sync(settings, database, yes=yes)
         if synced is not None:
             register(database, instance, synced)
+        heal_ticks(instance, now=utc_now())
+
+    def on_put_back() -> None:
+        with open_instance(settings) as instance:
+            sensors = heal_ticks(instance, now=utc_now())
+        terminal.complain(
+            f"The clock was put back; {sensors} sensors go on at once, not when it is that late again."
+        )
+
     workspace = Path.cwd() / "workspace.yaml"
     where = [str(workspace)] if workspace.exists() else []
     # It saves typing -m at Dagster's other commands; the daemon refuses it beside its workspace.
@@ -57,7 +67,7 @@ def up(settings: Settings, yes: bool) -> None:
     )
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
-    sys.exit(keep_up([*command, *where], say=terminal.complain))
+    sys.exit(keep_up([*command, *where], say=terminal.complain, on_put_back=on_put_back))
 
 
 @click.command()

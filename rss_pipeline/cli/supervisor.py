@@ -30,6 +30,7 @@ LOOK_SECONDS = 5.0
 MISSED_LOOKS = 3
 STARTING_SECONDS = 90.0
 """A code server without a child after this time lost it before it was seen with one."""
+PUT_BACK_SECONDS = 60.0
 CODE_SERVER = "code-server start"
 """In the command line of a process that has a child for its work."""
 
@@ -51,10 +52,30 @@ def wait_before_restart(lives: Sequence[float]) -> float | None:
     return min(2.0 ** max(short - 1, 0), LONGEST_WAIT)
 
 
-def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
+class WallClock:
+    """The machine's clock beside one that nobody sets: shows when it was put back."""
+
+    def __init__(
+        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._ahead = wall() - steady()
+
+    def was_put_back(self) -> bool:
+        """True if it was put back by more than `PUT_BACK_SECONDS` since the last call."""
+        ahead = self._wall() - self._steady()
+        before, self._ahead = self._ahead, ahead
+        return ahead < before - PUT_BACK_SECONDS
+
+
+def keep_up(
+    command: Sequence[str], *, say: Callable[[str], None], on_put_back: Callable[[], object] = lambda: None
+) -> int:
     """Run a command until this process gets a signal, which is passed on to it; return its exit code.
 
     A command that ends for any other reason is restarted, after the rest of its process group has ended.
+    `on_put_back` is called in a thread when the clock was put back.
     """
     signals: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -78,7 +99,7 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
         if signals:
             child.send_signal(signals[-1])
         over = threading.Event()
-        threading.Thread(target=_watch, args=(child.pid, over), daemon=True).start()
+        threading.Thread(target=_watch, args=(child.pid, over, on_put_back), daemon=True).start()
         code = child.wait()
         over.set()
         lives.append(time.monotonic() - began)
@@ -96,10 +117,13 @@ def keep_up(command: Sequence[str], *, say: Callable[[str], None]) -> int:
             return 0
 
 
-def _watch(root: int, over: threading.Event) -> None:
+def _watch(root: int, over: threading.Event, on_put_back: Callable[[], object]) -> None:
     looks: dict[int, int] = {}
     most = missed = 0
+    clock = WallClock()
     while not over.wait(LOOK_SECONDS):
+        if clock.was_put_back():
+            on_put_back()
         here = kill_childless(root, looks)
         most = max(most, here)
         missed = missed + 1 if here < most else 0

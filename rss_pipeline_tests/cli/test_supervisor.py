@@ -17,6 +17,7 @@ from rss_pipeline.cli.supervisor import (
     CODE_SERVER,
     LONGEST_WAIT,
     STEADY_SECONDS,
+    WallClock,
     kill_childless,
     wait_before_restart,
 )
@@ -44,6 +45,13 @@ def test_who_was_up_once_is_started_again_for_ever_within_a_minute(lives: list[f
     pause = wait_before_restart(lives)
     assert pause is not None
     assert 1 <= pause <= LONGEST_WAIT
+
+
+def test_a_clock_that_is_put_back_is_seen_and_one_that_is_set_forward_or_drifts_is_not() -> None:
+    """Against a clock that nobody sets; also while the machine slept, when that one stands."""
+    walls, steady = iter([1000, 1005, 1004, 5000, 2000, 2005]), iter([10, 15, 20, 25, 30, 35])
+    clock = WallClock(wall=lambda: next(walls), steady=lambda: next(steady))
+    assert [clock.was_put_back() for _ in range(5)] == [False, False, False, True, False]
 
 
 KEEPER = """

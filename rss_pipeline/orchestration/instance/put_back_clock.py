@@ -1,0 +1,33 @@
+"""Sensors after the clock was put back: Dagster starts none until the time of its last tick has come again.
+
+That feeds are due again is storage.feeds.claimable's.
+https://docs.dagster.io/guides/automate/sensors
+"""
+
+from datetime import datetime, timedelta
+
+import dagster as dg
+from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.scheduler.instigation import SensorInstigatorData
+
+LATE = timedelta(minutes=1)
+
+
+def heal_ticks(instance: dg.DagsterInstance, *, now: datetime) -> int:
+    """Let the last tick of each sensor that has one in the future be now; return their number.
+
+    A daemon that is running reads it at its next look, within seconds.
+    """
+    healed = 0
+    for state in instance.all_instigator_state(instigator_type=InstigatorType.SENSOR):
+        data = state.instigator_data
+        if not isinstance(data, SensorInstigatorData):
+            continue
+        last = max(data.last_tick_timestamp or 0.0, data.last_tick_start_timestamp or 0.0)
+        if last > (now + LATE).timestamp():
+            ticked = data._replace(
+                last_tick_timestamp=now.timestamp(), last_tick_start_timestamp=now.timestamp()
+            )
+            instance.update_instigator_state(state.with_data(ticked))
+            healed += 1
+    return healed
