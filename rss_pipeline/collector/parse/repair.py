@@ -18,8 +18,9 @@ _FEED_START = re.compile(
 )
 # Nothing but the frame of a web page between the beginning and the feed: a server's template, a saved view.
 _PAGE_AROUND = re.compile(
-    r"(?:\s+|\ufeff|<\?.*?\?>|<!--.*?-->|<!DOCTYPE\s+html\b[^>]*>|<(?:html|body|pre|div)\b[^>]*>"
-    r"|<head\b[^>]*>\s*(?:<meta\b[^>]*>\s*)*</head\s*>)+(?=<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>])",
+    # Possessive: without it, a long run of white space would be tried in every division.
+    r"(?:\s++|\ufeff|<\?.*?\?>|<!--.*?-->|<!DOCTYPE\s+html\b[^>]*+>|</?(?:html|head|meta|body|pre|div)\b[^>]*+>)++"
+    r"(?=<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>])",
     re.DOTALL | re.IGNORECASE,
 )
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
