@@ -5,11 +5,25 @@ Only the one element is read.
 
 import base64
 import html
+import re
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.parse.xml_tree import inner_html, text_of, unwrapped
 
-_HTML = ("html", "text/html", "xhtml", "application/xhtml+xml")
+HTML_TYPES = ("html", "text/html", "xhtml", "application/xhtml+xml")
+_BYTES = "application/octet-stream"
+"""Some publishers' type for HTML in base64."""
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1f]")
+_TAG = re.compile(r"</?[a-zA-Z]")
+
+
+def base64_text(text: str) -> str | None:
+    """The UTF-8 text that `text` is the base64 of; None if it is not."""
+    try:
+        return base64.b64decode(text, validate=False).decode("utf-8")
+    # ValueError for characters above ASCII; its other exceptions are subclasses of it.
+    except ValueError:
+        return None
 
 
 def atom_html(element: Element) -> str | None:
@@ -26,13 +40,14 @@ def atom_html(element: Element) -> str | None:
     text = text_of(element)
     if not text.strip():
         return None
-    if (element.get("mode") or "").strip() == "base64":
-        try:
-            text = base64.b64decode(text, validate=False).decode("utf-8")
-        # ValueError for characters above ASCII; its other exceptions are subclasses of it.
-        except ValueError:
+    if (element.get("mode") or "").strip().lower() == "base64" or kind == _BYTES:
+        decoded = base64_text(text)
+        if decoded is None or _CONTROLS.search(decoded):
             return None
+        text = decoded
+        if kind == _BYTES:
+            return text if _TAG.search(text) else html.escape(text, quote=False)
     elif "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json")):
         # A media type that is not text is in base64 (RFC 4287, 4.1.3.3): a picture or sound, not content.
         return None
-    return text if kind in _HTML else html.escape(text, quote=False)
+    return text if kind in HTML_TYPES else html.escape(text, quote=False)

@@ -179,7 +179,7 @@ def _identified(
             guid=guid,
             guid_source=source,
             link=raw.url,
-            title=raw.title,
+            title=raw.plain_title or raw.title,
             author=raw.author,
             pub_date=published[1] if published else None,
             pub_date_raw=published[0] if published else next(iter((*raw.dates, *raw.updates)), None),

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.atom_text import HTML_TYPES
 from rss_pipeline.collector.parse.links import absolute, is_web, web_base
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.raw_feed import (
@@ -23,6 +24,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     distinct,
     trimmed,
 )
+from rss_pipeline.collector.parse.titles import html_title, rss_title
 
 # Two characters of a private plane replace a text while feedparser works: it strips, translates, resolves
 # and re-decodes the texts it finds, and "corrects" `Ã©`.
@@ -84,7 +86,7 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     return RawFeed(
         # feedparser reads Microsoft's CDF but gives it no name.
         format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
-        title=feed.text("title"),
+        title=_plain_title(feed, atom) or feed.text("title"),
         link=link,
         language=feed.text("language"),
         items=tuple(_item(entry, atom, base, (base, link, web_base(url))) for entry in chosen),
@@ -167,6 +169,7 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         link=link,
         url=absolute(link, bases),
         title=entry.text("title"),
+        plain_title=_plain_title(entry, atom),
         author=entry.text("author"),
         dates=_dates(entry),
         # In RSS this is dc:date, a second name for the publication.
@@ -190,6 +193,15 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
 
 def _dates(entry: _Values) -> tuple[str, ...]:
     return distinct([entry.raw("published"), entry.raw("created"), entry.raw("updated")])
+
+
+def _plain_title(values: _Values, atom: bool) -> str | None:
+    published = values.text("title")
+    kind = next((detail.raw("type") for detail in values.each("title_detail")), None)
+    plain = (
+        html_title(published) if atom and kind in HTML_TYPES else published if atom else rss_title(published)
+    )
+    return None if plain == published else plain
 
 
 def _is_permalink(entry: _Values) -> bool:

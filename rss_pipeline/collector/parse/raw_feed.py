@@ -20,6 +20,9 @@ class RawItem:
     url: str | None = None
     """The link, resolved."""
     title: str | None = None
+    """As published: it may become part of the guid."""
+    plain_title: str | None = None
+    """The title as plain text; None where it is that already."""
     author: str | None = None
     dates: tuple[str, ...] = ()
     """Publication dates, the preferred first."""

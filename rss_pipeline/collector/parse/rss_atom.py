@@ -32,6 +32,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     distinct,
     trimmed,
 )
+from rss_pipeline.collector.parse.titles import atom_title, rss_title
 from rss_pipeline.collector.parse.xml_fields import (
     Fields,
     LinkBases,
@@ -46,6 +47,7 @@ _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
 _IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b", re.IGNORECASE)
+_TITLES = ("title", "atom:title", "dc:title")
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
@@ -81,7 +83,7 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
     cut_off = tree.defect == "cut off" and not _is_whole(local, channel, tree)
     return RawFeed(
         format=_format(local, uri, root.get("version"), tree),
-        title=_title(fields),
+        title=_plain_title(fields, atom) or _title(fields),
         link=link,
         language=first_text(fields, "language", "dc:language")
         or trimmed(channel.get(_LANG) if channel is not None else None)
@@ -150,6 +152,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         link=link,
         url=place.resolve(link),
         title=_title(fields),
+        plain_title=_plain_title(fields, atom=False),
         author=first_text(fields, "dc:creator", "author", "itunes:author")
         or _atom_author(fields, "atom:", vocabulary),
         dates=texts(fields, *_RSS_DATES),
@@ -192,6 +195,7 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
         link=link,
         url=place.resolve(link),
         title=_title(fields),
+        plain_title=_plain_title(fields, atom=True),
         author=_atom_author(fields, "", vocabulary) or first_text(fields, "dc:creator"),
         dates=texts(fields, *_ATOM_DATES),
         updates=texts(fields, "updated", "modified"),
@@ -241,7 +245,17 @@ def _thumbnails(
 
 
 def _title(fields: Fields) -> str | None:
-    return first_text(fields, "title", "atom:title", "dc:title")
+    return first_text(fields, *_TITLES)
+
+
+def _plain_title(fields: Fields, atom: bool) -> str | None:
+    element = next((each for name in _TITLES for each in fields.get(name, ()) if text_of(each).strip()), None)
+    if element is None:
+        return None
+    published = text_of(element).strip()
+    is_construct = atom or element.get("type") or element.get("mode")
+    plain = atom_title(element) if is_construct else rss_title(published)
+    return None if plain == published else plain
 
 
 def _is(link: Element, relation: re.Pattern[str]) -> bool:

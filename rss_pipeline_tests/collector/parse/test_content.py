@@ -1,10 +1,12 @@
 """What an item says: content and summary as published, to the byte."""
 
+import hashlib
+
 import pytest
 
 from rss_pipeline.collector.images.find import item_images
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline_tests.collector.parse.documents import entry, json_feed, only, parsed, rss_item
+from rss_pipeline_tests.collector.parse.documents import entry, json_feed, only, parsed, rss, rss_item
 
 HTML = (
     '<p onclick="x">1 &lt; 2 &amp;amp; <img data-src="a.jpg" src=\'b\'>\u00a0Ã©\u0096<script></script></p>\n '
@@ -113,12 +115,54 @@ def test_a_thumbnail_is_left_out_where_the_content_shows_an_image() -> None:
         ('<content src="https://e.example/a.mp4" type="video/mp4"/><summary>s</summary>', "s"),
         ('<content type="text/html" mode="base64">PGI+eDwvYj4=</content>', "<b>x</b>"),
         ('<content type="text/html" mode="base64">/w==</content><summary>s</summary>', "s"),
+        ('<content type="application/octet-stream">PGI+eDwvYj4=</content>', "<b>x</b>"),
+        ('<content type="application/octet-stream">AAECAw==</content><summary>s</summary>', "s"),
         ('<content type="image/png">iVBORw0KGgo=</content><summary>s</summary>', "s"),
         ('<content type="html"> </content><summary type="html">&lt;i&gt;</summary>', "<i>"),
     ],
 )
 def test_atom_content_is_html(element: str, expected: str) -> None:
     assert entry(element).content_html == expected
+
+
+@pytest.mark.parametrize(
+    ("element", "title"),
+    [
+        ("<title>Tom &amp;amp; Jerry &amp;#8217;s &amp;eacute;</title>", "Tom & Jerry ’s é"),
+        ("<title><![CDATA[Tom &amp; Jerry]]></title>", "Tom & Jerry"),
+        ("<title>AT&amp;T; 1 &lt; 2, &lt;b&gt; and &amp;lt;i&amp;gt;</title>", "AT&T; 1 < 2, <b> and <i>"),
+        ("<title>AT&amp;T: R&amp;D &amp; co; 1 &lt; 2 &lt;b&gt;</title>", "AT&T: R&D & co; 1 < 2 <b>"),
+    ],
+)
+def test_an_rss_title_that_was_escaped_twice_is_plain_text(element: str, title: str) -> None:
+    assert rss_item(f"<guid>1</guid>{element}").title == title
+    assert parsed(rss("", element)).header.title == title
+
+
+@pytest.mark.parametrize(
+    ("element", "title"),
+    [
+        ('<title type="html">&lt;b&gt;Tom&lt;/b&gt; &amp;amp;\n Jerry&lt;br&gt;</title>', "Tom & Jerry"),
+        ('<title type="html">1 &amp;lt; 2</title>', "1 < 2"),
+        ('<title type="html"><![CDATA[<script>x</script>a<!-- b -->&#8217;c]]></title>', "a’c"),
+        (
+            '<title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a <em>b</em>&amp;</div></title>',
+            "a b&",
+        ),
+        ('<title type="text">&lt;b&gt; &amp;amp;</title>', "<b> &amp;"),
+        ("<title>a</title>", "a"),
+        ('<title mode="base64">VG9tICYgSmVycnk=</title>', "Tom & Jerry"),
+        ('<title type="text/html" mode="base64">PGI+VG9tPC9iPg==</title>', "Tom"),
+    ],
+)
+def test_an_atom_title_is_plain_text(element: str, title: str) -> None:
+    assert entry(element).title == title
+
+
+def test_a_title_is_part_of_an_identity_as_it_was_published() -> None:
+    published = "Tom &amp; Jerry"
+    item = rss_item("<title>Tom &amp;amp; Jerry</title>")
+    assert item.guid == hashlib.md5(published.encode(), usedforsecurity=False).hexdigest()
 
 
 def test_json_content_is_html() -> None:
