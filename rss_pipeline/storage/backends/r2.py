@@ -7,6 +7,7 @@ import base64
 import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -49,6 +50,14 @@ _ADVICE = {
     "TooManyRequests": "R2 takes one write a second of one key; the poll is tried again later",
 }
 _PROBE_KEY = "probe/writable"
+_SESSION_LOCK = threading.Lock()
+
+
+@cache
+def _session() -> Any:
+    """One for the process, without credentials: each new one reads boto3's description of S3, for a tenth of
+    a second. Making a client of it is not safe in several threads."""
+    return boto3.session.Session()
 
 
 class R2Store:
@@ -77,10 +86,14 @@ class R2Store:
         if not access_key_id.isascii() or not access_key_id.isprintable():
             raise ObjectStoreUnavailable("R2_ACCESS_KEY_ID: a key id is of printable ASCII")
         try:
-            session = boto3.session.Session(
-                aws_access_key_id=access_key_id, aws_secret_access_key=secret_access_key
-            )
-            self.client = session.client("s3", endpoint_url=endpoint_url, config=_config(read_seconds))
+            with _SESSION_LOCK:
+                self.client = _session().client(
+                    "s3",
+                    endpoint_url=endpoint_url,
+                    aws_access_key_id=access_key_id,
+                    aws_secret_access_key=secret_access_key,
+                    config=_config(read_seconds),
+                )
         except (BotoCoreError, ValueError) as error:
             raise ObjectStoreUnavailable(f"{endpoint_url}: {error} (check R2_ENDPOINT_URL)") from error
         events = self.client.meta.events
