@@ -6,7 +6,6 @@
 import contextlib
 import itertools
 import multiprocessing
-import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -479,23 +478,29 @@ def leases_clock(database: Database) -> datetime:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("due", "per_host", "claimed", "most_ms"),
-    [(500, 4, 500, 50), (100_000, 4, 500, 250), (100_000, 20_000, 300, 250)],
+    ("due", "per_host", "claimed", "most"),
+    [(500, 4, 500, 0.4), (100_000, 4, 500, 1.0), (100_000, 20_000, 300, 3.5)],
 )
 def test_a_claim_among_a_hundred_thousand_feeds_is_quick(
-    sqlite: SqliteDatabase, due: int, per_host: int, claimed: int, most_ms: int
+    sqlite: SqliteDatabase, due: int, per_host: int, claimed: int, most: float
 ) -> None:
-    """Four times the milliseconds of CPU that it should take: machines that test are slow."""
+    """Beside a count of a million numbers at the same moment: the machine that tests may be slow or busy."""
     fill(sqlite, 100_000, due=due, per_host=per_host)
-    took = []
+    took, counted = [], []
     for _ in range(5):
         began = time.process_time()
         found = claim(sqlite, limit=500)
-        took.append((time.process_time() - began) * 1000)
+        took.append(time.process_time() - began)
         assert len(found.feeds) == claimed
         leases.end(sqlite, found.token, forgive=True)
-    print(f"{due:,} due of 100,000, {per_host:,} a host: {statistics.median(took):.0f} ms")  # noqa: T201
-    assert statistics.median(took) < 4 * most_ms
+        began = time.process_time()
+        sqlite.query(A_MILLION)
+        counted.append(time.process_time() - began)
+    print(f"claim: {min(took) * 1000:.0f} ms, a million: {min(counted) * 1000:.0f} ms")  # noqa: T201
+    assert min(took) < most * min(counted)
+
+
+A_MILLION = "WITH n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT sum(x) FROM n"
 
 
 def test_a_host_that_a_refresh_by_hand_waits_for_is_claimed_for_nothing_that_is_merely_due(
