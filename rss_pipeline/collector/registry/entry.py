@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
@@ -224,4 +224,4 @@ class FeedEntry(BaseModel):
     keep: _Keep = None
     enabled: _Flag = True
     allow_private: _Flag = False
-    headers: _Headers = {}
+    headers: _Headers = Field(default_factory=dict)

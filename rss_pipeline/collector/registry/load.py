@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry, describe
 from rss_pipeline.collector.registry.feed_url import feed_id
+from rss_pipeline.collector.registry.unchanged import UsedVariables, keep, read_before, signature
 from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import (
     MappingNode,
@@ -28,6 +29,7 @@ from rss_pipeline.collector.registry.yaml_nodes import (
 )
 from rss_pipeline.errors import RegistryError
 
+MAX_FEEDS = 50_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 _SYNONYMS = {
@@ -41,6 +43,7 @@ _SYNONYMS = {
     "xmlurl": "url",
 }
 
+_DEFAULTED = tuple(FeedDefaults.model_fields)
 _Model = TypeVar("_Model", FeedDefaults, FeedEntry)
 
 
@@ -54,9 +57,16 @@ class _Registered(NamedTuple):
 def load_registry(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
     """The feeds of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
 
-    Raises RegistryError with all mistakes of the file, also if it cannot be read.
+    A file that did not change since this process read it is not read again. Raises RegistryError with all
+    mistakes of the file, also if it cannot be read.
     """
-    return parse_registry(read_text(path), path=path, environ=environ)
+    known = read_before(path, environ=environ)
+    if known is not None:
+        return known
+    before, recorded = signature(path), UsedVariables(environ)
+    specs = parse_registry(read_text(path), path=path, environ=recorded)
+    keep(path, before, recorded, specs)
+    return specs
 
 
 def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list[FeedSpec]:
@@ -85,6 +95,10 @@ def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> l
             defaults = read.model_dump(exclude_unset=True) if read else {}
         feeds = root.items.get("feeds")
     match feeds:
+        case SequenceNode() if len(feeds.items) > MAX_FEEDS:
+            sentence = f"has {len(feeds.items):,} feeds; at most {MAX_FEEDS:,} are read: remove some of them"
+            mistakes.append(Mistake(feeds.line, "feeds", sentence))
+            return []
         case SequenceNode():
             found = [
                 _registered(node, index, defaults, environ, mistakes)
@@ -130,8 +144,9 @@ def _registered(
 
 
 def _spec(entry: FeedEntry, defaults: Mapping[str, Any]) -> FeedSpec:
-    common = {name: getattr(entry, name) for name in FeedDefaults.model_fields}
-    common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
+    common = {name: getattr(entry, name) for name in _DEFAULTED}
+    if defaults:
+        common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
     keep_days = common.pop("keep")
     return FeedSpec(
         keep_days=keep_days,
