@@ -17,6 +17,8 @@ RssPipelineError
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
 """
 
+import errno
+import sqlite3
 from dataclasses import dataclass
 
 
@@ -107,3 +109,29 @@ class ObjectStoreUnavailable(InfrastructureError):
 
 class NetworkUnavailable(InfrastructureError):
     """Every visit of a round failed in the network although its hosts answered before."""
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """True if the error, or one that it followed from, is that of a full disk or a used-up quota.
+
+    Whoever raised it: SQLite, a spool file, Dagster's event log. It counts against no feed.
+    """
+    met: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in met:
+        met.add(id(cause))
+        if isinstance(cause, OSError) and cause.errno in _FULL:
+            return True
+        if getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def reason(error: OSError) -> str:
+    """The error of a file for a person: a full disk is said first."""
+    said = error.strerror or str(error) or type(error).__name__
+    return f"the disk is full: {said}" if disk_is_full(error) else said

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.outcome import Document, Pending, Response
-from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable
+from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, reason
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Unreadable
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.backups.backups import describe_backup
@@ -60,7 +60,9 @@ def _opened(visit: BackupVisit, objects: ObjectStore, folder: Path) -> BackupVis
     try:
         path.write_bytes(body)
     except OSError as error:
-        raise ObjectStoreUnavailable(f"{path}: {error}; check the spool folder and the disk") from error
+        raise ObjectStoreUnavailable(
+            f"{path}: {reason(error)}; check the spool folder and the disk"
+        ) from error
     document = Document(
         response=Response(
             status=backup.status,

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected
+from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, reason
 
 _MEMORY_BYTES = 1 << 30
 """Of address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
@@ -186,7 +186,8 @@ def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended |
     except OSError as error:
         # Parsers open no file: what failed is the spool, or the start of a process.
         raise InfrastructureError(
-            f"a parser process could not work: {error}; check the spool folder, the disk and the memory"
+            f"a parser process could not work: {reason(error)}; check the spool folder, the disk and the"
+            " memory"
         ) from error
     except Exception as error:  # noqa: BLE001 - foreign parsers raise anything; one document fails
         return WorkerFailure(

@@ -11,7 +11,7 @@ from typing import Self
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.errors import InfrastructureError, disk_is_full
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
@@ -90,6 +90,12 @@ class Session:
             yield
         except InfrastructureError:
             raise
-        except Exception:
+        except Exception as error:
+            if disk_is_full(error):
+                # Also that of Dagster's event log, or of the log of this run.
+                raise InfrastructureError(
+                    f"the disk is full: make room below {self.run.settings.home}. It was noticed by"
+                    f" {type(error).__name__}: {error}"
+                ) from error
             self.leases.do_not_forgive()
             raise

@@ -4,6 +4,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from rss_pipeline.errors import InfrastructureError, reason
+
 
 class Spool:
     """A folder below `root`, made at its first use and removed with the run."""
@@ -15,10 +17,15 @@ class Spool:
 
     @property
     def folder(self) -> Path:
-        """The existing folder."""
+        """The existing folder. Raises InfrastructureError if it cannot be made."""
         if self._folder is None:
-            self._root.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=f"{self._run_id[:8]}-", dir=self._root))
+            try:
+                self._root.mkdir(parents=True, exist_ok=True)
+                self._folder = Path(tempfile.mkdtemp(prefix=f"{self._run_id[:8]}-", dir=self._root))
+            except OSError as error:
+                raise InfrastructureError(
+                    f"the spool folder {self._root} cannot be used: {reason(error)}"
+                ) from error
         return self._folder
 
     def remove(self) -> None:
