@@ -9,11 +9,20 @@ import io
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES
 from rss_pipeline.collector.parse.links import absolute, is_web, web_base
+from rss_pipeline.collector.parse.media import (
+    FURTHER_TEXTS,
+    IMAGE,
+    IMAGE_TAG,
+    PLAIN_TEXTS,
+    html_of_plain,
+    pixels,
+)
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
@@ -33,14 +42,14 @@ _STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _LEAF = re.compile(
     r"<(guid|id|title|link|pubDate|dc:date|dc:creator|description|content:encoded|content|summary|published|updated"
-    r"|issued|modified|author|name|category)((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
+    r"|issued|modified|author|name|category|x-[a-z]+-[a-z]+)((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
 )
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
 _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
-# feedparser files all of these under content or summary.
+# feedparser files all of these under content or summary; as `x-media-description` each keeps its own place.
 _OTHER_TEXTS = re.compile(
-    r"(</?)(?:itunes:(?:summary|subtitle)|media:(?:description|text)|dc:description|xhtml:body)\b"
+    r"(</?)((?:itunes:(?:summary|subtitle)|media:(?:description|text)|dc:description|xhtml:body))\b"
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
 _ROOT_END = re.compile(r"</(?:rss|rdf:RDF|feed|channel|[A-Za-z]\w*:feed)\s*>", re.IGNORECASE)
@@ -60,7 +69,7 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     shield = _Shield()
     shielded, is_cut_off = _without_unended(_CDATA.sub(shield.section, text))
     bases = _BASE.findall((_ROOT.match(shielded) or [""])[0])
-    shielded = _BASE.sub("", _OTHER_TEXTS.sub(r"\1x-unread", shielded))
+    shielded = _BASE.sub("", _OTHER_TEXTS.sub(_renamed, shielded))
     shielded = _LEAF.sub(shield.leaf, shielded)
     try:
         # Bytes in a stream: a str might be opened as a file or URL. Lower-case names: others are ignored
@@ -178,7 +187,7 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         enclosures=tuple(
             Enclosure(
                 url=target,
-                type=each.text("type"),
+                type=each.text("type") or (IMAGE if each.raw("medium") == "image" else None),
                 length=byte_count(each.raw("length") or each.raw("filesize")),
             )
             for each in [each for each in links if each.raw("rel") == "enclosure"]
@@ -187,8 +196,35 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         ),
         summary=summary,
         content_html=content,
+        fallback_html=None if content else _further_text(entry),
+        thumbnails=_thumbnails(entry, bases, content),
         base_url=base,
     )
+
+
+def _renamed(found: re.Match[str]) -> str:
+    return found[1] + _own_name(found[2])
+
+
+def _own_name(name: str) -> str:
+    return f"x-{name.replace(':', '-')}"
+
+
+def _further_text(entry: _Values) -> str | None:
+    for name in FURTHER_TEXTS:
+        text = (entry.raw(_own_name(name)) or "").strip()
+        if text:
+            return html_of_plain(text) if name in PLAIN_TEXTS else text
+    return None
+
+
+def _thumbnails(entry: _Values, bases: tuple[str | None, ...], content: str | None) -> tuple[Enclosure, ...]:
+    if content and IMAGE_TAG.search(content):
+        return ()
+    widest = sorted(entry.each("media_thumbnail"), key=lambda each: pixels(each.raw("width")), reverse=True)
+    named = [*(each.raw("url") for each in widest), *(each.raw("href") for each in entry.each("image"))]
+    urls = (absolute(reference, bases) for reference in named)
+    return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, urls), 1))
 
 
 def _dates(entry: _Values) -> tuple[str, ...]:

@@ -15,6 +15,10 @@ from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
 
 IMAGE = "image/*"
 """The type of an image whose publisher named none."""
+IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b", re.IGNORECASE)
+FURTHER_TEXTS = ("media:description", "itunes:summary", "dc:description", "xhtml:body")
+PLAIN_TEXTS = frozenset({"media:description", "itunes:summary"})
+"""Those of FURTHER_TEXTS that are plain text by their specifications."""
 _LOOKS_LIKE_HTML = re.compile(r"</[a-z]|<(?:br|p|img|hr)\b|&(?:#[0-9]+|#x[0-9a-f]+|[a-z]+);", re.IGNORECASE)
 
 
@@ -26,7 +30,7 @@ def markup(element: Element) -> str:
 def further_text(fields: Fields, vocabulary: Vocabulary) -> str | None:
     """The HTML of the first text of media:description, itunes:summary, dc:description and xhtml:body."""
     groups = list(_with_groups(fields, vocabulary))
-    for name in ("media:description", "itunes:summary", "dc:description", "xhtml:body"):
+    for name in FURTHER_TEXTS:
         for place in groups:
             for element in place.get(name, ()):
                 if text := _html_of(name, element).strip():
@@ -64,7 +68,7 @@ def _html_of(name: str, element: Element) -> str:
     if name == "xhtml:body" or len(element):
         return inner_html(element)
     text = element.text or ""
-    plain = name != "dc:description" and (element.get("type") or "plain").strip().lower() != "html"
+    plain = name in PLAIN_TEXTS and (element.get("type") or "plain").strip().lower() != "html"
     return html_of_plain(text) if plain else text
 
 
@@ -75,5 +79,10 @@ def _with_groups(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
 
 
 def _width(element: Element) -> int:
-    digits = (element.get("width") or "").strip()
+    return pixels(element.get("width"))
+
+
+def pixels(text: str | None) -> int:
+    """The number in a width attribute; 0 for none."""
+    digits = (text or "").strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else 0

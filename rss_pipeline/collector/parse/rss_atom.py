@@ -15,6 +15,7 @@ from rss_pipeline.collector.parse.atom_text import atom_html
 from rss_pipeline.collector.parse.links import is_web, web_base
 from rss_pipeline.collector.parse.media import (
     IMAGE,
+    IMAGE_TAG,
     further_text,
     markup,
     media_contents,
@@ -46,7 +47,6 @@ from rss_pipeline.collector.parse.xml_tree import Tree, text_of
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
-_IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b", re.IGNORECASE)
 _TITLES = ("title", "atom:title", "dc:title")
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
@@ -238,7 +238,7 @@ def _thumbnails(
     fields: Fields, vocabulary: Vocabulary, place: LinkBases, content: str | None
 ) -> tuple[Enclosure, ...]:
     """The widest thumbnail, unless the content shows an image: that is mostly the same one, and larger."""
-    if content and _IMAGE_TAG.search(content):
+    if content and IMAGE_TAG.search(content):
         return ()
     resolved = (place.resolve(reference) for reference in thumbnail_references(fields, vocabulary))
     return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, resolved), 1))

@@ -60,6 +60,9 @@ def test_another_text_of_an_item_without_content_is_its_content(fields: str, con
     in_rss = rss_item(f"<guid>1</guid>{fields}")
     assert (in_rss.content_html, in_rss.summary) == (content, None)
     assert entry(fields).content_html == content
+    soup = only(rss(f"<item><guid>1</guid>{fields}</item></b>"))
+    if "xhtml" not in fields and 'type="html"' not in fields:
+        assert soup.content_html == content, "also where only feedparser reads the document"
     own = rss_item(f"<guid>1</guid><description>d</description>{fields}")
     assert (own.content_html, own.summary) == ("d", None)
 
@@ -84,7 +87,8 @@ THUMBNAIL = Enclosure(url="https://example.com/large.jpg", type="image/*")
     ],
 )
 def test_the_widest_thumbnail_of_an_item_is_its_image(fields: str) -> None:
-    for item in (rss_item(f"<guid>1</guid>{fields}"), entry(fields)):
+    ill_formed = only(rss(f"<item><guid>1</guid>{fields}</item></b>"))
+    for item in (rss_item(f"<guid>1</guid>{fields}"), entry(fields), ill_formed):
         assert item.enclosures == (THUMBNAIL,)
         assert item_images(item, None, None) == (THUMBNAIL.url,)
 
