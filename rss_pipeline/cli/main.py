@@ -11,6 +11,7 @@ from typing import Any
 import click
 from dotenv import load_dotenv
 
+from rss_pipeline.cli.add import add
 from rss_pipeline.cli.export import export
 from rss_pipeline.cli.feed_list import export_opml, import_
 from rss_pipeline.cli.output import terminal
@@ -48,7 +49,7 @@ def main(ctx: click.Context) -> None:
 
 for command in (
     *(up, poll, status, items, item, export),
-    *(import_, export_opml),
+    *(add, import_, export_opml),
     *(replay, restore, clean, purge, forget, migrate, doctor, copy),
 ):
     main.add_command(command)

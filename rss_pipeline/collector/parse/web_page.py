@@ -26,13 +26,7 @@ def is_web_page(text: str, content_type: str | None) -> bool:
 
 def web_page_sentence(text: str, url: str | None) -> str:
     """A message with the page's title and the feeds that it names."""
-    # Imported by the first web page: each parser process holds what is imported, and most see none.
-    from bs4 import BeautifulSoup, SoupStrainer
-
-    with warnings.catch_warnings():
-        # The text may be XML that its server calls HTML, or resemble a file's name.
-        warnings.simplefilter("ignore", UserWarning)
-        page = BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=SoupStrainer(["title", "base", "link"]))
+    page = _head(text)
     title = page.find("title")
     named = " ".join(title.get_text().split())[:80] if title else ""
     start = f'The server sent a web page ("{named}")' if named else "The server sent a web page"
@@ -40,6 +34,21 @@ def web_page_sentence(text: str, url: str | None) -> str:
     if feeds:
         return f"{start}, not a feed. The page names these feeds; register one of them: {', '.join(feeds)}"
     return f"{start}, not a feed, and the page names no feed. Open its address in a browser to see why."
+
+
+def named_feeds(text: str, url: str | None) -> list[str]:
+    """The absolute URLs of the feeds that a web page names, as `feed_links`."""
+    return feed_links(_head(text), url)
+
+
+def _head(text: str) -> "BeautifulSoup":
+    # Imported by the first web page: each parser process holds what is imported, and most see none.
+    from bs4 import BeautifulSoup, SoupStrainer
+
+    with warnings.catch_warnings():
+        # The text may be XML that its server calls HTML, or resemble a file's name.
+        warnings.simplefilter("ignore", UserWarning)
+        return BeautifulSoup(text[:_LOOKED_AT], "lxml", parse_only=SoupStrainer(["title", "base", "link"]))
 
 
 def feed_links(page: "BeautifulSoup", url: str | None) -> list[str]:

@@ -104,6 +104,15 @@ def read_chunks(path: Path) -> Iterator[RowChunk]:
             yield pickle.load(file)
 
 
+def named_feeds(document: Document) -> list[str]:
+    """The absolute URLs of the feeds that a spooled web page names."""
+    from rss_pipeline.collector.parse import web_page
+    from rss_pipeline.collector.parse.decode import decode
+
+    text = decode(document.path.read_bytes(), content_type=document.response.content_type).text
+    return web_page.named_feeds(text, document.response.url)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSearch:
     """The items to search for images: `ids` among the rows of a spool file, or the items themselves."""

@@ -1,0 +1,111 @@
+"""The command `add`: feeds by the addresses of their sites.
+
+The search and the visit are pipeline.adding's; lists of feeds are in feed_list.py.
+"""
+
+import os
+import sys
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rss_pipeline.cli.arguments import as_json
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.collector.models.clock import instant, utc_now
+from rss_pipeline.collector.registry.variables import shown
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_objects
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed, NotAdded
+
+
+@click.command()
+@click.argument("url", nargs=-1, required=True)
+@click.option(
+    "--allow-private",
+    is_flag=True,
+    help="The address may be on this machine or the local network: writes `allow_private: true`.",
+)
+@as_json
+@click.pass_obj
+def add(settings: Settings, url: tuple[str, ...], allow_private: bool, as_json: bool) -> None:
+    """Add the feed of each URL to feeds.yaml, and collect it.
+
+    URL is a feed or a web page: of a page, the feed that it names is added, else one in a usual place
+    (/feed/, /rss.xml ...). feeds.yaml keeps its comments and its layout. Exit code 1 if a URL could not be
+    added; the others are.
+    """
+    from rss_pipeline.pipeline.adding.add import NotAdded, prepare
+    from rss_pipeline.pipeline.adding.add import add as add_one
+    from rss_pipeline.pipeline.session.session import Session
+
+    failed = False
+    results = []
+    with (
+        open_database(settings) as database,
+        Session(
+            settings=settings,
+            database=database,
+            objects=open_objects(settings),
+            run_id=f"add-{uuid.uuid4()}",
+            clock=utc_now,
+        ) as session,
+        session.step(),
+    ):
+        prepare(session, environ=os.environ)
+        for text in url:
+            result = add_one(session, text, environ=os.environ, allow_private=allow_private)
+            failed |= isinstance(result, NotAdded)
+            results.append(_as_json(text, result))
+            if not as_json:
+                _show(text, result)
+    if as_json:
+        terminal.say_json(results)
+    if failed:
+        sys.exit(1)
+
+
+def _as_json(text: str, result: "Added | AlreadyListed | NotAdded") -> dict[str, Any]:
+    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed
+
+    match result:
+        case Added():
+            return {
+                "requested": text,
+                "state": "added",
+                "feed_id": result.id,
+                "url": result.url,
+                "title": result.title,
+                "items": result.items,
+                "next_fetch_at": None if result.next_at is None else instant(result.next_at),
+                "schedule_reason": result.next_reason,
+                "other_feeds": list(result.others),
+            }
+        case AlreadyListed():
+            return {"requested": text, "state": "already_listed", "feed_id": result.id, "url": result.url}
+        case _:
+            return {"requested": text, "state": "failed", "kind": result.kind, "message": result.message}
+
+
+def _show(text: str, result: "Added | AlreadyListed | NotAdded") -> None:
+    from rss_pipeline.pipeline.adding.add import Added, AlreadyListed
+
+    match result:
+        case Added():
+            at = "soon" if result.next_at is None else instant(result.next_at)
+            terminal.say(f"{result.title or result.url}: added.")
+            terminal.show_fields(
+                {
+                    "id": result.id,
+                    "url": result.url,
+                    "items": result.items,
+                    "next visit": f"{at} ({result.next_reason})",
+                    "other feeds": list(result.others),
+                }
+            )
+        case AlreadyListed():
+            terminal.say(f"{result.url} is in feeds.yaml already, as {result.id}.")
+        case _:
+            terminal.complain(f"{shown(text)}: not added ({result.kind}). {result.message}")

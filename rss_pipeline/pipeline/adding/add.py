@@ -1,0 +1,143 @@
+"""A new feed: found, written into feeds.yaml, and visited once, with the document that the search brought.
+
+The search is find.py's, the file pipeline.registry.edit's.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.models.outcome import NotModified, Pending
+from rss_pipeline.collector.registry.feed_url import completed, literal, read_url, same_as
+from rss_pipeline.collector.registry.new_entries import NewEntry
+from rss_pipeline.pipeline.adding.find import Found, find_feed
+from rss_pipeline.pipeline.registry.edit import registered, write_feeds
+from rss_pipeline.pipeline.registry.sync import sync_registry
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.claim import claim_named
+from rss_pipeline.pipeline.visits.steps import STEPS, close
+from rss_pipeline.pipeline.visits.visit import Visit
+from rss_pipeline.storage.feeds.feeds import registry_rows
+from rss_pipeline.storage.feeds.holds import known_holds, known_statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """A feed that is in feeds.yaml now."""
+
+    id: str
+    url: str
+    title: str | None
+    items: int
+    """Listed by its document."""
+    next_at: datetime | None
+    """None: another run visits its host just now, and visits it next."""
+    next_reason: str
+    others: tuple[str, ...]
+    """Further feeds that the web page names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyListed:
+    """A feed that feeds.yaml has."""
+
+    id: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAdded:
+    """Nothing was written; the sentence says why and what to do."""
+
+    kind: str
+    message: str
+
+
+def prepare(session: Session, *, environ: Mapping[str, str]) -> None:
+    """Check what every `add` needs, and load the holds of hosts.
+
+    Raises:
+        RegistryError: feeds.yaml has mistakes.
+        InfrastructureError: a store cannot work now.
+    """
+    run = session.run
+    if run.settings.feeds_file.exists():
+        sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
+    run.objects.probe()
+    [held] = run.database.batch([known_statement(run.clock())])
+    holds = known_holds(held)
+    session.politeness.load(holds.hosts, holds.feeds)
+
+
+def add(
+    session: Session, text: str, *, environ: Mapping[str, str], allow_private: bool = False
+) -> Added | AlreadyListed | NotAdded:
+    """Find the feed at an address that a person typed, write it into feeds.yaml and store its items.
+
+    After `prepare`. An `add` that fails leaves feeds.yaml as it was.
+
+    Raises:
+        RegistryError: feeds.yaml cannot be written.
+        InfrastructureError: a store failed; a feed that is in feeds.yaml by then is visited by the next poll.
+    """
+    settings = session.run.settings
+    try:
+        typed = completed(text)
+        address = read_url(typed, environ)
+    except ValueError as error:
+        return NotAdded(kind="bad_url", message=str(error))
+    if (listed := _listed(registered(settings.feeds_file, environ=environ), address.url)) is not None:
+        return listed
+    access = Access(username=address.username, password=address.password)
+    found = find_feed(session, address.url, access=access, allow_private=allow_private)
+    if isinstance(found, Failure):
+        hint = ""
+        if found.kind == "blocked_address" and not allow_private:
+            hint = " With `add`, --allow-private writes that."
+        return NotAdded(kind=found.kind, message=found.message + hint)
+    if (listed := _listed(registered(settings.feeds_file, environ=environ), found.url)) is not None:
+        return listed
+    entry = NewEntry(url=typed if found.is_typed else literal(found.url), allow_private=allow_private)
+    rows = registry_rows(session.run.database)
+    [spec] = write_feeds(settings.feeds_file, [entry], environ=environ, rows=rows)
+    visit = _visited(session, spec, found, environ=environ)
+    return Added(
+        id=spec.id,
+        url=spec.url,
+        title=found.parsed.header.title,
+        items=found.parsed.items_seen,
+        next_at=visit.next.at if visit.next else None,
+        next_reason=visit.next.reason if visit.next else "another run visits its host now, and it next",
+        others=found.others,
+    )
+
+
+def _listed(specs: Sequence[FeedSpec], url: str) -> AlreadyListed | None:
+    wanted = same_as(url)
+    return next(
+        (AlreadyListed(id=spec.id, url=spec.url) for spec in specs if same_as(spec.url) == wanted), None
+    )
+
+
+def _visited(session: Session, spec: FeedSpec, found: Found, *, environ: Mapping[str, str]) -> Visit:
+    """The visit of a new feed by the steps of a poll, without a second request."""
+    run = session.run
+    synced = sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
+    [visit] = claim_named(session, [spec.id], synced.accesses, suspects=False)
+    if not isinstance(visit.outcome, Pending):
+        return visit
+    response = replace(found.document.response, requested_url=visit.feed.requested_url)
+    if response.url == visit.feed.requested_url:
+        response = replace(response, moved_to=None)
+    if found.document.content_hash == visit.feed.http.content_hash:
+        # It was collected before, and its last document is still the current one.
+        unchanged = NotModified(response=response, body_bytes=found.document.body_bytes)
+        visits = close(session, [replace(visit, outcome=unchanged)])
+    else:
+        visits = [replace(visit, outcome=replace(found.document, response=response))]
+        for step in STEPS[1:]:
+            visits = step(session, visits)
+    session.leases.end({visit.token})
+    return visits[0]

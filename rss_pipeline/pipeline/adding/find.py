@@ -1,0 +1,137 @@
+"""The feed at an address that a person typed: the address itself, a feed that its page names, a usual place.
+
+Nothing is stored here, and feeds.yaml is not read; add.py does both.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import urljoin
+
+from rss_pipeline.collector.fetch.feeds import fetch_feeds
+from rss_pipeline.collector.models.failure import Failure, FailureKind
+from rss_pipeline.collector.models.feed import Access, Feed, FeedAddress
+from rss_pipeline.collector.models.hold import OnHold
+from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.collector.registry.feed_url import feed_id, read_url
+from rss_pipeline.pipeline.session.parser_pool import WorkerFailure
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, named_feeds, parse_document
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.document_failures import unreadable
+
+USUAL_PLACES = ("feed/", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss/")
+"""Below a page's folder and, where they differ, `feed/` below its host: few, for each is a request."""
+
+_NOT_THERE: frozenset[FailureKind] = frozenset({"html", "not_a_feed", "empty_body", "http_status", "gone"})
+"""Failures of a guessed address after which another one may do; after others (429, time-out) it may not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A feed: where it is, and its document, which is in the spool."""
+
+    url: str
+    """The requested address, or where it has moved to for good."""
+    is_typed: bool
+    """`url` is the address that was typed."""
+    document: Document
+    parsed: Parsed
+    others: tuple[str, ...] = ()
+    """Further feeds that the page names."""
+
+
+def find_feed(session: Session, url: str, *, access: Access, allow_private: bool) -> Found | Failure:
+    """Request `url` (without userinfo) and, if it is a web page, the feeds that it names, then usual places.
+
+    Each request is guarded and paced as in a poll. `access` goes to `url` only.
+    """
+    page, result = _visit(session, url, access=access, allow_private=allow_private)
+    if isinstance(result, Parsed):
+        return _found(url, result, access)
+    if page is None or result.kind != "html":
+        return result
+    named = _named(session, page)
+    first: str | None = None
+    for each in named:
+        _, outcome = _visit(session, each, allow_private=allow_private)
+        if isinstance(outcome, Parsed):
+            found = _found(each, outcome, Access())
+            others = tuple(other for other in named if other != each)
+            return replace(found, is_typed=False, others=others)
+        first = first or f"The web page names the feed {each}, but: {outcome.message}"
+    if first is not None:
+        return replace(result, message=first)
+    for each in usual_places(page.response.url):
+        _, outcome = _visit(session, each, allow_private=allow_private)
+        if isinstance(outcome, Parsed):
+            return replace(_found(each, outcome, Access()), is_typed=False)
+        if outcome.kind not in _NOT_THERE:
+            break
+    return replace(
+        result,
+        message="This is a web page that names no feed, and there is none in the usual places"
+        f" ({', '.join('/' + place for place in USUAL_PLACES)}). Look on the page for a link to RSS or Atom,"
+        " and add that address.",
+    )
+
+
+def usual_places(page: str) -> Iterator[str]:
+    """Addresses of feeds that many sites use, beside the page first."""
+    below_page = [urljoin(page, place) for place in USUAL_PLACES]
+    yield from dict.fromkeys([*below_page, urljoin(page, "/feed/"), urljoin(page, "/feed.xml")])
+
+
+def _found(url: str, parsed: Parsed, access: Access) -> Found:
+    moved_to = parsed.document.response.moved_to
+    # A password in feeds.yaml belongs to the address that it was written for.
+    is_moved = moved_to is not None and moved_to != url and access.is_open
+    return Found(
+        url=moved_to if is_moved and moved_to else url,
+        is_typed=not is_moved,
+        document=parsed.document,
+        parsed=parsed,
+    )
+
+
+def _visit(
+    session: Session, url: str, *, access: Access | None = None, allow_private: bool
+) -> tuple[Document | None, Parsed | Failure]:
+    """Request one address and read its document; the document, if one came, and what it is."""
+    try:
+        registered = read_url(url.replace("${", "$${"), {})
+    except ValueError as error:
+        return None, Failure(kind="bad_url", message=f"{error}.")
+    feed = Feed(
+        id=feed_id(registered.url, registered.host),
+        url=registered.url,
+        address=FeedAddress(host=registered.host),
+        allow_private=allow_private,
+    )
+    access = access or Access()
+    [outcome] = fetch_feeds(
+        [(feed, access)],
+        policy=replace(session.policy, round_seconds=None),
+        spool=session.spool.folder,
+        clock=session.run.clock,
+        pace=session.politeness.pace,
+        holds=session.politeness.holds,
+    )
+    session.politeness.keep_holds()
+    match outcome:
+        case Document():
+            pass
+        case Failure():
+            return None, outcome
+        case OnHold():
+            return None, Failure(kind="host_on_hold", message=f"{outcome}. Add it after that.")
+        case _:
+            return None, Failure(kind="host_on_hold", message="It was not requested. Try again later.")
+    task = ParseTask(feed=feed, document=outcome, now=session.run.clock())
+    [(_, result)] = session.parser_pool.map(parse_document, [task])
+    if isinstance(result, WorkerFailure):
+        return outcome, unreadable(outcome, result)
+    return outcome, result
+
+
+def _named(session: Session, page: Document) -> list[str]:
+    [(_, result)] = session.parser_pool.map(named_feeds, [page])
+    return [] if isinstance(result, WorkerFailure) else result
