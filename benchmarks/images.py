@@ -126,8 +126,9 @@ def _write_tasks(database: Database, urls: Sequence[str]) -> None:
     """As polls would have left them: an item has ten images, a feed one host's."""
     at = "2026-01-01T00:00:00Z"
     database.query(
-        """INSERT INTO feeds (id, url, host, allow_private, next_fetch_at, created_at)
-        SELECT 'feed-' || value, 'http://127.0.0.1/' || value, '127.0.0.1', 1, ?, ? FROM json_each(?)""",
+        """INSERT INTO feeds (id, url, host, allow_private, private_hosts, next_fetch_at, created_at)
+        SELECT 'feed-' || value, 'http://127.0.0.1/' || value, '127.0.0.1', 1, '["127.0.0.0/8"]', ?, ?
+        FROM json_each(?)""",
         [at, at, json.dumps(list(range(len(_HOSTS))))],
     )
     items = [[number, f"feed-{number % len(_HOSTS)}"] for number in range(-(-len(urls) // IMAGES_AN_ITEM))]
@@ -154,6 +155,7 @@ def _fetch(urls: Sequence[str], folder: Path) -> float:
     from rss_pipeline.collector.fetch.image import ImageRequest, KeptImage
     from rss_pipeline.collector.fetch.image_body import Image
     from rss_pipeline.collector.fetch.images import fetch_images, image_policy
+    from rss_pipeline.collector.http.private_hosts import private_hosts
     from rss_pipeline.storage.backends.folder import FolderStore
 
     store, spool = FolderStore(folder / "objects"), folder / "spool"
@@ -170,7 +172,10 @@ def _fetch(urls: Sequence[str], folder: Path) -> float:
         return image.size
 
     policy = image_policy(user_agent="benchmark", concurrency=AT_ONCE, host_delay=0.0, round_seconds=None)
-    requests = [ImageRequest(id=str(number), url=url, allow_private=True) for number, url in enumerate(urls)]
+    requests = [
+        ImageRequest(id=str(number), url=url, private=private_hosts(url, allow_private=True))
+        for number, url in enumerate(urls)
+    ]
     started = time.perf_counter()
     for start in range(0, len(requests), ROUND):
         batch = requests[start : start + ROUND]

@@ -114,7 +114,7 @@ class Stand:
                 interval=None if interval is None else timedelta(hours=int(interval.removesuffix("h"))),
             )
             given = {name: value for name, value in options.items() if value is not None}
-            self.entries.append({"url": urls[place], "id": id, "allow_private": True, **given})
+            self.entries.append({"url": urls[place], "id": id, "allow_private": ["127.0.0.0/8"], **given})
             self.feeds[id] = kind
 
     def _told(self, page: Page, urls: Mapping[str, str]) -> Route:

@@ -15,6 +15,7 @@ from rss_pipeline.collector.http.body import save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import fresh_seconds, parse_retry_after
+from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
@@ -62,7 +63,9 @@ class FeedVisit:
             turns=self.turns,
             policy=self.policy,
             clock=self.clock,
-            allow_private=self.feed.allow_private,
+            private=private_hosts(
+                self.feed.url, allow_private=self.feed.allow_private, named=self.feed.private_hosts
+            ),
         )
 
     async def run(self) -> FetchOutcome:

@@ -17,6 +17,7 @@ from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.client import HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import parse_retry_after
+from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
 from rss_pipeline.collector.http.status_errors import IMAGE_MESSAGES, status_error, status_name
@@ -42,8 +43,8 @@ class ImageRequest:
     if image hosts may not know it."""
     sends_referer: bool = True
     """False for a feed with an address that is known to its readers alone: no Referer at all."""
-    allow_private: bool = False
-    """The feed's flag: the image may be on this machine or the local network."""
+    private: PrivateHosts = field(default_factory=PrivateHosts)
+    """The private hosts that the feed opens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now
 
@@ -64,7 +65,7 @@ def fetch_images(
                         turns=turns,
                         policy=policy,
                         clock=clock,
-                        allow_private=image.allow_private,
+                        private=image.private,
                     ),
                     holds=known,
                     spool=spool,
@@ -97,6 +98,7 @@ def image_policy(
     ca_file: Path | None = None,
     allow_networks: tuple[AddressRange, ...] = (),
     allow_ports: frozenset[int] = frozenset(),
+    machine: OwnMachine | None = None,
 ) -> FetchPolicy:
     """The policy for images: kept connections, at most 15 MB and `deadline` seconds for each image."""
     return FetchPolicy(
@@ -114,6 +116,7 @@ def image_policy(
         ca_file=ca_file,
         allow_networks=allow_networks,
         allow_ports=allow_ports,
+        machine=machine or OwnMachine(),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 from rss_pipeline.collector.fetch.pacing import HoldActive, Turn, TurnRefused, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
@@ -30,8 +31,8 @@ class VisitRequests:
     turns: Turns
     policy: FetchPolicy
     clock: Clock
-    allow_private: bool
-    """The flag of the visited feed: it and its images may be on this machine or the local network."""
+    private: PrivateHosts
+    """The private hosts that the visited feed opens, for itself and its images."""
     _spent: float = field(default=0.0, init=False)
     _started: float | None = field(default=None, init=False)
     _begun: bool = field(default=False, init=False)
@@ -74,9 +75,7 @@ class VisitRequests:
         started = self._started = time()
         try:
             async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
-                async with self.client.get(
-                    url, headers, stay=stay, allow_private=self.allow_private
-                ) as response:
+                async with self.client.get(url, headers, stay=stay, private=self.private) as response:
                     self._answered, self._status = True, response.status
                     yield response
         except TimeoutError:

@@ -4,7 +4,7 @@ The ranges themselves are in `addresses.py`; names are resolved in `guarded_tran
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
 from rss_pipeline.collector.http.addresses import (
@@ -16,21 +16,27 @@ from rss_pipeline.collector.http.addresses import (
     single_address,
 )
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.own_machine import OwnMachine
 
 PORTS = frozenset({80, 443})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressPolicy:
-    """The addresses and ports that one visit may connect to."""
+    """The addresses and ports that a feed, or an image of it, may connect to at one host."""
 
     allow_private: bool = False
-    """The flag of the feed, or of the feed that the image belongs to."""
+    """The feed opens this host: its own one, or one that its `allow_private` names. Every port is open there:
+    servers at home often use odd ones."""
+    is_own_host: bool = True
+    """It is the host of the feed's registered URL. Decides what the message proposes to write."""
+    named: tuple[AddressRange, ...] = ()
+    """Ranges that the feed's `allow_private` names, at any port."""
     networks: tuple[AddressRange, ...] = ()
     """Ranges that ALLOW_NETWORKS opens, to every feed and image."""
     ports: frozenset[int] = frozenset()
-    """Ports that ALLOW_PORTS opens besides 80 and 443. `allow_private` opens every port: servers at home
-    often use odd ones."""
+    """Ports that ALLOW_PORTS opens besides 80 and 443, to every feed and image."""
+    machine: OwnMachine = field(default_factory=OwnMachine)
 
     def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
         """Raise `FetchError` (blocked_address) unless the port and all of `addresses` are allowed.
@@ -38,16 +44,27 @@ class AddressPolicy:
         One private address blocks the host even if its other addresses are public: the connection could go
         to any of them.
         """
+        interfaces = self.machine.interfaces()
         found = [
             (refused.opened_by != "nothing", number, address, refused)
             for number, address in enumerate(addresses)
-            if (refused := refusal(address, allow_private=self.allow_private, networks=self.networks))
+            if (
+                refused := refusal(
+                    address,
+                    allow_private=self.allow_private,
+                    networks=(*self.networks, *self.named),
+                    interfaces=interfaces,
+                )
+            )
         ]
         if found:
             # An address that no setting opens is reported first: opening the others would not help.
             _, _, address, refused = min(found, key=lambda each: each[:2])
-            raise _blocked(host, address, refused)
-        if port not in PORTS | self.ports and not self.allow_private:
+            raise _blocked(host, address, refused, is_own_host=self.is_own_host)
+        is_named = bool(addresses) and all(
+            any(address in network for network in self.named) for address in addresses
+        )
+        if port not in PORTS | self.ports and not self.allow_private and not is_named:
             raise FetchError(
                 "blocked_address",
                 f"Port {port} of {host} is blocked: only 80, 443 and the ports in ALLOW_PORTS are allowed.",
@@ -60,13 +77,27 @@ class AddressPolicy:
         Of names, only `localhost` and its subdomains are checked: they always mean the machine that resolves
         them (RFC 6761 6.3).
         """
-        address = literal_address(host)
-        if address is None and host.rstrip(".").rpartition(".")[2] == "localhost":
-            address = IPv4Address("127.0.0.1")
-        self.check(host, port, [] if address is None else [address])
+        self.check(host, port, written_addresses(host))
 
 
-def _blocked(host: str, address: Address, refused: AddressRefusal) -> FetchError:
+def written_addresses(host: str) -> list[Address]:
+    """The addresses of a host that are known without a name server: of an address, and of `localhost`."""
+    address = literal_address(host)
+    if address is None and host.rstrip(".").rpartition(".")[2] == "localhost":
+        address = IPv4Address("127.0.0.1")
+    return [] if address is None else [address]
+
+
+def own_server_refused(host: str, port: int, what: str) -> FetchError:
+    """The error for a server of this installation."""
+    return FetchError(
+        "blocked_address",
+        f"{host} at port {port} is {what}; requests to it are never allowed.",
+        advice="Check the URL in feeds.yaml.",
+    )
+
+
+def _blocked(host: str, address: Address, refused: AddressRefusal, *, is_own_host: bool) -> FetchError:
     subject = f"{host} is" if host == str(address) else f"{host} resolves to {address},"
     match refused.opened_by:
         case "nothing":
@@ -75,12 +106,10 @@ def _blocked(host: str, address: Address, refused: AddressRefusal) -> FetchError
             rule = "requests to it are allowed only if ALLOW_NETWORKS names it"
             advice = f"If you trust it, set ALLOW_NETWORKS={refused.range} in the environment."
         case "allow_private":
-            rule = (
-                "requests to it are allowed only for a feed with `allow_private: true`, or if ALLOW_NETWORKS "
-                "names it"
-            )
+            entry = "allow_private: true" if is_own_host else f"allow_private: [{host.removesuffix('.')}]"
+            rule = f"requests to it are allowed only for a feed with `{entry}`, or if ALLOW_NETWORKS names it"
             advice = (
-                "If you trust it, write `allow_private: true` for this feed in feeds.yaml, or set "
+                f"If you trust it, write `{entry}` for this feed in feeds.yaml, or set "
                 f"ALLOW_NETWORKS={single_address(address)} in the environment."
             )
     return FetchError("blocked_address", f"{subject} {refused.what}; {rule}.", advice=advice)

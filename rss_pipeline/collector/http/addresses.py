@@ -87,6 +87,29 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _IPV4_IN_LAST_BITS = tuple(
     map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0/96", "::ffff:0:0:0/96", "::/96"))
 )
+_THIS_HOST = IPv4Network("0.0.0.0/8")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interfaces:
+    """The addresses of this machine's network interfaces, and the networks that they are in."""
+
+    addresses: frozenset[Address] = frozenset()
+    """Without zones."""
+    networks: tuple[AddressRange, ...] = ()
+    """On-link prefixes: hosts there are neighbours, also where their addresses are global."""
+
+    def has(self, address: Address) -> bool:
+        """True if a connection to `address` (as `plain_address` gives it) ends at this machine."""
+        return (
+            address.is_loopback
+            or address.is_unspecified
+            or address in _THIS_HOST
+            or address in self.addresses
+        )
+
+
+_NO_INTERFACES = Interfaces()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +124,20 @@ class AddressRefusal:
 
 
 def refusal(
-    address: Address, *, allow_private: bool, networks: Sequence[AddressRange] = ()
+    address: Address,
+    *,
+    allow_private: bool,
+    networks: Sequence[AddressRange] = (),
+    interfaces: Interfaces = _NO_INTERFACES,
 ) -> AddressRefusal | None:
     """The reason why `address` is blocked; None if it is allowed.
 
-    `allow_private` opens loopback, RFC 1918 and unique local addresses; `networks` opens the ranges it names.
-    Neither opens link-local, metadata, multicast, broadcast and unspecified addresses, nor any form of
-    IPv6 that carries such an IPv4 address.
+    `allow_private` opens loopback, RFC 1918 and unique local addresses, and the global ones of this machine
+    and of its neighbours (`interfaces`). `networks` opens the ranges it names. Neither opens link-local,
+    metadata, multicast, broadcast and unspecified addresses, nor any form of IPv6 that carries such an IPv4
+    address.
     """
-    found = _ranked(address)
+    found = _ranked(address) or _neighbour(address, interfaces)
     inner = _embedded(address)
     if inner is not None:
         within = _ranked(inner)
@@ -121,7 +149,7 @@ def refusal(
             )
         if address in _NAT64:
             # Opened by the IPv4 address's own range too, but not by allow_private: no home is behind NAT64.
-            inside = refusal(inner, allow_private=False, networks=networks)
+            inside = refusal(inner, allow_private=False, networks=networks, interfaces=interfaces)
             found = inside and AddressRefusal(
                 what=f"{inner} behind NAT64, {inside.what}",
                 opened_by="networks",
@@ -159,6 +187,27 @@ def _embedded(address: Address) -> IPv4Address | None:
         return address.teredo[1]
     if any(address in network for network in _IPV4_IN_LAST_BITS):
         return IPv4Address(address.packed[12:])
+    return None
+
+
+def plain_address(address: Address) -> Address:
+    """The address at which packets to `address` arrive: IPv4 out of IPv6, and without a zone. For comparisons
+    only; whether such a form may be requested at all is `refusal`'s."""
+    if isinstance(address, IPv4Address):
+        return address
+    return _embedded(address) or IPv6Address(int(address))
+
+
+def _neighbour(address: Address, interfaces: Interfaces) -> AddressRefusal | None:
+    if interfaces.has(address):
+        return AddressRefusal(
+            what="this machine itself", opened_by="allow_private", range=single_address(address)
+        )
+    for network in interfaces.networks:
+        if address in network:
+            return AddressRefusal(
+                what="an address of this machine's own network", opened_by="allow_private", range=network
+            )
     return None
 
 

@@ -23,7 +23,9 @@ from rss_pipeline.collector.http.errors import FetchError, body_error, request_e
 from rss_pipeline.collector.http.guarded_transport import Network, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
-from rss_pipeline.collector.http.request_url import RequestUrl
+from rss_pipeline.collector.http.own_machine import OwnMachine
+from rss_pipeline.collector.http.private_hosts import PrivateHosts
+from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.tls import tls_context
@@ -74,6 +76,8 @@ class FetchPolicy:
     """Ports that are allowed besides 80 and 443."""
     network: Network = field(default_factory=Network, repr=False)
     """The name resolver and the dialer."""
+    machine: OwnMachine = field(default_factory=OwnMachine, repr=False)
+    """This machine's addresses, and the servers of this installation, which are never requested."""
     ca_file: Path | None = None
     """PEM file of certificate authorities to trust besides the usual ones: a company's own, or a test's."""
 
@@ -140,16 +144,16 @@ class Client:
 
     @asynccontextmanager
     async def get(
-        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool = False, allow_private: bool
+        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool = False, private: PrivateHosts
     ) -> AsyncIterator[HttpResponse]:
         """Send a GET to `url`; the connection is closed at the end of the block, read to its end or not.
 
-        `allow_private` allows addresses of this machine and the local network. If the policy keeps
+        `private` has the hosts that may be requested although they are private. If the policy keeps
         connections alive, `stay` leaves one open that was read to its end, for the next request to the same
         origin. Raises `FetchError` if no answer comes.
         """
         stay = stay and self._policy.keep_alive
-        line, response = await self._send(url, extra, stay=stay, allow_private=allow_private)
+        line, response = await self._send(url, extra, stay=stay, private=private)
         connection = meter_body(response, most=self._policy.max_wire_bytes)
         try:
             yield HttpResponse(response, url.host)
@@ -163,9 +167,9 @@ class Client:
             await self._give_back(line, stay=stay)
 
     async def _send(
-        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool, allow_private: bool
+        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool, private: PrivateHosts
     ) -> "tuple[_PooledTransport, httpx.Response]":
-        line = self._borrow(url, allow_private=allow_private)
+        line = self._borrow(url, private)
         watch = _ConnectTrace()
         try:
             request = self._request(url, extra, watch, stay=stay)
@@ -176,7 +180,7 @@ class Client:
                     raise
             # The server closed the kept connection while the request was being sent (RFC 9112 9.3.1).
             await self._give_back(line, stay=False)
-            line = self._borrow(url, allow_private=allow_private, anew=True)
+            line = self._borrow(url, private, anew=True)
             return line, await line.transport.handle_async_request(request)
         except BaseException as error:
             await self._give_back(line, stay=False)
@@ -196,18 +200,26 @@ class Client:
         if self._policy.keep_alive:
             extensions["trace"] = watch
         request = httpx.Request("GET", url.address, headers=[*headers, *extra], extensions=extensions)
-        request.url = _ExactURL(url)
+        request.url = ExactURL(url)
         return request
 
-    def _borrow(self, url: RequestUrl, *, allow_private: bool, anew: bool = False) -> "_PooledTransport":
+    def _borrow(self, url: RequestUrl, private: PrivateHosts, *, anew: bool = False) -> "_PooledTransport":
         """A transport for `url`: one for each origin if connections are kept, else one for each scheme.
 
-        A feed without `allow_private` never gets one of a feed with it.
+        A feed never gets one of a feed that may request other addresses.
         """
-        key = (url.origin if self._policy.keep_alive else url.scheme, allow_private)
+        opened = AddressPolicy(
+            allow_private=private.opens(url.host),
+            is_own_host=private.is_own(url.host),
+            named=private.networks,
+            networks=self._policy.allow_networks,
+            ports=self._policy.allow_ports,
+            machine=self._policy.machine,
+        )
+        key = (url.origin if self._policy.keep_alive else url.scheme, opened)
         line = self._lines.pop(key, None)
         if line is None or anew:
-            line = _PooledTransport(key, self._transport(url.scheme, allow_private=allow_private))
+            line = _PooledTransport(key, self._transport(url.scheme, opened))
         # Last in the dict: the first entries are those that have been idle longest.
         self._lines[key] = line
         line.users += 1
@@ -229,7 +241,7 @@ class Client:
             del self._lines[line.key]
         await line.transport.aclose()
 
-    def _transport(self, scheme: str, *, allow_private: bool) -> httpx.AsyncHTTPTransport:
+    def _transport(self, scheme: str, opened: AddressPolicy) -> httpx.AsyncHTTPTransport:
         """A new transport: the one place where connections are made.
 
         The certificate authorities are read when first needed: that takes some 20 ms, and a round of http
@@ -243,9 +255,7 @@ class Client:
             self._trust[scheme] = trust
         kept = policy.connections_per_host if policy.keep_alive else 0
         return guarded_transport(
-            AddressPolicy(
-                allow_private=allow_private, networks=policy.allow_networks, ports=policy.allow_ports
-            ),
+            opened,
             policy.network,
             trust=self._trust[scheme],
             limits=httpx.Limits(
@@ -273,21 +283,6 @@ class _ConnectTrace:
     async def __call__(self, event: str, _: Mapping[str, object]) -> None:
         if event == "connection.connect_tcp.started":
             self.connected = True
-
-
-class _ExactURL(httpx.URL):
-    """A URL with path and query as registered; httpx would normalise dot segments and percent signs.
-
-    httpcore's "target" extension does the same, but would also rewrite the CONNECT to a proxy.
-    """
-
-    def __init__(self, url: RequestUrl) -> None:
-        super().__init__(url.address)
-        self._target = url.target
-
-    @property
-    def raw_path(self) -> bytes:
-        return self._target
 
 
 def access_headers(access: Access) -> list[tuple[bytes, bytes]]:

@@ -15,10 +15,16 @@ from itertools import chain, zip_longest
 
 import httpcore
 
-from rss_pipeline.collector.http.address_policy import AddressPolicy
-from rss_pipeline.collector.http.addresses import Address, literal_address
+from rss_pipeline.collector.http.address_policy import (
+    PORTS,
+    AddressPolicy,
+    own_server_refused,
+    written_addresses,
+)
+from rss_pipeline.collector.http.addresses import Address, literal_address, plain_address, refusal
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.metered_stream import MeteredBackend
+from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.httpx_without_cli import httpx
 
 LOOKUP_SECONDS = 5.0
@@ -66,7 +72,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
         Raises `FetchError`: dns, or blocked_address before anything is sent to any of them.
         """
-        addresses = await self._resolved(host, port, timeout)
+        addresses = await _resolved(self._network, host, port, timeout)
+        await _refuse_own_servers(self._policy.machine, self._network, host, port, addresses)
         self._policy.check(host, port, addresses)
         options = None if socket_options is None else list(socket_options)
 
@@ -83,26 +90,52 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         except TimeoutError as error:
             raise httpcore.ConnectTimeout from error
 
-    async def _resolved(self, host: str, port: int, timeout: float | None) -> list[Address]:
-        address = literal_address(host)
-        if address is not None:
-            return [address]
-        seconds = LOOKUP_SECONDS if timeout is None else min(LOOKUP_SECONDS, timeout)
-        try:
-            async with asyncio.timeout(seconds):
-                found = await self._network.resolve(host, port)
-        except TimeoutError:
-            raise FetchError(
-                "dns",
-                f"The name server gave no answer for {host} within {seconds:g} s; if this continues, check "
-                "this machine's DNS.",
-            ) from None
-        addresses = [
-            address for text in dict.fromkeys(found) if (address := literal_address(text)) is not None
-        ]
-        if not addresses:
-            raise socket.gaierror(socket.EAI_NONAME, "no address")
-        return addresses
+
+async def _resolved(network: Network, host: str, port: int, timeout: float | None) -> list[Address]:
+    address = literal_address(host)
+    if address is not None:
+        return [address]
+    seconds = LOOKUP_SECONDS if timeout is None else min(LOOKUP_SECONDS, timeout)
+    try:
+        async with asyncio.timeout(seconds):
+            found = await network.resolve(host, port)
+    except TimeoutError:
+        raise FetchError(
+            "dns",
+            f"The name server gave no answer for {host} within {seconds:g} s; if this continues, check "
+            "this machine's DNS.",
+        ) from None
+    addresses = [address for text in dict.fromkeys(found) if (address := literal_address(text)) is not None]
+    if not addresses:
+        raise socket.gaierror(socket.EAI_NONAME, "no address")
+    return addresses
+
+
+async def _refuse_own_servers(
+    machine: OwnMachine, network: Network, host: str, port: int, addresses: Sequence[Address]
+) -> None:
+    """Raise `FetchError` (blocked_address) for a server of this installation, at whatever address it is
+    reached: an item could otherwise make us start runs, or send requests with our rights."""
+    interfaces = machine.interfaces()
+    plain = {plain_address(address) for address in addresses}
+    is_here = any(map(interfaces.has, plain))
+    for server in machine.servers:
+        if server.port != port:
+            continue
+        if server.host.removesuffix(".") == host.removesuffix("."):
+            raise own_server_refused(host, port, server.what)
+        known = [address] if (address := literal_address(server.host)) else []
+        # Of a public server the name alone counts: thousands of sites share the addresses of a CDN.
+        if not known and any(
+            refusal(address, allow_private=False, interfaces=interfaces) for address in addresses
+        ):
+            with suppress(OSError, FetchError):
+                known = await _resolved(network, server.host, port, None)
+        there = {plain_address(address) for address in known}
+        if there & plain or (is_here and any(map(interfaces.has, there))):
+            raise own_server_refused(host, port, server.what)
+    if is_here and port in machine.listening():
+        raise own_server_refused(host, port, "a server of Dagster or rss-pipeline on this machine")
 
 
 def guarded_transport(
@@ -116,11 +149,12 @@ def guarded_transport(
     """A transport that connects to addresses that `policy` allows.
 
     An outbound `proxy` resolves names itself, so only literal addresses, `localhost` and ports can be checked
-    here. The address of the proxy is the operator's choice and is not checked.
+    here; a name at an odd port is resolved here too, so that it leads to no server of this installation. The
+    address of the proxy is the operator's choice and is not checked.
     """
     if proxy is None:
         return _Direct(GuardedBackend(policy, network), trust=trust, limits=limits)
-    return _Proxied(policy, trust=trust, limits=limits, proxy=proxy)
+    return _Proxied(policy, network, trust=trust, limits=limits, proxy=proxy)
 
 
 class _Direct(httpx.AsyncHTTPTransport):
@@ -137,7 +171,13 @@ class _Direct(httpx.AsyncHTTPTransport):
 
 class _Proxied(httpx.AsyncHTTPTransport):
     def __init__(
-        self, policy: AddressPolicy, *, trust: ssl.SSLContext, limits: httpx.Limits, proxy: str
+        self,
+        policy: AddressPolicy,
+        network: Network,
+        *,
+        trust: ssl.SSLContext,
+        limits: httpx.Limits,
+        proxy: str,
     ) -> None:
         where = httpx.Proxy(url=proxy)
         # As httpx makes it, but with a network backend.
@@ -156,11 +196,18 @@ class _Proxied(httpx.AsyncHTTPTransport):
             network_backend=MeteredBackend(httpcore.AnyIOBackend()),
         )
         self._policy = policy
+        self._network = network
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
         port = url.port or (443 if url.scheme == "https" else 80)
-        self._policy.check_unresolved(url.raw_host.decode("ascii"), port)
+        host = url.raw_host.decode("ascii")
+        addresses = written_addresses(host)
+        if not addresses and port not in PORTS:
+            with suppress(OSError, FetchError):
+                addresses = await _resolved(self._network, host, port, None)
+        await _refuse_own_servers(self._policy.machine, self._network, host, port, addresses)
+        self._policy.check_unresolved(host, port)
         return await super().handle_async_request(request)
 
 

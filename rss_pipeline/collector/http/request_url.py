@@ -47,6 +47,21 @@ class RequestUrl:
         return self.scheme.encode() + b"://" + self.address.netloc
 
 
+class ExactURL(httpx.URL):
+    """A URL with path and query as registered; httpx would normalise dot segments and percent signs.
+
+    httpcore's "target" extension does the same, but would also rewrite the CONNECT to a proxy.
+    """
+
+    def __init__(self, url: RequestUrl) -> None:
+        super().__init__(url.address)
+        self._target = url.target
+
+    @property
+    def raw_path(self) -> bytes:
+        return self._target
+
+
 def request_url(url: str) -> RequestUrl:
     """Split a URL. Raises `FetchError` (bad_url) with a message that repeats at most the host."""
     match = re.fullmatch(

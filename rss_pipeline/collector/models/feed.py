@@ -52,6 +52,9 @@ class FeedSpec:
     """Age at which items are retired; None is the setting's."""
     enabled: bool = True
     allow_private: bool = False
+    """It and its images may be at its own host although that is private."""
+    private_hosts: tuple[str, ...] = ()
+    """Names, addresses and networks that it opens besides its own host."""
     access: Access = field(default_factory=Access)
 
 
@@ -167,6 +170,7 @@ class Feed:
     images: bool = True
     keep_days: int | None = None
     allow_private: bool = False
+    private_hosts: tuple[str, ...] = ()
     needs_access: bool = False
     """The registry holds headers or a password for it."""
     http: HttpState = field(default_factory=HttpState)

@@ -7,11 +7,15 @@ never the value. The line of a mistake is added in `load.py`.
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Annotated, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from rss_pipeline.collector.http.addresses import is_never_opened, literal_address, single_address
+from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
 from rss_pipeline.collector.models.headers import REFUSED_HEADERS
 from rss_pipeline.collector.registry.feed_url import RegisteredUrl, read_url
@@ -22,6 +26,7 @@ MIN_INTERVAL = timedelta(minutes=5)
 """Publishers block readers that come more often."""
 MAX_INTERVAL = timedelta(hours=24)
 MAX_HEADERS = 50
+MAX_PRIVATE_HOSTS = 50
 MAX_TITLE_CHARACTERS = 500
 MAX_FOLDER_CHARACTERS = 500
 MAX_HEADER_CHARACTERS = 4_000
@@ -29,6 +34,7 @@ MAX_HEADER_CHARACTERS = 4_000
 _DURATION = re.compile(r"(?:([0-9]{1,6})d)? ?(?:([0-9]{1,6})h)? ?(?:([0-9]{1,6})m)?")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NOT_IN_A_HOST = re.compile(r"[\s/?#@:\\\\]")
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -147,6 +153,62 @@ def _flag(value: object, info: ValidationInfo) -> bool:
     return flag
 
 
+def _private(value: object, info: ValidationInfo) -> object:
+    """None for false, no hosts for true, else the nodes of the hosts."""
+    match value:
+        case SequenceNode(items=()):
+            raise _invalid("has no entries; write true for the feed's own host, or hosts: [nas.lan]")
+        case SequenceNode() if len(value.items) > MAX_PRIVATE_HOSTS:
+            raise _invalid(f"has more than {MAX_PRIVATE_HOSTS} entries; write networks instead of hosts")
+        case SequenceNode():
+            return value.items
+        case MappingNode():
+            raise _invalid("is a mapping; write true, false, or a list of hosts and networks: [nas.lan]")
+        case _:
+            flag = _FLAGS.get(_text(value, info).lower())
+            if flag is None:
+                written = _written(value)
+                raise _invalid(
+                    f"{shown(written)} is neither true nor false; write true for the feed's own host, "
+                    "or a list of hosts and networks: [nas.lan, 192.168.1.0/24]"
+                )
+            return () if flag else None
+
+
+def _private_host(value: object, info: ValidationInfo) -> str:
+    """A name as it is resolved, an address, or a network."""
+    text = _text(value, info)
+    written = shown(_written(value))
+    bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    try:
+        network = ip_network(bare, strict=False)
+    except ValueError:
+        network = None
+    if network is None:
+        try:
+            host = "" if _NOT_IN_A_HOST.search(text) else request_url(f"http://{text}/").host
+        except FetchError:
+            host = ""
+        if not host:
+            raise _invalid(
+                f"{written} is no host and no network; write a name, an address or a network, without "
+                "http:// and port: nas.lan, 192.168.1.5, 192.168.1.0/24"
+            )
+        # 127.1 and 0x7f.1 are addresses as well.
+        address = literal_address(host)
+        if address is None:
+            return host.removesuffix(".")
+        network = single_address(address)
+    elif "/" in bare and str(network.network_address) != bare.partition("/")[0]:
+        raise _invalid(f"{written} is no network; write {network} or {bare.partition('/')[0]}")
+    if is_never_opened(network):
+        raise _invalid(
+            f"{written} stays blocked: link-local, metadata, multicast and unspecified addresses are never "
+            "requested; remove it"
+        )
+    return str(network if "/" in bare else network.network_address)
+
+
 def _header_name(name: str) -> str:
     if not _HEADER_NAME.fullmatch(name):
         raise _invalid("this is not a header name; write letters, digits and -")
@@ -190,6 +252,8 @@ _Interval = Annotated[timedelta | None, BeforeValidator(_interval)]
 _Key = Annotated[ItemKey, BeforeValidator(_key)]
 _Keep = Annotated[int | None, BeforeValidator(_keep)]
 _Flag = Annotated[bool, BeforeValidator(_flag)]
+_PrivateHost = Annotated[str, BeforeValidator(_private_host)]
+_Private = Annotated[tuple[_PrivateHost, ...] | None, BeforeValidator(_private)]
 _HeaderName = Annotated[str, BeforeValidator(_header_name)]
 _HeaderValue = Annotated[str, BeforeValidator(_header_value)]
 _Headers = Annotated[
@@ -223,5 +287,6 @@ class FeedEntry(BaseModel):
     images: _Flag = True
     keep: _Keep = None
     enabled: _Flag = True
-    allow_private: _Flag = False
+    allow_private: _Private = None
+    """Hosts that it opens besides its own one; None opens not even that."""
     headers: _Headers = Field(default_factory=dict)

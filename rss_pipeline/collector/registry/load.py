@@ -156,7 +156,8 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any]) -> FeedSpec:
         title=entry.title,
         folder=entry.folder,
         enabled=entry.enabled,
-        allow_private=entry.allow_private,
+        allow_private=entry.allow_private is not None,
+        private_hosts=entry.allow_private or (),
         access=Access(headers=entry.headers, username=entry.url.username, password=entry.url.password),
         **common,
     )
@@ -200,6 +201,10 @@ def _mistake(details: ErrorDetails, table: MappingNode, place: str, keys: list[s
     line = table.line
     node: Node | None = table
     for step in details["loc"]:
+        if isinstance(node, SequenceNode) and isinstance(step, int):
+            node = node.items[step]
+            line, place = node.line, f"{place}[{step}]"
+            continue
         if step == "[key]" or not isinstance(node, MappingNode):
             break
         name = str(step)

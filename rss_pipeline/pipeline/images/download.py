@@ -14,6 +14,7 @@ from datetime import datetime
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
 from rss_pipeline.collector.fetch.images import fetch_images
+from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.models.failure import NETWORK_KINDS, UNREQUESTED_KINDS, Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
@@ -112,7 +113,9 @@ class _Round:
                     url=task.url,
                     item_link=task.item_link,
                     sends_referer=task.sends_referer,
-                    allow_private=task.allow_private,
+                    private=private_hosts(
+                        task.feed_url, allow_private=task.allow_private, named=task.private_hosts
+                    ),
                 )
                 for task in self._tasks.values()
             ]

@@ -2,6 +2,7 @@
 
 from rss_pipeline.collector.fetch.images import image_policy
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.pipeline.session.this_machine import this_machine
 from rss_pipeline.settings import Settings
 
 IMAGE_SECONDS = 20.0
@@ -20,6 +21,7 @@ def feed_policy(settings: Settings) -> FetchPolicy:
         ca_file=settings.ca_file,
         allow_networks=settings.allow_networks,
         allow_ports=settings.allow_ports,
+        machine=this_machine(settings),
     )
 
 
@@ -36,4 +38,5 @@ def images_policy(settings: Settings) -> FetchPolicy:
         ca_file=settings.ca_file,
         allow_networks=settings.allow_networks,
         allow_ports=settings.allow_ports,
+        machine=this_machine(settings),
     )

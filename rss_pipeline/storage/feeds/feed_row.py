@@ -61,6 +61,7 @@ _INSTANTS = _Type(
     lambda text: tuple(filter(None, map(from_instant, _list(text)))),
     lambda times: compact([instant(at) for at in times]),
 )
+_TEXTS = _Type(lambda text: tuple(_list(text)), lambda texts: compact(list(texts)))
 _NUMBERS = _Type(lambda text: frozenset(map(int, _list(text))), lambda numbers: compact(sorted(numbers)))
 
 _Columns = Mapping[str, tuple[str, _Type]]
@@ -78,6 +79,7 @@ _FEED: _Columns = {
     "images": ("images", _FLAG),
     "keep_days": ("keep_days", _NUMBER),
     "allow_private": ("allow_private", _FLAG),
+    "private_hosts": ("private_hosts", _TEXTS),
     "needs_access": ("needs_access", _FLAG),
 }
 _ADDRESS: _Columns = {

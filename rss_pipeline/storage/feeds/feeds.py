@@ -20,7 +20,7 @@ _MANY = 10
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, enabled, registered_title, folder, interval, item_key, images, keep_days,"
-    " allow_private, needs_access"
+    " allow_private, private_hosts, needs_access"
 )
 
 
@@ -134,7 +134,7 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     folder = excluded.folder,
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
     keep_days = excluded.keep_days, keep_unknown = 0, allow_private = excluded.allow_private,
-    needs_access = excluded.needs_access,
+    private_hosts = excluded.private_hosts, needs_access = excluded.needs_access,
     fetch_url = CASE WHEN {_KEPT} THEN fetch_url END,
     move_url = CASE WHEN {_KEPT} THEN move_url END, move_since = CASE WHEN {_KEPT} THEN move_since END,
     items_listed = CASE WHEN url = excluded.url AND item_key = excluded.item_key THEN items_listed END,
@@ -161,6 +161,8 @@ def _wanted_row(spec: FeedSpec) -> Row:
         "images": int(spec.images),
         "keep_days": spec.keep_days,
         "allow_private": int(spec.allow_private),
+        # NULL for none, as in the rows of older versions: these are not written anew.
+        "private_hosts": compact(list(spec.private_hosts)) if spec.private_hosts else None,
         "needs_access": int(not spec.access.is_open),
     }
 

@@ -5,6 +5,7 @@ feeds/leases.py's. A task with the token of a lease that is not live was interru
 store already.
 """
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -48,8 +49,11 @@ class ImageTask:
     attempts: int
     was_interrupted: bool
     """A run that held it ended without recording a result: its image may be stored already."""
+    feed_url: str
+    """The feed's registered URL: with `allow_private`, images may be at its host although that is private."""
     allow_private: bool
-    """Its feed may use addresses of this machine and the local network."""
+    private_hosts: tuple[str, ...]
+    """Names, addresses and networks that the feed opens besides."""
     postponed_at: datetime | None
     """Time of the last attempt, if that failed through an outage of our own network."""
 
@@ -108,7 +112,8 @@ def claim_images(
             Statement(
                 f"""SELECT t.id, items.feed_id, items.guid, items.link, t.original_url, t.host, t.position,
                 t.attempts, t.lease_token, t.last_error_kind, t.updated_at,
-                feeds.url AS feed_url, feeds.fetch_url, feeds.needs_access, feeds.allow_private
+                feeds.url AS feed_url, feeds.fetch_url, feeds.needs_access, feeds.allow_private,
+                feeds.private_hosts
                 FROM image_tasks AS t JOIN items ON items.id = t.item_id
                   JOIN feeds ON feeds.id = items.feed_id
                 WHERE t.id IN {_OF_LEASE} ORDER BY {_DUE_AT}, t.id""",
@@ -170,7 +175,9 @@ def _task(row: Row) -> ImageTask:
         position=int(row["position"]),
         attempts=int(row["attempts"]),
         was_interrupted=row["lease_token"] is not None,
+        feed_url=row["feed_url"],
         allow_private=bool(row["allow_private"]),
+        private_hosts=tuple(json.loads(row["private_hosts"] or "[]")),
         postponed_at=datetime.fromisoformat(row["updated_at"]) if postponed else None,
     )
 

@@ -6,12 +6,14 @@ No test is in here.
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from rss_pipeline.collector.fetch.feeds import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import FetchOutcome
 from rss_pipeline_tests.support.feeds import make_feed
@@ -40,9 +42,13 @@ class InstantPace(Pace):
         self.time = max(self.time, until)
 
 
+LOOPBACK = PrivateHosts(networks=(ip_network("127.0.0.0/8"),))
+
+
 def feed(url: str, **fields: Any) -> Feed:
+    """A feed that may be redirected over all of loopback, unless the fields say otherwise."""
     known = {"id": "feed-0123456789", "host": url.partition("//")[2].partition("/")[0].partition(":")[0]}
-    return make_feed(url=url, **{"allow_private": True, **known, **fields})
+    return make_feed(url=url, **{"allow_private": True, "private_hosts": ("127.0.0.0/8",), **known, **fields})
 
 
 def fetch(

@@ -20,7 +20,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, StorageRejected
-from rss_pipeline_tests.collector.fetch.rounds import InstantPace, now
+from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, InstantPace, now
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT
@@ -43,7 +43,7 @@ def store(request: ImageRequest, image: Image) -> Stored:
 
 def wanted(urls: list[str], item_link: str | None = None, **more: Any) -> list[ImageRequest]:
     return [
-        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, allow_private=True, **more)
+        ImageRequest(id=f"task-{n}", url=url, item_link=item_link, private=LOOPBACK, **more)
         for n, url in enumerate(urls)
     ]
 

@@ -16,7 +16,7 @@ from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.http.metered_stream import MAX_HEAD_BYTES
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document
-from rss_pipeline_tests.collector.fetch.rounds import POLICY, RSS, InstantPace, feed, fetch, now
+from rss_pipeline_tests.collector.fetch.rounds import LOOPBACK, POLICY, RSS, InstantPace, feed, fetch, now
 from rss_pipeline_tests.collector.http.attacks import FLOODS, OK, SLOW
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -133,7 +133,7 @@ def test_what_follows_an_answer_on_a_kept_connection_is_no_answer(
     twice = Answer(body=ours + other, headers={"Content-Length": str(len(ours))}, keep_alive=True)
     urls = [server.route(HOST, f"/{n}.png", twice) for n in range(3)]
     outcomes = fetch_images(
-        [ImageRequest(id=str(n), url=url, allow_private=True) for n, url in enumerate(urls)],
+        [ImageRequest(id=str(n), url=url, private=LOOPBACK) for n, url in enumerate(urls)],
         policy=image_policy(user_agent="tests", host_delay=0.0, connections_per_host=1),
         spool=tmp_path,
         keep=lambda _, image: image.body,
@@ -147,7 +147,7 @@ def test_each_answer_on_a_kept_connection_has_the_whole_cap(server: FeedServer, 
     large = pictures.png(2, 2) + bytes(9_000_000)
     urls = [server.route(HOST, f"/{n}.png", Answer(body=large, keep_alive=True)) for n in range(3)]
     outcomes = fetch_images(
-        [ImageRequest(id=str(n), url=url, allow_private=True) for n, url in enumerate(urls)],
+        [ImageRequest(id=str(n), url=url, private=LOOPBACK) for n, url in enumerate(urls)],
         policy=image_policy(user_agent="tests", host_delay=0.0, connections_per_host=1),
         spool=tmp_path,
         keep=lambda _, image: image.size,

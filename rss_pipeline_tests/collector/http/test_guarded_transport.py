@@ -21,6 +21,7 @@ import pytest
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.images import fetch_images, image_policy
 from rss_pipeline.collector.http.guarded_transport import MAX_ADDRESSES, Network
+from rss_pipeline.collector.http.private_hosts import PrivateHosts, private_hosts
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document, FetchOutcome
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch, now
@@ -73,10 +74,15 @@ def server() -> Iterator[FeedServer]:
 
 
 def image(
-    url: str, spool: Path, *, network: Network | None = None, allow_private: bool = False, **policy: Any
+    url: str,
+    spool: Path,
+    *,
+    network: Network | None = None,
+    private: PrivateHosts | None = None,
+    **policy: Any,
 ) -> ImageOutcome[str]:
     [outcome] = fetch_images(
-        [ImageRequest(id="task", url=url, allow_private=allow_private)],
+        [ImageRequest(id="task", url=url, private=private or PrivateHosts())],
         policy=replace(
             image_policy(user_agent="tests"), deadline=30.0, network=network or Network(), **policy
         ),
@@ -252,24 +258,32 @@ class TestWhatAFeedOpens:
     ) -> None:
         server.route(HOST, "/feed", Answer(body=RSS))
         server.route(HOST, "/a.png", Answer(body=pictures.PNG))
-        at_home = feed(f"http://{host}:8123/feed", allow_private=True)
+        at_home = feed(f"http://{host}:8123/feed", allow_private=True, private_hosts=())
         spool = tmp_path / "spool"
         spool.mkdir()
         assert isinstance(fetch(at_home, tmp_path, network=world.network), Document)
         url = f"http://{host}:8123/a.png"
-        assert image(url, spool, network=world.network, allow_private=True) == KeptImage("png")
+        private = private_hosts(url, allow_private=True)
+        assert image(url, spool, network=world.network, private=private) == KeptImage("png")
 
     @pytest.mark.parametrize("host", _REST)
     def test_the_rest_stays_shut(self, host: str, server: FeedServer, world: World, tmp_path: Path) -> None:
-        blocked(fetch(feed(f"http://{host}/feed", allow_private=True), tmp_path, network=world.network))
-        blocked(image(f"http://{host}/", tmp_path, network=world.network, allow_private=True))
+        blocked(
+            fetch(
+                feed(f"http://{host}/feed", allow_private=True, private_hosts=()),
+                tmp_path,
+                network=world.network,
+            )
+        )
+        private = private_hosts(f"http://{host}/", allow_private=True)
+        blocked(image(f"http://{host}/", tmp_path, network=world.network, private=private))
         assert (world.dialled, server.most_open) == ([], {})
 
     def test_it_may_redirect_into_the_world(self, server: FeedServer, world: World, tmp_path: Path) -> None:
         away = {"Location": "http://public.example/there"}
         server.route(HOST, "/feed", Answer(status=302, headers=away))
         server.route(HOST, "/there", Answer(body=RSS))
-        found = feed("http://192.168.0.9:8080/feed", allow_private=True)
+        found = feed("http://192.168.0.9:8080/feed", allow_private=True, private_hosts=())
         assert isinstance(fetch(found, tmp_path, network=world.network), Document)
         assert world.dialled == ["192.168.0.9", PUBLIC]
 
@@ -278,7 +292,9 @@ class TestWhatAFeedOpens:
     ) -> None:
         url = server.route(HOST, "/a.png", Answer(body=pictures.PNG, keep_alive=True))
         requests = [
-            ImageRequest(id=f"task-{number}", url=url, allow_private=allow_private)
+            ImageRequest(
+                id=f"task-{number}", url=url, private=private_hosts(url, allow_private=allow_private)
+            )
             for number, allow_private in enumerate([True, False, True, False, True])
         ]
         outcomes = fetch_images(

@@ -69,6 +69,50 @@ def test_every_key_arrives() -> None:
     assert spec.access.headers == {"Authorization": f"Bearer {SECRET}", "Cookie": "a=b"}
 
 
+@pytest.mark.parametrize(
+    ("written", "hosts"),
+    [
+        ("true", ()),
+        ("[nas.lan]", ("nas.lan",)),
+        ("[NAS.lan., bücher.example]", ("nas.lan", "xn--bcher-kva.example")),
+        ("[192.168.1.5, '[fd00::1]', 'fd00::2', 127.1]", ("192.168.1.5", "fd00::1", "fd00::2", "127.0.0.1")),
+        ("[192.168.1.0/24, 'fd00::/8', 10.0.0.5/32]", ("192.168.1.0/24", "fd00::/8", "10.0.0.5/32")),
+        ("['${NAS}']", ("nas.lan",)),
+    ],
+)
+def test_private_hosts_are_opened_by_name(written: str, hosts: tuple[str, ...]) -> None:
+    spec = one(f"- url: http://feeds.lan/\n  allow_private: {written}\n", NAS="nas.lan")
+    assert (spec.allow_private, spec.private_hosts) == (True, hosts)
+    assert not one("- url: http://feeds.lan/\n  allow_private: no\n").allow_private
+
+
+@pytest.mark.parametrize(
+    ("written", "line", "mistake"),
+    [
+        ("nas.lan", 2, '"nas.lan" is neither true nor false; write true for the feed\'s own host, or a list'),
+        ("[]", 2, "has no entries; write true"),
+        ("{a: b}", 2, "is a mapping; write true, false, or a list"),
+        (
+            "\n  - nas.lan\n  - http://nas.lan/",
+            4,
+            '[1]: "http://nas.lan/" is no host and no network; write a name',
+        ),
+        ("\n  - nas.lan:8080", 3, '[0]: "nas.lan:8080" is no host and no network'),
+        ("\n  - '*.lan'", 3, "is no host and no network"),
+        ("\n  - nas.lan\n  -", 4, "[1]: has no value"),
+        ("\n  - 192.168.1.5/24", 3, '"192.168.1.5/24" is no network; write 192.168.1.0/24 or 192.168.1.5'),
+        ("\n  - 169.254.169.254", 3, '"169.254.169.254" stays blocked: link-local, metadata'),
+        ("\n  - 'fe80::/10'", 3, "stays blocked"),
+        ("\n  - [nas.lan]", 3, "[0]: is a list; write a single value"),
+        (str([f"{n}.lan" for n in range(51)]), 2, "has more than 50 entries"),
+    ],
+)
+def test_a_mistake_in_the_private_hosts_has_its_line(written: str, line: int, mistake: str) -> None:
+    (found,) = mistakes(f"- url: http://feeds.lan/\n  allow_private: {written}\n")
+    assert found.startswith(f"line {line}: feeds[0].allow_private")
+    assert mistake in found
+
+
 def test_feeds_come_in_the_order_of_the_file() -> None:
     urls = [f"https://example.org/{n}" for n in (3, 1, 2)]
     assert [spec.url for spec in specs("feeds:\n" + "".join(f"  - {url}\n" for url in urls))] == urls

@@ -138,6 +138,39 @@ def test_a_feed_whose_address_may_hold_a_token_sends_no_referer_at_all(
     assert [r.headers.get("referer") for r in server.requests if r.target == "/never"] == [None]
 
 
+def test_an_item_reaches_no_server_of_ours_and_no_private_host_that_its_feed_does_not_name(
+    home: Pipeline, server: FeedServer
+) -> None:
+    ui = server.url("127.0.0.1", "/graphql?query=mutation")
+    with FeedServer() as at_home:
+        own = at_home.route(FEED_HOST, "/own", Answer(body=png()))
+        other = at_home.route("127.0.1.1", "/other", Answer(body=png()))
+        url = at_home.route(FEED_HOST, "/feed", Answer(body=document(ui, own, other)))
+        home.set(port=server.port, allow_networks=(ip_network("127.0.0.1/32"),))
+        home.register(url, "feed", allow_private=True)
+        home.poll()
+        home.download()
+        assert (image_rows(home)["own"]["status"], len(at_home.requests)) == ("success", 2)
+        assert "`allow_private: [127.0.1.1]`" in image_rows(home)["other"]["last_error"]
+        home.feeds[0]["allow_private"] = ["127.0.0.0/8"]
+        home.write_registry()
+        home.sync()
+        home.clock.turn(hours=24)
+        home.download()
+    rows = image_rows(home)
+    assert rows["other"]["status"] == "success"
+    refused = [row["last_error"] for row in rows.values() if row["status"] != "success"]
+    assert [("the UI of this installation" in each, "never allowed" in each) for each in refused] == [
+        (True, True)
+    ]
+    assert server.most_open == {}
+    home.register(server.url("127.0.0.1", "/feed"), "at-the-ui")
+    home.poll()
+    [found] = home.database.query("SELECT last_error FROM feeds WHERE id = 'at-the-ui'").rows
+    assert "never allowed" in found["last_error"]
+    assert server.most_open == {}
+
+
 def test_what_a_feed_of_the_world_names_at_home_is_never_asked(home: Pipeline, server: FeedServer) -> None:
     shown = server.route("127.0.1.1", "/shown", Answer(body=png()))
     home.register(server.route(FEED_HOST, "/feed", Answer(body=document(shown))), "feed")

@@ -161,7 +161,7 @@ def test_an_image_that_failed_under_the_old_code_has_its_second_attempt_when_it_
     old: Installation,
 ) -> None:
     old.server.route("127.0.5.99", "/pic/f4-1.png", Answer(body=PNG))
-    old.database.query("UPDATE feeds SET allow_private = 1")
+    old.database.query("UPDATE feeds SET allow_private = 1, private_hosts = '[\"127.0.0.0/8\"]'")
     assert archived(old, at=RUN_ENDED) == 0
     assert archived(old, at=RUN_ENDED + timedelta(hours=1)) == 1
     tasks = old.rows("SELECT status, attempts, r2_key FROM image_tasks ORDER BY original_url")

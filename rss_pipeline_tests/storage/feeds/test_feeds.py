@@ -43,7 +43,15 @@ LATER = NOW + HOUR
 def test_a_new_feed_is_due_at_once(database: Database) -> None:
     changes = register(
         database,
-        spec("a", title="Mine", interval=timedelta(minutes=30), key="link", images=False, allow_private=True),
+        spec(
+            "a",
+            title="Mine",
+            interval=timedelta(minutes=30),
+            key="link",
+            images=False,
+            allow_private=True,
+            private_hosts=("nas.lan",),
+        ),
     )
     assert [one.id for one in changes.added] == ["a"]
     row = feed_row(database)
@@ -56,6 +64,7 @@ def test_a_new_feed_is_due_at_once(database: Database) -> None:
         False,
         True,
     )
+    assert feed.private_hosts == ("nas.lan",)
     assert (feed.needs_access, feed.schedule.last_visited_at, feed.schedule.hints) == (
         False,
         None,
@@ -87,6 +96,11 @@ def test_headers_and_passwords_leave_a_mark_and_no_trace(database: Database) -> 
         ({"images": False}, "images", 0),
         ({"enabled": False}, "enabled", 0),
         ({"allow_private": True}, "allow_private", 1),
+        (
+            {"allow_private": True, "private_hosts": ("nas.lan", "10.0.0.0/8")},
+            "private_hosts",
+            '["nas.lan","10.0.0.0/8"]',
+        ),
         ({"access": Access(password="x")}, "needs_access", 1),
     ],
 )

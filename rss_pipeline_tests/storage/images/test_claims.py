@@ -73,6 +73,14 @@ def test_a_private_feeds_links_are_shown_to_no_image_host(known: Database) -> No
     assert (task.item_link, task.sends_referer) == (None, True)
 
 
+def test_a_task_has_the_private_hosts_that_its_feed_opens(known: Database) -> None:
+    register(known, replace(spec("a"), allow_private=True, private_hosts=("nas.lan",)), spec("b"))
+    wait_for(known, "1", "https://x.example/1")
+    wait_for(known, "1", "https://y.example/1", feed="b")
+    found = {task.feed_id: (task.allow_private, task.private_hosts) for task in claim(known).tasks}
+    assert found == {"a": (True, ("nas.lan",)), "b": (False, ())}
+
+
 def test_a_feed_with_a_query_or_a_password_sends_no_referer(known: Database) -> None:
     with_query = replace(spec("a"), url=f"{spec('a').url}?token=1")
     register(known, with_query, replace(spec("b"), access=Access(username="me")))
