@@ -124,6 +124,8 @@ async def _refuse_own_servers(
             continue
         if server.host.removesuffix(".") == host.removesuffix("."):
             raise own_server_refused(host, port, server.what)
+        if server.by_name:
+            continue
         known = [address] if (address := literal_address(server.host)) else []
         # Of a public server the name alone counts: thousands of sites share the addresses of a CDN.
         if not known and any(

@@ -18,6 +18,8 @@ class OwnServer:
     host: str
     """A name or an address, as `RequestUrl.host`."""
     port: int
+    by_name: bool = False
+    """It is behind a reverse proxy, so other sites are at its address, and only its name is its own."""
 
 
 def _no_ports() -> frozenset[int]:

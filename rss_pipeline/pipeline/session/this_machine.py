@@ -66,6 +66,12 @@ class _Kept(Generic[T]):
 def own_servers(settings: Settings) -> Iterator[OwnServer]:
     """The servers of this installation that its settings name."""
     yield OwnServer(what="the UI of this installation (RSS_PORT)", host="127.0.0.1", port=settings.port)
+    for name in settings.ui_hosts:
+        for port in (80, 443) if name.port is None else (name.port,):
+            host = name.host.strip("[]")
+            yield OwnServer(
+                what="the UI of this installation (RSS_UI_HOSTS)", host=host, port=port, by_name=True
+            )
     if settings.d1 is not None:
         yield from _server("the D1 proxy of this installation (D1_PROXY_URL)", settings.d1.url)
     if settings.r2 is not None:

@@ -30,6 +30,7 @@ MACHINE = OwnMachine(
         OwnServer(what="the UI", host="127.0.0.1", port=3000),
         OwnServer(what="the D1 proxy", host="d1.lan", port=8787),
         OwnServer(what="the object store", host="127.0.0.1", port=9000),
+        OwnServer(what="the UI behind a proxy", host="rss.lan", port=80, by_name=True),
         OwnServer(what="the D1 proxy in the cloud", host="d1.example.workers.dev", port=443),
     ),
     listening=lambda: frozenset({4000, 9464}),
@@ -49,6 +50,8 @@ NAMES = {
     "zoned-lan.example": ["fd12::7%eth0"],
     "mapped.example": ["::ffff:127.0.0.1"],
     "d1.lan": ["192.168.0.9"],
+    "rss.lan": ["192.168.0.9"],
+    "blog.lan": ["192.168.0.9"],
     "alias.example": ["192.168.0.9"],
     "half-alias.example": [PUBLIC, "192.168.0.9"],
     "nat.example": ["64:ff9b::c0a8:9"],
@@ -129,6 +132,7 @@ TRICKS = [
     "alias.example:8787",
     "half-alias.example:8787",
     "nat.example:8787",
+    "rss.lan:80",
     "127.0.0.1:9000",
     "192.168.0.7:9000",
     "[::1]:9000",
@@ -199,7 +203,7 @@ class TestServersOfOurs:
         self, server: FeedServer, world: World, tmp_path: Path
     ) -> None:
         server.route(HOST, "/feed", Answer(body=RSS))
-        for place in ("127.0.0.1:5005", "192.168.0.7:8787", "localhost:5005", "93.184.220.20:80"):
+        for place in ("blog.lan", "127.0.0.1:5005", "192.168.0.7:8787", "localhost:5005", "93.184.220.20:80"):
             # The D1 proxy at port 8787 is on another machine.
             found = feed(f"http://{place}/feed", private_hosts=())
             assert isinstance(fetch(found, tmp_path, network=world.network, machine=MACHINE), Document)

@@ -17,6 +17,7 @@ from rss_pipeline.pipeline.session.this_machine import (
     this_machine,
 )
 from rss_pipeline.settings import D1Settings, R2Settings, Settings
+from rss_pipeline.web.authority import Authority
 
 SETTINGS = Settings(home=Path("/nowhere"), feeds_file=Path("/nowhere/feeds.yaml"), user_agent="tests")
 LISTENER = """
@@ -128,6 +129,7 @@ def test_the_servers_that_settings_name() -> None:
         feeds_file=Path("/nowhere/feeds.yaml"),
         user_agent="tests",
         port=3100,
+        ui_hosts=(Authority("rss.example", None), Authority("[fd00::1]", 8443)),
         d1=D1Settings(url="https://D1.example.workers.dev/exec", token="x"),
         r2=R2Settings(
             endpoint_url="http://nas.lan:9000", bucket="b", access_key_id="i", secret_access_key="s"
@@ -135,6 +137,9 @@ def test_the_servers_that_settings_name() -> None:
     )
     assert [(server.host, server.port) for server in own_servers(settings)] == [
         ("127.0.0.1", 3100),
+        ("rss.example", 80),
+        ("rss.example", 443),
+        ("fd00::1", 8443),
         ("d1.example.workers.dev", 443),
         ("nas.lan", 9000),
     ]
