@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Address, ip_address, ip_interface
 from pathlib import PurePath
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import psutil
@@ -86,7 +86,18 @@ def _server(what: str, url: str) -> Iterator[OwnServer]:
         yield OwnServer(what=what, host=parts.host, port=parts.port)
 
 
-def interfaces_of(table: Mapping[str, Iterable[psutil._ntuples.snicaddr]]) -> Interfaces:
+class InterfaceAddress(Protocol):
+    """An address as `psutil.net_if_addrs` returns it."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def netmask(self) -> str | None: ...
+    @property
+    def ptp(self) -> str | None: ...
+
+
+def interfaces_of(table: Mapping[str, Iterable[InterfaceAddress]]) -> Interfaces:
     """The addresses and networks of a table of interfaces, as `psutil.net_if_addrs` returns it."""
     addresses: set[Address] = set()
     networks: set[AddressRange] = set()

@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -176,7 +177,7 @@ class TestServersOfOurs:
         away = f"{scheme}//{place}/graphql?query=x".encode().decode("latin-1")
         for path in ("/feed", "/a.png"):
             server.route(HOST, path, Answer(status=status, headers={"Location": away}))
-        every = {
+        every: dict[str, Any] = {
             "network": world.network,
             "machine": MACHINE,
             "allow_networks": EVERYTHING,
@@ -234,7 +235,7 @@ class TestServersOfOurs:
     )
     def test_through_a_proxy_too(self, place: str, server: FeedServer, world: World, tmp_path: Path) -> None:
         server.listen("127.0.0.9")
-        every = {
+        every: dict[str, Any] = {
             "network": world.network,
             "machine": MACHINE,
             "allow_networks": EVERYTHING,
@@ -323,7 +324,7 @@ class TestThisMachinesGlobalAddresses:
     def test_they_are_private(self, host: str, server: FeedServer, world: World, tmp_path: Path) -> None:
         server.route(HOST, "/feed", Answer(body=RSS))
         url = f"http://{host}/feed"
-        every = {"network": world.network, "machine": MACHINE}
+        every: dict[str, Any] = {"network": world.network, "machine": MACHINE}
         refused = blocked(fetch(feed(url, allow_private=False), tmp_path, **every))
         assert "this machine" in refused.message
         blocked(image(url, tmp_path, **every))

@@ -117,9 +117,10 @@ def test_the_ports_of_our_programs_and_of_what_they_start_are_known(tmp_path: Pa
         assert set(known) <= found
         assert not set(unknown) & found
     finally:
-        for each in [*psutil.Process(server.pid).children(), server, stranger]:
-            each.kill()
+        for grandchild in psutil.Process(server.pid).children():
+            grandchild.kill()
         for started in (server, stranger):
+            started.kill()
             started.communicate()
 
 
