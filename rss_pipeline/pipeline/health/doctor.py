@@ -217,7 +217,9 @@ def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectSto
     read = "nothing in it yet" if key is None else f"read {key}"
     checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
     if r2 is not None and isinstance(store, R2Store):
-        checks.append(check_lifecycle(probes.lifecycle(store, r2.bucket), r2.bucket))
+        checks.append(
+            check_lifecycle(probes.lifecycle(store, r2.bucket), r2.bucket, backup_days=settings.backup_days)
+        )
     return store
 
 

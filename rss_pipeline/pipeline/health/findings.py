@@ -23,6 +23,8 @@ D1_FREE_LIMIT_BYTES = 500_000_000
 FULL = 0.8
 DISK_WARNING_BYTES = 1_000_000_000
 DISK_FAILURE_BYTES = 100_000_000
+LIFECYCLE_DAYS = 60
+"""At least, for a rule of the bucket: the clean removes old backups, and the daemon may be off for weeks."""
 SKEW_WARNING = timedelta(seconds=60)
 SKEW_FAILURE = timedelta(minutes=15)
 """S3 refuses requests signed by a clock that is further off."""
@@ -106,17 +108,28 @@ def check_clock(name: str, theirs: datetime | None, *, before: datetime, after: 
     return Check(name, "failure" if skew > SKEW_FAILURE else "warning", found, fix)
 
 
-def check_lifecycle(rule: Lifecycle, bucket: str) -> Check:
-    """The remover of old backups: a rule of the bucket, or the daily clean."""
+def check_lifecycle(rule: Lifecycle, bucket: str, *, backup_days: int) -> Check:
+    """The remover of old backups: the daily clean. A rule of the bucket must leave it time."""
+    wanted = max(LIFECYCLE_DAYS, 2 * backup_days)
+    if rule.days is not None and rule.days < wanted:
+        return Check(
+            "lifecycle",
+            "warning",
+            f"a rule of the bucket deletes backups/ after {rule.days} days, the newest of each feed too if"
+            f" the daemon is off for {rule.days - min(rule.days, backup_days) // 2} days",
+            f"Give it {wanted} days (the daily clean removes old backups): `npx wrangler r2 bucket lifecycle"
+            f" list {bucket}`, then `remove` with its name, and `add {bucket} backups backups/ --expire-days"
+            f" {wanted}`.",
+        )
     if rule.days is not None:
-        return Check("lifecycle", "ok", f"backups/ expires after {rule.days} days")
+        return Check("lifecycle", "ok", f"a rule deletes what is left in backups/ after {rule.days} days")
     if rule.unread is not None:
         return Check(
             "lifecycle",
             "warning",
             f"the bucket's rules could not be read ({rule.unread}); an object token may not",
             f"Check it once with `npx wrangler r2 bucket lifecycle list {bucket}`: there should be one for"
-            " backups/ (30 days), or none.",
+            f" backups/ ({wanted} days), or none.",
         )
     return Check("lifecycle", "ok", "no rule for backups/: the daily clean removes old ones")
 

@@ -63,7 +63,10 @@ def query_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifecycle:
-    """Days after which the bucket deletes backups; None: no rule. `unread`: why it is not known."""
+    """Days after which the bucket deletes backups; None: no rule. `unread`: why it is not known.
+
+    It deletes the newest backups too, where no clean puts them again meanwhile (storage.backups.expiry).
+    """
 
     days: int | None = None
     unread: str | None = None

@@ -12,10 +12,10 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectInfo
 
 BACKUPS = "backups/"
-RENEWAL_MARGIN = timedelta(days=7)
-"""Time before its end at which a backup is put again: as many daily cleans may fail."""
+RENEWED_AT = 0.5
+"""Share of its time after which a backup is put again. The daemon may be off for as long as the rest."""
 USUAL_RULE = timedelta(days=30)
-"""Assumed for a bucket's rule that may not be read: most object tokens may not."""
+"""Assumed for a bucket's rule that may not be read: most object tokens may not. Older guides had 30 days."""
 
 _PAGE = 1_000
 
@@ -49,7 +49,7 @@ class BackupAges:
         ruled = None if rule is None or rule.days is None else timedelta(days=rule.days)
         by_rule = ruled is not None and ruled <= wanted
         ends = min(wanted, ruled or (USUAL_RULE if rule is not None and rule.unread else wanted))
-        return cls(expire=None if by_rule else wanted, renew=ends - min(RENEWAL_MARGIN, ends / 2))
+        return cls(expire=None if by_rule else wanted, renew=RENEWED_AT * ends)
 
 
 def needed_backups(database: Database) -> dict[str, str | None]:

@@ -419,8 +419,8 @@ def test_a_wrong_clock_shows_against_both(
     ("rule", "state", "said"),
     [
         (None, "ok", "no rule for backups/: the daily clean removes old ones"),
-        ("<Prefix>backups/</Prefix><Status>Enabled</Status>", "ok", "after 30 days"),
-        ("<Filter><Prefix>backups/</Prefix></Filter><Status>Enabled</Status>", "ok", "after 30 days"),
+        ("<Prefix>backups/</Prefix><Status>Enabled</Status>", "ok", "after 60 days"),
+        ("<Filter><Prefix>backups/</Prefix></Filter><Status>Enabled</Status>", "ok", "after 60 days"),
         ("<Filter><Prefix>backups/</Prefix></Filter><Status>Disabled</Status>", "ok", "no rule"),
         ("<Filter><Prefix>images/</Prefix></Filter><Status>Enabled</Status>", "ok", "no rule"),
     ],
@@ -428,7 +428,7 @@ def test_a_wrong_clock_shows_against_both(
 def test_the_lifecycle_rule(
     home: Path, pretender: Pretender, rule: str | None, state: State, said: str
 ) -> None:
-    days = "<Expiration><Days>30</Days></Expiration>"
+    days = "<Expiration><Days>60</Days></Expiration>"
     pretender.lifecycle = None if rule is None else f"<Rule><ID>x</ID>{rule}{days}</Rule>"
     check = finding(examined(home, pretender.environ, now=NOW), "lifecycle")
     assert (check.state, said in check.found) == (state, True), check
@@ -466,8 +466,22 @@ def test_a_disk_that_fills_up(free: float, state: State) -> None:
 
 
 def test_rules_that_may_not_be_read_are_a_warning() -> None:
-    check = findings.check_lifecycle(Lifecycle(unread="AccessDenied"), "b")
+    check = findings.check_lifecycle(Lifecycle(unread="AccessDenied"), "b", backup_days=30)
     assert (check.state, "AccessDenied" in check.found) == ("warning", True)
+    assert "(60 days)" in check.fix
+
+
+@pytest.mark.parametrize(
+    ("days", "backup_days", "off", "wanted"),
+    [(30, 30, 15, 60), (59, 30, 44, 60), (60, 31, 45, 62), (14, 7, 11, 60), (90, 90, 45, 180)],
+)
+def test_a_rule_that_leaves_the_clean_little_time_is_a_warning(
+    days: int, backup_days: int, off: int, wanted: int
+) -> None:
+    check = findings.check_lifecycle(Lifecycle(days=days), "b", backup_days=backup_days)
+    assert (check.state, f"is off for {off} days" in check.found) == ("warning", True), check
+    assert f"--expire-days {wanted}`" in check.fix
+    assert findings.check_lifecycle(Lifecycle(days=wanted), "b", backup_days=backup_days).state == "ok"
 
 
 @pytest.mark.parametrize(

@@ -249,14 +249,15 @@ def ages(backup_days: int = 30, rule: Lifecycle | None = None) -> BackupAges:
 @pytest.mark.parametrize(
     ("backup_days", "rule", "expire", "renew"),
     [
-        (30, None, 30, 23),
-        (90, None, 90, 83),
+        (30, None, 30, 15),
+        (90, None, 90, 45),
         (7, None, 7, 3.5),
-        (30, Lifecycle(), 30, 23),
-        (30, Lifecycle(days=30), None, 23),
+        (30, Lifecycle(), 30, 15),
+        (30, Lifecycle(days=60), 30, 15),
+        (30, Lifecycle(days=30), None, 15),
         (30, Lifecycle(days=14), None, 7),
-        (30, Lifecycle(days=90), 30, 23),
-        (90, Lifecycle(unread="AccessDenied"), 90, 23),
+        (30, Lifecycle(days=90), 30, 15),
+        (90, Lifecycle(unread="AccessDenied"), 90, 15),
     ],
 )
 def test_the_ages_at_which_backups_go_and_are_put_again(
@@ -286,7 +287,7 @@ def test_of_each_feed_the_newest_backup_and_its_newest_item_s_stay(
         for each in of_it:
             age = NOW - each.modified
             assert (each.key in expired) == (id != "unknown" and each.key not in kept and age > 30 * DAY)
-            assert (each.key in renewed) == (id != "unknown" and each.key in kept and age > 23 * DAY)
+            assert (each.key in renewed) == (id != "unknown" and each.key in kept and age > 15 * DAY)
 
 
 def _key(each: ObjectInfo) -> str:
@@ -302,6 +303,19 @@ def test_a_rule_of_the_bucket_that_does_it_leaves_us_to_put_again_only() -> None
     listed = [info(f"backups/a/{n}.xml", 60 - n) for n in range(10, 20)]
     done = list(due_backups(listed, {"a": None}, now=NOW, ages=ages(30, Lifecycle(days=30))))
     assert done == [Renew(listed[-1])]
+
+
+@pytest.mark.parametrize("days_off", [14, 21, 40])
+def test_newest_backups_outlive_a_daemon_that_is_off_for_weeks(days_off: int) -> None:
+    """By a rule of 60 days: a clean each day, a pause that begins at the worst moment, and cleans again."""
+    put_at, rule = NOW, Lifecycle(days=60)
+    for day in [*range(200), *range(200 + days_off, 400)]:
+        now = NOW + day * DAY
+        assert now - put_at < timedelta(days=60), "the bucket has deleted it"
+        listed = [ObjectInfo(key="backups/a/1.xml", size=1, modified=put_at)]
+        done = due_backups(listed, {"a": None}, now=now, ages=ages(30, rule))
+        if any(isinstance(one, Renew) for one in done):
+            put_at = now
 
 
 def test_needed_backups_names_every_feed_and_its_newest_item_s_backup(
