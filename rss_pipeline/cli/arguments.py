@@ -3,12 +3,27 @@
 The commands are in the modules beside this one.
 """
 
+from datetime import UTC, datetime
+
 import click
 
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+class Instant(click.ParamType[datetime]):
+    """An option's value: a day or an instant, UTC if it has no time zone."""
+
+    name = "when"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            found = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{str(value)!r} is neither a day (2026-02-18) nor an instant", param, ctx)
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def one_feed(database: Database, text: str) -> Row:

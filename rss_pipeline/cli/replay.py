@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.arguments import Instant, as_json, one_feed
 from rss_pipeline.cli.output.terminal import ROWS_SHOWN, Bars, complain, say, say_json, show_table
-from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.backups.restore import feed_ids
 from rss_pipeline.storage.database import Database
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rss_pipeline.pipeline.replay.replay import FeedReplay
     from rss_pipeline.pipeline.replay.restore import Restored
     from rss_pipeline.pipeline.session.session import Session
@@ -139,16 +141,25 @@ def _show_problems(rows: list[tuple[str, str, str]]) -> None:
 
 
 @click.command()
+@click.option(
+    "--retired",
+    type=Instant(),
+    metavar="SINCE",
+    help="Only bring back items that retention removed since this day or instant (UTC), from the backups.",
+)
 @as_json
 @click.pass_obj
-def restore(settings: Settings, as_json: bool) -> None:
-    """Rebuild a lost database from feeds.yaml and the objects.
+def restore(settings: Settings, retired: "datetime | None", as_json: bool) -> None:
+    """Rebuild a lost database from feeds.yaml and the objects; or, with --retired, undo a clean.
 
     It restores feeds (those no longer in feeds.yaml are not scheduled), items with their dates, image tasks
     with the images in the object store, and the validators of each feed's newest document. Run it before
     `rss-pipeline up`: items of a poll before it count as first seen at that poll. It may be interrupted and
     run again. Exit code 1 if a backup or a feed could not be restored.
     """
+    if retired is not None:
+        _revive(settings, retired, as_json=as_json)
+        return
     from rss_pipeline.orchestration.instance.home import open_instance
     from rss_pipeline.orchestration.registry_partitions import register, register_keys
     from rss_pipeline.pipeline.replay import restore as restoring
@@ -170,6 +181,24 @@ def restore(settings: Settings, as_json: bool) -> None:
     else:
         _show_restored(restored)
     if not restored.is_whole:
+        sys.exit(1)
+
+
+def _revive(settings: Settings, since: "datetime", *, as_json: bool) -> None:
+    from rss_pipeline.pipeline.replay.revive import revive
+
+    with open_database(settings) as database, _session(settings, database) as session:
+        revived = revive(session.run, pool=session.parser_pool, spool=session.spool, since=since)
+    if as_json:
+        say_json(revived.as_json())
+    else:
+        say(
+            f"{revived.items_retired:,} items of {revived.feeds:,} feeds were removed since {instant(since)};"
+            f" {revived.items_revived:,} are back. {revived.items_lost:,} are in no backup: of these, what a"
+            " feed still lists comes back with its next document."
+        )
+        _show_problems([(each.backup_key, each.kind, each.message) for each in revived.problems])
+    if revived.problems:
         sys.exit(1)
 
 

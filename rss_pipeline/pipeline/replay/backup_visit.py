@@ -4,6 +4,7 @@ What is done with them is open_backups.py's and store_backup.py's.
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.http.redaction import Secrets
@@ -72,6 +73,8 @@ class BackupVisit:
     """Also rewrite items that were stored of this backup and that the parser reads differently now."""
     secrets: Secrets = field(default_factory=Secrets)
     """Those of the registry now, and those that the backup's metadata marks in it."""
+    retired_since: datetime | None = None
+    """Also bring back items that were retired since then, by the database's clock."""
     handled: set[str] = field(default_factory=set, repr=False, compare=False)
     """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
     outcome: BackupOutcome = field(default_factory=Pending)

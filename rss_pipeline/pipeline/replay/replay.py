@@ -3,9 +3,10 @@
 The steps of a backup are steps.py's; which feeds there are after a loss is restore.py's.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from rss_pipeline.batched import batched
 from rss_pipeline.collector.http.redaction import Secrets
@@ -141,6 +142,7 @@ def backup_visits(
     access: Access | None = None,
     dry_run: bool = False,
     repair: bool = False,
+    retired_since: datetime | None = None,
 ) -> BackupVisits:
     """A visit of each backup of a feed, oldest first. `access` is the feed's in feeds.yaml."""
     handled: set[str] = set()
@@ -153,6 +155,7 @@ def backup_visits(
             dry_run=dry_run,
             repair=repair,
             secrets=secrets,
+            retired_since=retired_since,
             handled=handled,
         )
         for info in list_backups(objects, feed.id)
@@ -182,15 +185,19 @@ def replay_feeds(
     spool: Spool,
     dry_run: bool = False,
     repair: bool = False,
+    retired_since: datetime | None = None,
 ) -> Iterator[FeedReplay]:
     """Replay these feeds, one after the other; yields the result of each as it is done.
+
+    With `retired_since` items that were retired since then come back, too.
 
     Several small feeds share a passage through the steps, a large one takes several: the spool holds some
     32 MB of documents at a time, however many there are.
     """
     run.progress.begin("feeds", len(ids))
     under_way: dict[str, FeedReplay] = {}
-    for passage in slices(_visits_of(ids, under_way, run, dry_run=dry_run, repair=repair)):
+    options: dict[str, Any] = {"dry_run": dry_run, "repair": repair, "retired_since": retired_since}
+    for passage in slices(_visits_of(ids, under_way, run, options)):
         visits = steps.parse(passage, run=run, pool=pool, spool=spool)
         visits = steps.store(visits, run=run)
         visits = steps.extract_images(visits, run=run, pool=pool)
@@ -203,7 +210,7 @@ def replay_feeds(
 
 
 def _visits_of(
-    ids: Sequence[str], under_way: dict[str, FeedReplay], run: RunContext, *, dry_run: bool, repair: bool
+    ids: Sequence[str], under_way: dict[str, FeedReplay], run: RunContext, options: Mapping[str, Any]
 ) -> Iterator[BackupVisit]:
     """The visits of these feeds, listed one feed after the other; a feed without backups is under way too."""
     accesses = registered_accesses(run.settings)
@@ -211,7 +218,7 @@ def _visits_of(
         feeds = feeds_by_id(run.database, some)
         for id in some:
             feed = feeds.get(id) or one_feed(run.database, id)
-            visits = backup_visits(feed, run.objects, access=accesses.get(id), dry_run=dry_run, repair=repair)
+            visits = backup_visits(feed, run.objects, access=accesses.get(id), **options)
             under_way[id] = FeedReplay(feed=feed)
             yield from visits
 

@@ -34,7 +34,12 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         new = _would_be_new(database, feed.id, fresh)
     else:
         new = replays.insert(
-            database, fresh, feed_id=feed.id, fetched_at=fetched_at, backup_key=visit.backup_key
+            database,
+            fresh,
+            feed_id=feed.id,
+            fetched_at=fetched_at,
+            backup_key=visit.backup_key,
+            retired_since=visit.retired_since,
         )
         if feed.http.failed_hash == parsed.document.content_hash:
             # The next visit reads this document again, and stores its validators.

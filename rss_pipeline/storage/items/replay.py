@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids
+from rss_pipeline.storage.items.tombstones import revive
 from rss_pipeline.storage.sql import compact
 
 _KEPT = ("id", "guid")
@@ -47,25 +48,34 @@ def known_rows(chunks: Iterable[RowChunk]) -> dict[str, list[Any]]:
 
 
 def insert(
-    database: Database, chunks: Sequence[RowChunk], *, feed_id: str, fetched_at: datetime, backup_key: str
+    database: Database,
+    chunks: Sequence[RowChunk],
+    *,
+    feed_id: str,
+    fetched_at: datetime,
+    backup_key: str,
+    retired_since: datetime | None = None,
 ) -> tuple[str, ...]:
     """Insert what is neither there nor retired; ids of what is new. Without the feed's row nothing is.
 
-    Each chunk comes with the mark that its feed has images to look for, so no crash can lose them.
+    Items that were retired since `retired_since` are inserted too, and are not retired any more. Each chunk
+    comes with the mark that its feed has images to look for, so no crash can lose them.
     """
     fresh: list[str] = []
     for chunk in chunks:
         at = instant(fetched_at)
         head = [at, backup_key, compact(list(chunk.imageless)), at]
         source, rows = _source(chunk)
-        inserted, *_ = database.batch(
+        reviving = [] if retired_since is None else [revive(feed_id, chunk.guids(), since=retired_since)]
+        results = database.batch(
             [
+                *reviving,
                 Statement(_INSERT.format(new=source), [*head, *rows, feed_id], name="insert replayed items"),
                 count_on(feed_id, at),
                 Statement(_PENDING, [feed_id, compact(list(chunk.ids))], name="mark images pending"),
             ]
         )
-        fresh += new_ids([inserted])
+        fresh += new_ids([results[len(reviving)]])
     return tuple(fresh)
 
 
