@@ -21,7 +21,7 @@ BOOKKEEPING = {"images_extracted_at", "arrived"}
 TASK_BOOKKEEPING = {"created_at", "updated_at"}
 
 
-def replays_of(session: Session, ids: Sequence[str], **options: bool) -> Iterator[FeedReplay]:
+def replays_of(session: Session, ids: Sequence[str], **options: Any) -> Iterator[FeedReplay]:
     """Replay these feeds with the parts of a session."""
     return replay_feeds(ids, run=session.run, pool=session.parser_pool, spool=session.spool, **options)
 
