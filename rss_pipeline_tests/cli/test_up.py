@@ -33,7 +33,7 @@ FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
 @pytest.mark.slow
 def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: FeedServer) -> None:
     register(tmp_path, server)
-    with started(tmp_path, FEED_PASSWORD=PASSWORD) as up:
+    with started(tmp_path, FEED_PASSWORD=PASSWORD, RSS_UI_HOSTS="rss.example.org") as up:
         soon(up.answers)
         the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
         a_poll_starts_by_itself_and_its_items_are_stored(up)
@@ -152,6 +152,7 @@ def no_page_of_another_site_starts_a_run(up: Up) -> None:
         "websocket": 403,
         "rebound page": 421,
     }
+    assert answered(up, "GET", "/server_info", {"Host": "rss.example.org"}, b"") == 200
     assert opened(up, None) == opened(up, Origin(own)) == 101
     runs = up.ask(
         """{ runsOrError(filter: {pipelineName: "check_health"}) { ... on Runs { results {

@@ -21,6 +21,8 @@ from rss_pipeline_tests.support.up import Up, started
 from rss_pipeline_tests.support.waiting import soon
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+REBOUND = "rebound.example"
+"""A name that a stranger lets point to 127.0.0.1, as far as the browser knows."""
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -29,6 +31,8 @@ CHROMIUM_ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
+    # A publisher's name that leads to this machine.
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
 ]
 BUSY = ["astronomy", "bicycles", "cinema"]
 """Another item at each visit."""

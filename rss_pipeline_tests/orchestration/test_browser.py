@@ -4,10 +4,14 @@ One test, because starting that costs more than most of its stages; each stage s
 what those before did to the feeds, and depends on none. Nothing a page needs comes from another machine.
 """
 
+import json
 import re
 from collections import Counter
+from contextlib import closing
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Error, Locator, Page, expect
@@ -20,12 +24,15 @@ from rss_pipeline_tests.orchestration.desk import (
     GONE,
     PATIENCE_MS,
     QUIET,
+    REBOUND,
     Desk,
     desk,
 )
-from rss_pipeline_tests.support.up import location
+from rss_pipeline_tests.support.server import Answer
+from rss_pipeline_tests.support.up import LAUNCH_RUN, location
 from rss_pipeline_tests.support.waiting import soon
 
+STRANGER = "127.0.0.66"
 RUN_MS = 180_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
 
@@ -49,6 +56,7 @@ def test_the_ui_shows_and_does_what_a_person_comes_for(tmp_path: Path) -> None:
             checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
             the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
             backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
+            no_page_of_another_site_starts_a_run_or_shows_the_ui,
             all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
         ):
             try:
@@ -169,6 +177,8 @@ def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk)
 def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
     before = len(runs(ui, "poll_feeds"))
     asked = len(ui.server.requests)
+    frames: list[str] = []
+    ui.page.on("websocket", lambda socket: socket.on("framereceived", lambda text: frames.append(str(text))))
     page = ui.open(f"/locations/{location(ui.up)}/jobs/poll_feeds/playground")
     editor = page.locator(".CodeMirror").first
     expect(editor).to_contain_text("all: false")
@@ -181,6 +191,7 @@ def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
         expect(page.get_by_text(told)).to_be_visible()
     page.get_by_role("button").filter(has_text="Launch Run").click()
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=RUN_MS)
+    assert any("RunSuccessEvent" in text for text in frames), "the log did not grow by the websocket"
     assert len(runs(ui, "poll_feeds")) == before + 1
     hosts = {request.host for request in ui.server.requests[asked:]}
     assert len(hosts) == len(FEEDS)
@@ -223,6 +234,80 @@ def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) ->
         expect(switch).to_be_checked(checked=name in names)
     page.get_by_text("poll_feeds_when_due", exact=True).click()
     expect(page.get_by_text("Run requested").or_(page.get_by_text("1 requested")).first).to_be_visible()
+
+
+def no_page_of_another_site_starts_a_run_or_shows_the_ui(ui: Desk) -> None:
+    """With Dagster's own webserver each of the doors opened, but the preflighted one."""
+    ui.server.route(STRANGER, "/attack", Answer(body=attack(ui), headers={"Content-Type": "text/html"}))
+    ui.server.route(STRANGER, "/done", Answer())
+    browser = ui.page.context.browser
+    assert browser is not None
+    with closing(browser.new_context()) as context:
+        page = context.new_page()
+        page.goto(ui.server.url(STRANGER, "/attack"))
+        soon(lambda: ui.server.asked(STRANGER, "/done"))
+        expect(page.locator("#websocket")).to_have_text("refused")
+        frame = page.locator("iframe[name=ui]").content_frame
+        expect(frame.get_by_text("Overview")).to_have_count(0)
+        rebound = page.goto(f"http://{REBOUND}:{ui.up.port}/")
+        assert rebound is not None
+        assert rebound.status == 421
+        expect(page.get_by_text("RSS_UI_HOSTS")).to_be_visible()
+        # A link is no attack.
+        page.goto(ui.server.url(STRANGER, "/attack"))
+        page.get_by_role("link", name="the feeds").click()
+        page.wait_for_url(f"http://127.0.0.1:{ui.up.port}/**")
+        expect(page.get_by_text("feed_items").first).to_be_visible()
+    doors = [tag["value"] for run in runs(ui, "check_health") for tag in run["tags"] if tag["key"] == "door"]
+    assert doors == []
+
+
+def attack(ui: Desk) -> bytes:
+    """A page that starts runs by all that a browser sends unasked, and then says so to its own server."""
+    graphql = f"http://127.0.0.1:{ui.up.port}/graphql"
+
+    def body(door: str) -> dict[str, Any]:
+        selector = {
+            "repositoryName": "__repository__",
+            "repositoryLocationName": location(ui.up),
+            "pipelineName": "check_health",
+        }
+        tags = [{"key": "door", "value": door}]
+        params = {"mode": "default", "selector": selector, "executionMetadata": {"tags": tags}}
+        return {"query": LAUNCH_RUN, "variables": {"params": params}}
+
+    def url(door: str) -> str:
+        found = body(door)
+        query = {"query": found["query"], "variables": json.dumps(found["variables"])}
+        return f"{graphql}?{urlencode(query)}"
+
+    return f"""<!doctype html><title>cats</title>
+        <a href="http://127.0.0.1:{ui.up.port}/assets">the feeds</a> <p id="websocket">waiting</p>
+        <img src="{escape(url("image"))}">
+        <iframe name="ui" src="http://127.0.0.1:{ui.up.port}/overview"></iframe>
+        <iframe name="sink"></iframe>
+        <form id="form" method="post" action="{escape(url("form"))}" target="sink"></form>
+        <script>
+        const graphql = {json.dumps(graphql)};
+        const text = door => fetch(door[0], {{method: "POST", mode: "no-cors", body: door[1],
+            headers: {{"Content-Type": "text/plain"}}}}).catch(() => null);
+        const json = door => fetch(graphql, {{method: "POST", body: door,
+            headers: {{"Content-Type": "application/json"}}}}).catch(() => null);
+        const socket = new Promise(done => {{
+            const socket = new WebSocket(graphql.replace("http", "ws"), "graphql-ws");
+            const tell = word => {{ document.getElementById("websocket").textContent = word; done(); }};
+            socket.onopen = () => tell("open");
+            socket.onerror = () => tell("refused");
+        }});
+        addEventListener("load", async () => {{
+            const posted = new Promise(done => document.getElementsByName("sink")[0].onload = done);
+            document.getElementById("form").submit();
+            await Promise.all([posted, socket,
+                text([{json.dumps(url("text"))}, {json.dumps(json.dumps(body("text")))}]),
+                json({json.dumps(json.dumps(body("json")))})]);
+            new Image().src = "/done";
+        }});
+        </script>""".encode()
 
 
 def node(page: Page, name: str) -> Locator:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,19 +37,33 @@ def run(workspace: Path | None) -> int:
     The code locations are those of this workspace.yaml, or else the pipeline alone.
     """
     with code_servers(workspace) as addresses:
-        processes = {
-            "webserver": _start("rss_pipeline.orchestration.serving.webserver", str(addresses)),
-            "daemon": _start("dagster._daemon", "run", "--workspace", str(addresses)),
-        }
-        try:
-            while True:
-                for name, process in processes.items():
-                    if process.poll() is not None:
-                        _logger.error("Dagster's %s ended (exit code %s)", name, process.returncode)
-                        return 1
-                time.sleep(LOOK_SECONDS)
-        finally:
-            _stop(*processes.values())
+        return until_one_ends(
+            {
+                "webserver": ("rss_pipeline.orchestration.serving.webserver", str(addresses)),
+                "daemon": ("dagster._daemon", "run", "--workspace", str(addresses)),
+            }
+        )
+
+
+def until_one_ends(
+    modules: Mapping[str, Sequence[str]], *, look: float = LOOK_SECONDS, stop: float = STOP_SECONDS
+) -> int:
+    """Run these modules with their arguments, each in a process, until one ends; then end the others.
+
+    Return the exit code 1; an interrupt of this process ends them all, too.
+    """
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for name, module in modules.items():
+            processes[name] = subprocess.Popen([sys.executable, "-m", *module])
+        while True:
+            for name, process in processes.items():
+                if process.poll() is not None:
+                    _logger.error("Dagster's %s ended (exit code %s)", name, process.returncode)
+                    return 1
+            time.sleep(look)
+    finally:
+        _stop(*processes.values(), seconds=stop)
 
 
 @contextmanager
@@ -71,21 +85,18 @@ def _target(workspace: Path | None) -> WorkspaceLoadTarget:
     return ModuleTarget("rss_pipeline.definitions", None, os.getcwd(), None)
 
 
-def _start(module: str, *arguments: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-m", module, *arguments])
-
-
-def _stop(*processes: "subprocess.Popen[bytes]") -> None:
+def _stop(*processes: "subprocess.Popen[bytes]", seconds: float) -> None:
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-    until = time.monotonic() + STOP_SECONDS
+    until = time.monotonic() + seconds
     for process in processes:
         try:
             process.wait(timeout=max(until - time.monotonic(), 0))
         except subprocess.TimeoutExpired:
-            _logger.warning("process %s did not end within %g s and is killed", process.pid, STOP_SECONDS)
+            _logger.warning("process %s did not end within %g s and is killed", process.pid, seconds)
             process.kill()
+            process.wait()
 
 
 if __name__ == "__main__":
