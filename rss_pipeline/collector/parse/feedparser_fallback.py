@@ -14,7 +14,8 @@ from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES
-from rss_pipeline.collector.parse.links import absolute, is_web, web_base
+from rss_pipeline.collector.parse.links import ALTERNATE, absolute, is_web, web_base
+from rss_pipeline.collector.parse.loose_fields import with_one_of_each
 from rss_pipeline.collector.parse.media import (
     FURTHER_TEXTS,
     IMAGE,
@@ -49,7 +50,7 @@ _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
 # feedparser files all of these under content or summary; as `x-media-description` each keeps its own place.
 _OTHER_TEXTS = re.compile(
-    r"(</?)((?:itunes:(?:summary|subtitle)|media:(?:description|text)|dc:description|xhtml:body))\b"
+    r"(</?)((?:itunes:(?:summary|subtitle)|media:(?:description|text|title)|dc:description|xhtml:body))\b"
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
 _ROOT_END = re.compile(r"</(?:rss|rdf:RDF|feed|channel|[A-Za-z]\w*:feed)\s*>", re.IGNORECASE)
@@ -68,9 +69,11 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     text = _STAND_INS.sub("\ufffd", text)
     shield = _Shield()
     shielded, is_cut_off = _without_unended(_CDATA.sub(shield.section, text))
-    bases = _BASE.findall((_ROOT.match(shielded) or [""])[0])
+    root = str((_ROOT.match(shielded) or [""])[0])
+    bases = _BASE.findall(root)
     shielded = _BASE.sub("", _OTHER_TEXTS.sub(_renamed, shielded))
     shielded = _LEAF.sub(shield.leaf, shielded)
+    shielded = with_one_of_each(shielded, root=root, is_blank=lambda text: not shield.restored(text).strip())
     try:
         # Bytes in a stream: a str might be opened as a file or URL. Lower-case names: others are ignored
         # and change the charset to iso-8859-1. No content-location: ids would be resolved against it.
@@ -162,9 +165,11 @@ class _Values:
 def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None, ...]) -> RawItem:
     guid = entry.text("id")
     links = entry.each("links")
-    link = entry.text("link") or (
-        guid if not atom and guid and is_web(guid) and _is_permalink(entry) else None
-    )
+    # Not its `link`, which may be the guid.
+    pages = (each.text("href") for each in links if ALTERNATE.fullmatch(each.raw("rel") or ""))
+    link = next(filter(None, pages), None)
+    if link is None and guid is not None and is_web(guid) and (atom or _is_permalink(entry)):
+        link = guid
     content, summary = content_and_summary(
         [_as_html(each, each.raw("value"), atom) for each in entry.each("content")],
         next(

@@ -11,6 +11,9 @@ MAX_LINK_CHARACTERS = 8_000
 """The length that every server should accept (RFC 9110 4.1). Without a limit, a base of a megabyte would be
 repeated in each of 5,000 links."""
 
+ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
+"""The relation of a link to the item's own page (RFC 4287, 4.2.7.2)."""
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
 _SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))

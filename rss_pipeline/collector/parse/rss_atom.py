@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import atom_html
-from rss_pipeline.collector.parse.links import is_web, web_base
+from rss_pipeline.collector.parse.links import ALTERNATE, is_web, web_base
 from rss_pipeline.collector.parse.media import (
     IMAGE,
     IMAGE_TAG,
@@ -46,7 +46,6 @@ from rss_pipeline.collector.parse.xml_tree import Tree, text_of
 
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
-_ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
 _TITLES = ("title", "atom:title", "dc:title")
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
@@ -267,7 +266,7 @@ def _atom_link(fields: Fields, name: str) -> str | None:
         (
             href
             for each in fields.get(name, ())
-            if _is(each, _ALTERNATE) and (href := trimmed(each.get("href")))
+            if _is(each, ALTERNATE) and (href := trimmed(each.get("href")))
         ),
         None,
     )

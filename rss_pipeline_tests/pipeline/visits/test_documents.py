@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.pipeline.health.verdicts import judge_unstable
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
@@ -390,3 +391,26 @@ def test_a_long_redirect_keeps_no_feed_out(place: Pipeline, server: FeedServer) 
     place.database.query("DELETE FROM items")
     assert [replay.unread for replay in replayed(place)] == [[]]
     assert place.guids(id) == ["a"]
+
+
+def test_no_item_comes_twice_because_its_document_is_ill_formed_for_a_day(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    items = "".join(
+        f"<item><title>News {n}</title><link>http://example.com/{n}</link>"
+        f"<atom:link href='http://example.com/amp/{n}'/></item>"
+        for n in range(3)
+    )
+    body = (
+        '<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>T</title>'
+        f"{items}</channel></rss>"
+    ).encode()
+    id = pipeline.register(serve(server, body, '"1"'), "feed")
+    pipeline.poll()
+    before = pipeline.guids(id)
+    serve(server, broken(body), '"2"')
+    pipeline.poll(all_feeds=True)
+    assert any("feedparser" in repair for repair in parse_feed(broken(body)).header.repairs)
+    assert pipeline.feed(id)["last_etag"] == '"2"'
+    assert pipeline.guids(id) == before
+    assert len(before) == 3

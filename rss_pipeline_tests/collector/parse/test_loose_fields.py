@@ -1,0 +1,112 @@
+"""An item is the same one on both ways of reading: by the strict parser and by feedparser, whichever mode."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from rss_pipeline.collector.models.feed import ItemKey
+from rss_pipeline.collector.parse.document import guid_of
+from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
+from rss_pipeline.collector.parse.raw_feed import RawItem
+from rss_pipeline.collector.parse.rss_atom import read_feed
+from rss_pipeline.collector.parse.xml_tree import read_tree
+
+URL = "http://e.example/feed.xml"
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+KEYS: tuple[ItemKey, ...] = ("guid", "link", "title+date")
+NAMESPACES = (
+    'xmlns:atom="http://www.w3.org/2005/Atom" xmlns:x="http://www.w3.org/2005/Atom"'
+    ' xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="http://search.yahoo.com/mrss/"'
+    ' xmlns:feedburner="http://rssnamespace.org/feedburner/ext/1.0"'
+)
+LINK = "<link>http://e.example/1</link>"
+RSS_ITEMS = {
+    "a link before an Atom link": f"{LINK}<atom:link href='http://e.example/atom'/>",
+    "a link after an Atom link": f"<atom:link href='http://e.example/atom'/>{LINK}",
+    "a link before an Atom link by another prefix": f"{LINK}<x:link href='http://e.example/atom'/>",
+    "a link before an alternate": f"{LINK}<atom:link rel='alternate' href='http://e.example/atom'/>",
+    "a link and one to itself": f"{LINK}<atom:link rel='self' href='http://e.example/self'/>",
+    "a link and an enclosure": f"{LINK}<atom:link rel='enclosure' href='http://e.example/a.mp3'/>",
+    "two links": f"{LINK}<link>http://e.example/2</link>",
+    "an empty link and one": "<link></link><link>http://e.example/2</link>",
+    "a link in CDATA": "<link><![CDATA[http://e.example/1]]></link><atom:link href='http://e.example/a'/>",
+    "a blank link in CDATA": "<link><![CDATA[  ]]></link><atom:link href='http://e.example/a'/>",
+    "a link with text and href": "<link rel='alternate' href='http://e.example/a'>http://e.example/b</link>",
+    "a link with href": "<link href='http://e.example/a'/><title>t</title>",
+    "two Atom links": "<atom:link href='http://e.example/1'/><atom:link href='http://e.example/2'/>",
+    "an Atom link with a long relation": (
+        "<atom:link rel='http://www.iana.org/assignments/relation/alternate' href='http://e.example/r'/>"
+    ),
+    "a link of the item's image": f"<title>t</title><image><title>i</title><link>http://e.example/i</link></image>{LINK}",
+    "a link of the item's source": (
+        f"<atom:source><atom:id>s</atom:id><atom:link href='http://s.example/'/></atom:source>{LINK}"
+    ),
+    "a guid that is no address": "<guid>abc</guid><title>t</title>",
+    "two guids": "<guid>abc</guid><guid>def</guid>",
+    "an empty guid and a link": f"<guid></guid>{LINK}",
+    "a guid in CDATA": "<guid><![CDATA[a&b]]></guid>",
+    "a guid before Atom's id": f"<guid>g</guid><atom:id>tag:x</atom:id>{LINK}",
+    "a guid after Atom's id": f"<atom:id>tag:x</atom:id><guid>g</guid>{LINK}",
+    "Atom's id alone": f"<atom:id>tag:x</atom:id>{LINK}",
+    "an original link of FeedBurner": f"{LINK}<feedburner:origLink>http://o.example/1</feedburner:origLink>",
+    "two titles": "<title>t</title><title>u</title>",
+    "a title after Dublin Core's": "<dc:title>d</dc:title><title>t</title>",
+    "a title before Dublin Core's": "<title>t</title><dc:title>d</dc:title>",
+    "Dublin Core's title alone": "<dc:title>d</dc:title><pubDate>x</pubDate>",
+    "a media title alone": "<media:title>m</media:title><pubDate>x</pubDate>",
+    "two dates": "<title>t</title><pubDate>A</pubDate><pubDate>B</pubDate>",
+    "nothing but a description": "<description>abc</description>",
+}
+ATOM_ENTRIES = {
+    "two links": "<link href='http://e.example/1'/><link href='http://e.example/2'/><title>t</title>",
+    "a link to itself first": "<link rel='self' href='http://e.example/1'/><link href='http://e.example/2'/>",
+    "alternates of two types": (
+        "<id>i</id><link type='application/json' href='http://e.example/1'/>"
+        "<link type='text/html' href='http://e.example/2'/>"
+    ),
+    "two ids": "<id>1</id><id>2</id>",
+    "an id that is an address": "<id>http://e.example/id</id><title>t</title>",
+    "an empty id": "<id></id><link href='http://e.example/1'/>",
+    "a source before": "<source><id>s</id><title>s</title><link href='http://s.example'/></source><id>i</id>",
+    "a source after": "<id>i</id><source><id>s</id><title>s</title><link href='http://s.example'/></source>",
+}
+DOCUMENTS = {
+    **{
+        f"RSS: {name}": f'<rss version="2.0" {NAMESPACES}><channel><title>T</title>'
+        f"<link>http://e.example/</link><item>{item}</item><item><guid>z</guid></item></channel></rss>"
+        for name, item in RSS_ITEMS.items()
+    },
+    **{
+        f"Atom: {name}": '<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title><id>f</id>'
+        f'<link href="http://e.example/"/><entry>{entry}</entry><entry><id>z</id></entry></feed>'
+        for name, entry in ATOM_ENTRIES.items()
+    },
+}
+
+
+def identities(items: tuple[RawItem, ...]) -> list[tuple[object, ...]]:
+    return [(item.url, *(guid_of(item, key) for key in KEYS)) for item in items]
+
+
+@pytest.mark.parametrize("text", DOCUMENTS.values(), ids=DOCUMENTS.keys())
+def test_an_item_is_the_same_one_on_both_ways(text: str) -> None:
+    strict = read_feed(read_tree(text), URL, now=NOW)
+    loose = read_with_feedparser(text, URL, now=NOW)
+    # A tag that matches nothing sends feedparser to its own tag soup parser.
+    end = text.rindex("</")
+    soup = read_with_feedparser(text[:end] + "</b>" + text[end:], URL, now=NOW)
+    assert strict is not None
+    assert loose is not None
+    assert soup is not None
+    assert identities(loose.items) == identities(strict.items)
+    assert identities(soup.items) == identities(strict.items)
+
+
+@pytest.mark.parametrize("tag", ["<source>", "<link>", "<link rel='x", "<item><source>", "</source>"])
+def test_tags_that_never_end_take_no_more_time_than_others(tag: str) -> None:
+    """20 s of processor time are a document's limit."""
+    text = f"<rss><channel><item>{tag * 10_000}<guid>1</guid></item></channel></rss>"
+    begun = time.process_time()
+    read_with_feedparser(text, URL, now=NOW)
+    assert time.process_time() - begun < 10
