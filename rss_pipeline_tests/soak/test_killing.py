@@ -1,6 +1,8 @@
 """Whatever of a running `rss-pipeline up` is killed, and when: no feed is stuck, and nothing is lost.
 
-SIGKILL, while polls, downloads and a backfill go on. The publishers' server sees who visits whom at once.
+SIGKILL, while polls, downloads and a backfill go on. Runs are also stopped until their leases have lapsed,
+and parsers are killed while they read. The publishers' server sees two visitors at once, and sends every
+fifth document cut off, under the ETag of the whole one.
 """
 
 import os
@@ -48,8 +50,11 @@ IN_FLIGHT = [
     dg.DagsterRunStatus.CANCELING,
 ]
 EACH = ("worker", "code server", "its child", "worker and its servers", "daemon")
+STOPPED_SECONDS = LEASE_SECONDS + 3
+SOUP = b"<description>" + b"<b>&x <i>" * 4_000 + b"</description>"
+"""Markup that keeps a parser at work for a while."""
 KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
-ANY = (*EACH, "webserver", "services")
+ANY = (*EACH, "webserver", "services", *2 * ("parser", "stopped worker"))
 
 
 class Publishers:
@@ -62,6 +67,9 @@ class Publishers:
         self.visited_at: dict[str, float] = {}
         self.overlaps: list[str] = []
         self.has_news = True
+        self.are_cut = False
+        self.cut = 0
+        """Documents sent without their ends."""
         server.listen(PICTURES)
 
     def register(self, file: Path) -> None:
@@ -84,6 +92,11 @@ class Publishers:
             self.server.route(PICTURES, f"/{guid}.png", self._picture)
         guids = self.guids[id]
         body = rss(*guids, image=self.server.url(PICTURES, ""))
+        if self.are_cut and id in FEEDS[:2]:
+            body = body.replace(b"<title>", SOUP + b"<title>", 1)
+        if self.are_cut and self.has_news and len(guids) > 1 and self.chance.random() < 0.2:
+            body = body[: self.chance.randint(body.index(b"</item>") + 7, len(body) - 30)]
+            self.cut += 1
         return Answer(body=body, etag=f'"{len(guids)}"', delay=VISIT_SECONDS)
 
     @staticmethod
@@ -179,8 +192,10 @@ class Killed:
 
     def processes(self, kind: str) -> list[psutil.Process]:
         """Those of `up` that are of this kind."""
-        if kind == "worker":
+        if kind in {"worker", "stopped worker"}:
             return self.workers()[:1]
+        if kind == "parser":
+            return [parser for worker in self.workers() for parser in parsers(worker)][:1]
         if kind == "worker and its servers":
             workers = self.workers()
             servers = [*self.processes("code server"), *self.processes("its child")]
@@ -215,10 +230,13 @@ class Killed:
             f"--- {utc_now():%H:%M:%S} SIGKILL: {kind} {[each.pid for each in processes]}\n".encode()
         )
         self.up.log.flush()
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGKILL)
-        soon(lambda: all(born(each.pid) is None for each in processes))
+        if kind == "stopped worker":
+            stopped_for_a_while(processes)
+        else:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGKILL)
+            soon(lambda: not any(map(is_alive, processes)))
         self.kills.append(kind)
 
     def drained(self) -> bool:
@@ -227,6 +245,35 @@ class Killed:
             each for each in self.instance.get_backfills() if each.status.value in ("REQUESTED", "CANCELING")
         ]
         return not going and self.instance.get_runs_count(dg.RunsFilter(statuses=IN_FLIGHT)) == 0
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """False for a process that ended, whether or not its parent has noticed."""
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def parsers(worker: psutil.Process) -> list[psutil.Process]:
+    """The parser processes of a run, those at work first."""
+    found: list[tuple[float, psutil.Process]] = []
+    with suppress(psutil.NoSuchProcess):
+        for process in worker.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if "forkserver" in " ".join(process.cmdline()) and not process.children():
+                    found.append((sum(process.cpu_times()[:2]), process))
+    return [process for _, process in sorted(found, key=lambda pair: -pair[0])]
+
+
+def stopped_for_a_while(processes: Sequence[psutil.Process]) -> None:
+    """SIGSTOP until the leases have lapsed, then SIGCONT: what a laptop's sleep does."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    time.sleep(STOPPED_SECONDS)
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.resume()
 
 
 def parent_of(process: psutil.Process) -> list[str]:
@@ -348,9 +395,12 @@ def test_a_kill_of_each_kind_of_process_loses_nothing(tmp_path: Path, server: Fe
 def test_kills_at_random_lose_nothing(tmp_path: Path, server: FeedServer) -> None:
     chance = random.Random(KILLS)
     with living(tmp_path, server, chance) as killed:
+        killed.publishers.are_cut = True
         for _ in range(KILLS):
             killed.press()
             time.sleep(chance.uniform(0, 5))
             killed.kill(chance.choice(ANY))
         nothing_is_stuck_and_nothing_lost(killed)
         assert killed.up.process.poll() is None
+        assert killed.publishers.cut > KILLS / 10
+        assert killed.up.rows("SELECT id FROM feeds WHERE warning IS NOT NULL OR cut_hash IS NOT NULL") == []
