@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from rss_pipeline.collector.parse.links import ALTERNATE
 
-HIDDEN = "x-unread"
+_HIDDEN = "x-unread"
 """The name of elements that feedparser is not to read."""
 
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
@@ -53,7 +53,7 @@ def with_one_of_each(text: str, *, root: str, is_blank: Callable[[str], bool]) -
         for each in fields:
             found = each.found
             if chosen[each.group] is not each:
-                shown = f"<{HIDDEN}>{found['text'] or ''}</{HIDDEN}>"
+                shown = f"<{_HIDDEN}>{found['text'] or ''}</{_HIDDEN}>"
             elif each.group == "link" and each.rank == 0:
                 # An href would be taken instead of the text.
                 shown = f"<link>{found['text']}</link>"
