@@ -24,7 +24,7 @@ from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, RSS, InstantPace, feed, now
 from rss_pipeline_tests.support.feeds import amend
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.waiting import PROMPT
+from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT
 
 A, B, C = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 
@@ -242,9 +242,9 @@ def test_after_a_429_its_host_is_not_asked_again_in_this_round(server: FeedServe
 
 
 def test_a_slow_feed_does_not_stop_the_others(server: FeedServer, tmp_path: Path) -> None:
-    slow = feeds(server, A, 1, Answer(body=RSS, drip=(1, 0.05)))
+    slow = feeds(server, A, 1, Answer(body=RSS, drip=(1, 0.2)))
     quick = [job for last in range(3, 9) for job in feeds(server, f"127.0.0.{last}", 1, Answer(body=RSS))]
-    outcomes = round_of([*slow, *quick], tmp_path, deadline=0.5, concurrency=2)
+    outcomes = round_of([*slow, *quick], tmp_path, deadline=2.0, concurrency=2)
     assert [type(outcome) for outcome in outcomes] == [Failure, *[Document] * 6]
 
 
@@ -252,7 +252,7 @@ def fetch_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "fetch"]
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(PATIENCE)
 class TestInterrupts:
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
     def test_what_on_done_raises_ends_the_round(
