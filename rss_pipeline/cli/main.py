@@ -14,6 +14,7 @@ from dotenv import load_dotenv
 from rss_pipeline.cli.add import add
 from rss_pipeline.cli.export import export
 from rss_pipeline.cli.feed_list import export_opml, import_
+from rss_pipeline.cli.metrics import metrics
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.poll import poll, up
 from rss_pipeline.cli.replay import replay, restore
@@ -50,6 +51,6 @@ def main(ctx: click.Context) -> None:
 for command in (
     *(up, poll, status, items, item, export),
     *(add, import_, export_opml),
-    *(replay, restore, clean, purge, forget, migrate, doctor, copy),
+    *(replay, restore, clean, purge, forget, migrate, doctor, copy, metrics),
 ):
     main.add_command(command)
