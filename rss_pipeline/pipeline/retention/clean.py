@@ -4,13 +4,16 @@ Order and faults are decided here; the statements are storage.items.retention's 
 The command and the job `clean_store` run it.
 """
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
+from pathlib import Path
 
 from rss_pipeline.batched import batched
 from rss_pipeline.errors import CleanRefused, StorageRejected
+from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
 from rss_pipeline.pipeline.retention.refusal import FEW, Extent, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
 from rss_pipeline.progress import NoProgress, Progress
@@ -23,7 +26,6 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import retention
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
-LEFTOVER_AGE = timedelta(days=1)
 BACKUPS_SHARE = 0.5
 """The share of a clean's time that the backups may take; items have the rest."""
 COPIED_AT_ONCE = 8
@@ -66,9 +68,9 @@ def clean(
     # Backups come first: one that is not put again in time is lost.
     cleaning.backups()
     cleaning.items()
+    cleaning.leftovers()
     if cleaning.cleaned.refusal is not None and not dry_run:
         raise CleanRefused(cleaning.cleaned.refusal)
-    cleaning.leftovers()
     return cleaning.cleaned
 
 
@@ -217,10 +219,15 @@ class _Cleaning:
         return refused
 
     def leftovers(self) -> None:
-        # Younger files are of living processes, unless the clock is wrong.
-        if isinstance(self.objects, FolderStore) and self.refusal is None:
-            before = self.now - LEFTOVER_AGE
-            self.cleaned.leftovers = self.objects.sweep(before=before, dry_run=self.cleaned.dry_run)
+        before, dry_run = self.now - LEFTOVER_AGE, self.cleaned.dry_run
+        if self.refusal is not None:
+            before = datetime.fromtimestamp(0, UTC)  # Only what shows by itself that its process is gone.
+        elif isinstance(self.objects, FolderStore):
+            self.cleaned.leftovers = self.objects.sweep(before=before, dry_run=dry_run)
+        self.cleaned.leftovers += sweep(self.settings.spool_path, before=before, dry_run=dry_run)
+        if not dry_run:
+            # Not counted: they are of every installation of this user.
+            sweep(Path(tempfile.gettempdir()), prefix=SOCKETS, before=before)
 
 
 def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:

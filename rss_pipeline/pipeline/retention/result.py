@@ -43,7 +43,7 @@ class CleanResult:
     backups_renewed: int = 0
     """Put again under their keys, so that they do not age out."""
     leftovers: int = 0
-    """Half-written files of killed processes."""
+    """Half-written files, and folders for documents, of killed processes."""
     items_waiting: int = 0
     """Past their time, but a run is downloading their images."""
     items_left: int = 0

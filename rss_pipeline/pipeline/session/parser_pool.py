@@ -11,15 +11,20 @@ import multiprocessing
 import os
 import resource
 import signal
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cache
+from multiprocessing import util
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
 from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, reason
+from rss_pipeline.held_folders import SOCKETS, HeldFolder
 
 _MEMORY_BYTES = 1 << 30
 """Of address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
@@ -158,6 +163,7 @@ class ParserPool:
         if self._pool is None:
             # Not fork: the run's process has threads. The server imports the parsers once, and a worker
             # that was killed is replaced in milliseconds.
+            _put_sockets(os.getpid())
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload([__name__, *_PRELOADED])
             self._pool = ProcessPool(
@@ -167,6 +173,17 @@ class ParserPool:
                 context=context,
             )
         return self._pool
+
+
+@cache
+def _put_sockets(pid: int) -> None:  # noqa: ARG001 - a child process has sockets of its own
+    """Let the server's sockets be in a folder of this process, for as long as it lives.
+
+    In the usual one, which nobody knows, a killed process would leave them for ever.
+    """
+    held = HeldFolder(Path(tempfile.gettempdir()), prefix=SOCKETS)
+    multiprocessing.current_process()._config["tempdir"] = str(held.path)  # type: ignore[attr-defined]
+    util.Finalize(None, held.remove, exitpriority=-100)
 
 
 def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended | BrokenProcessPool:

@@ -3,8 +3,10 @@
 The parts are modules of their own; a step takes those it uses (visits.steps hands them out).
 """
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +14,7 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import InfrastructureError, disk_is_full
+from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
@@ -28,7 +31,8 @@ from rss_pipeline.storage.objects import ObjectStore
 class Session:
     """Run context, lease keeper, politeness, spool and parser pool of one run.
 
-    As a context manager: leaving it ends the leases that are left and deletes the spool folder. A lease whose
+    As a context manager: entering it removes what killed processes left; leaving it ends the leases that are
+    left and deletes the spool folder. A lease whose
     run ended politely, or because a store failed, does not count against its feeds; after any other exception
     in a `step` it does, for one of their documents may have caused it.
     """
@@ -72,6 +76,9 @@ class Session:
         """The registry as this process synced it just before the run; None: the run does it."""
 
     def __enter__(self) -> Self:
+        before = self.run.clock() - LEFTOVER_AGE
+        sweep(self.run.settings.spool_path, before=before)
+        sweep(Path(tempfile.gettempdir()), prefix=SOCKETS, before=before)
         return self
 
     def __exit__(

@@ -307,15 +307,16 @@ def test_a_rule_of_the_bucket_that_does_it_leaves_us_to_put_again_only() -> None
 
 @pytest.mark.parametrize("days_off", [14, 21, 40])
 def test_newest_backups_outlive_a_daemon_that_is_off_for_weeks(days_off: int) -> None:
-    """By a rule of 60 days: a clean each day, a pause that begins at the worst moment, and cleans again."""
-    put_at, rule = NOW, Lifecycle(days=60)
-    for day in [*range(200), *range(200 + days_off, 400)]:
-        now = NOW + day * DAY
-        assert now - put_at < timedelta(days=60), "the bucket has deleted it"
-        listed = [ObjectInfo(key="backups/a/1.xml", size=1, modified=put_at)]
-        done = due_backups(listed, {"a": None}, now=now, ages=ages(30, rule))
-        if any(isinstance(one, Renew) for one in done):
-            put_at = now
+    """By a rule of 60 days: a clean each day, a pause that begins on any of them, and cleans again."""
+    for begin in range(30, 70):
+        put_at, rule = NOW, Lifecycle(days=60)
+        for day in [*range(begin), *range(begin + days_off, 200)]:
+            now = NOW + day * DAY
+            assert now - put_at < timedelta(days=60), "the bucket has deleted it"
+            listed = [ObjectInfo(key="backups/a/1.xml", size=1, modified=put_at)]
+            done = due_backups(listed, {"a": None}, now=now, ages=ages(30, rule))
+            if any(isinstance(one, Renew) for one in done):
+                put_at = now
 
 
 def test_needed_backups_names_every_feed_and_its_newest_item_s_backup(
