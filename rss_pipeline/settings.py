@@ -39,6 +39,11 @@ _VARIABLES = (
     "RSS_IMAGE_CONCURRENCY",
     "RSS_IMAGES_PER_HOST",
     "RSS_IMAGE_HOST_DELAY_SECONDS",
+    "RSS_IMAGES_PER_ITEM",
+    "RSS_IMAGE_MB_PER_DAY",
+    "RSS_IMAGE_FREE_PERCENT",
+    "RSS_IMAGE_FREE_GB",
+    "RSS_ITEMS_PER_DAY",
     "RSS_KEEP_DAYS",
     "RSS_BACKUP_DAYS",
     "RSS_HISTORY_DAYS",
@@ -97,6 +102,15 @@ class Settings:
     images_per_host: int = 2
     image_host_delay_seconds: float = 0.2
     """Between two images of one host, on each connection to it."""
+    images_per_item: int = 100
+    """Images of one item that are archived; the others are left out, with a warning on the feed."""
+    image_mb_per_day: int = 200
+    """Of one feed and UTC day; the others wait for the next day."""
+    image_free_percent: float = 5.0
+    image_free_gb: float = 2.0
+    """Images are not downloaded while less than one of the two is free on a disk of this machine."""
+    items_per_day: int = 20_000
+    """New items of one feed and UTC day; the others are left out, with a warning on the feed."""
     keep_days: int = 180
     """Items are retired at this age, unless feeds.yaml says otherwise of their feed."""
     backup_days: int = 30
@@ -161,6 +175,11 @@ class Settings:
             image_concurrency=reader.whole("RSS_IMAGE_CONCURRENCY", 16, 1, 100),
             images_per_host=reader.whole("RSS_IMAGES_PER_HOST", 2, 1, 10),
             image_host_delay_seconds=reader.decimal("RSS_IMAGE_HOST_DELAY_SECONDS", 0.2, 0.0, 60.0),
+            images_per_item=reader.whole("RSS_IMAGES_PER_ITEM", 100, 1, 100_000),
+            image_mb_per_day=reader.whole("RSS_IMAGE_MB_PER_DAY", 200, 1, 1_000_000),
+            image_free_percent=reader.decimal("RSS_IMAGE_FREE_PERCENT", 5.0, 0.0, 100.0),
+            image_free_gb=reader.decimal("RSS_IMAGE_FREE_GB", 2.0, 0.0, 1_000_000.0),
+            items_per_day=reader.whole("RSS_ITEMS_PER_DAY", 20_000, 1, 10_000_000),
             keep_days=reader.whole("RSS_KEEP_DAYS", 180, 1, FOREVER_DAYS),
             backup_days=reader.whole("RSS_BACKUP_DAYS", 30, 7, FOREVER_DAYS),
             history_days=reader.decimal("RSS_HISTORY_DAYS", 30.0, 0.0005, FOREVER_DAYS),

@@ -125,9 +125,26 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             checks.append(judge_disk(settings.home, shutil.disk_usage(settings.home).free))
         return _result(verdicts.judge_room(checks, bytes_=size))
 
+    def judge_busiest(database: Database, now: datetime) -> Check:
+        found = tables.busiest(
+            database,
+            day=f"{now:%Y-%m-%d}",
+            items=settings.items_per_day,
+            image_bytes=settings.image_mb_per_day * 1_000_000,
+        )
+        return verdicts.judge_busiest(found)
+
+    busiest = _build(
+        FEED_ITEMS,
+        "no_feed_fills_the_disk",
+        "No feed reached its most new items or bytes of images of a day. The table has those that took most"
+        " today.",
+        judge_busiest,
+        clock=clock,
+    )
     of_feeds = [_build(FEED_ITEMS, name, *about, clock=clock) for name, about in _ABOUT_FEEDS.items()]
     of_images = [_build(ITEM_IMAGES, name, *about, clock=clock) for name, about in _ABOUT_IMAGES.items()]
-    return [*of_feeds, backups_there, database_has_room, *of_images]
+    return [*of_feeds, backups_there, database_has_room, busiest, *of_images]
 
 
 def _build(

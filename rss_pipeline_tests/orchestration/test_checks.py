@@ -26,6 +26,7 @@ CHECKS = {
     "dates_readable",
     "backups_there",
     "database_has_room",
+    "no_feed_fills_the_disk",
     "images_had",
     "no_image_backlog",
 }

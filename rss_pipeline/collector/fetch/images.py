@@ -20,6 +20,7 @@ from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.collector.models.outcome import NotBegun
 
 ACCEPT_IMAGES = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
 
@@ -34,13 +35,15 @@ def fetch_images(
     on_done: Callable[[ImageRequest, ImageOutcome[T]], None] | None = None,
     pace: Pace | None = None,
     holds: Holds | None = None,
+    is_wanted: Callable[[ImageRequest], bool] = lambda _: True,
 ) -> list[ImageOutcome[T]]:
     """Download each image once, within the policy (`image_policy`); outcomes in the order of `requests`.
 
     `keep` stores an image and may block: it is called in threads of the round, at most `policy.concurrency`
     at the same time. The image holds its slot until `keep` returns, so no more bodies than that exist at any
     moment. An image in a file is removed afterwards. `on_done` is called in the caller's thread as outcomes
-    arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`.
+    arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`. An
+    image that `is_wanted` refuses when its turn comes is `NotBegun`.
 
     An error of an image is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
     `InfrastructureError` if `keep` does or the spool cannot be written: the round ends, and images without an
@@ -73,7 +76,7 @@ def fetch_images(
                     keepers=keepers,
                     is_last=lambda host: not (queues.get(host) or turns.is_awaited(host)),
                 )
-                report(index, await visit.run())
+                report(index, await visit.run() if is_wanted(image) else NotBegun())
 
         async with Client(policy) as client, asyncio.TaskGroup() as group:
             for queue in queues.values():

@@ -173,6 +173,10 @@ class Feed:
     private_hosts: tuple[str, ...] = ()
     needs_access: bool = False
     """The registry holds headers or a password for it."""
+    counted_day: str | None = None
+    """The UTC day of `day_items`, `YYYY-MM-DD`."""
+    day_items: int = 0
+    """New items on that day."""
     http: HttpState = field(default_factory=HttpState)
     schedule: ScheduleState = field(default_factory=ScheduleState)
     failures: FailureHistory = field(default_factory=FailureHistory)

@@ -200,6 +200,23 @@ def judge_room(checks: Sequence[Check], *, bytes_: int | None) -> Check:
     return replace(worst, name="database_has_room", figures=figures)
 
 
+def judge_busiest(found: Concerned) -> Check:
+    """The feeds that took most disk today; a warning where one is at a limit. The rows come either way."""
+    name, figures = "no_feed_fills_the_disk", {"feeds": int(found.count)}
+    if not found.count:
+        sentence = "No feed reached its most new items or bytes of images of today"
+        return Check(name, "ok", sentence, figures=figures, rows=found.rows)
+    return Check(
+        name,
+        "warning",
+        f"{_feeds(int(found.count), 'has', 'have')} reached the most new items or bytes of images of a day",
+        "If the feed is sound, raise RSS_ITEMS_PER_DAY or RSS_IMAGE_MB_PER_DAY; else set `images: false` or"
+        " remove it from feeds.yaml.",
+        figures,
+        found.rows,
+    )
+
+
 def _listing(
     name: str, found: Concerned, *, right: str, wrong: str, fix: str, verb: tuple[str, str]
 ) -> Check:

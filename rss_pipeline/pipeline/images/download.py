@@ -5,11 +5,13 @@ never changed by it.
 """
 
 import logging
+import shutil
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, KeptImage
 from rss_pipeline.collector.fetch.image_body import Image
@@ -20,12 +22,13 @@ from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun
 from rss_pipeline.collector.schedule.image_retries import images_network_is_down, next_image_attempt
 from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
-from rss_pipeline.errors import InfrastructureError, NetworkUnavailable
+from rss_pipeline.errors import InfrastructureError, NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.fetch_policy import images_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.session.politeness import Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.images import closings
 from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
 from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted
@@ -51,6 +54,8 @@ class Downloads:
     failed_attempts: int = 0
     failed: int = 0
     """Third attempts among these: no further request is made."""
+    waiting: int = 0
+    """Tasks that wait for the next day, for their feeds had their most bytes of images of this one."""
     failures: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Feed id, image URL, kind and sentence of the first 200 failed attempts."""
 
@@ -74,6 +79,7 @@ def download_images(
     until = time.monotonic() + seconds
     run.objects.probe()
     while time.monotonic() < until:
+        require_room(run.settings)
         claim = lease_keeper.claim_images(now=run.clock(), limit=CLAIMED_AT_ONCE)
         # A hold that a feed's answer set is obeyed, and never changed, by requests for images.
         politeness.load(claim.holds.images, foreign=claim.holds.hosts)
@@ -83,6 +89,24 @@ def download_images(
         _Round(claim, done, run=run, politeness=politeness, spool=spool).download()
         lease_keeper.end({claim.token})
     return done
+
+
+def require_room(settings: Settings) -> None:
+    """Raise ObjectStoreUnavailable if a disk of this machine that images would fill is nearly full.
+
+    Polls go on: their items are small, and would be lost.
+    """
+    if settings.r2 is not None:
+        return
+    for path in (settings.objects_path, settings.home):
+        disk = shutil.disk_usage(path)
+        least = max(disk.total * settings.image_free_percent / 100, settings.image_free_gb * 1e9)
+        if disk.free < least:
+            raise ObjectStoreUnavailable(
+                f"no images are downloaded, so that polls go on: the disk of {path} has"
+                f" {disk.free / 1e9:,.1f} GB free, and images need {least / 1e9:,.1f} GB (RSS_IMAGE_FREE_GB,"
+                " RSS_IMAGE_FREE_PERCENT). Make room; the images that wait are downloaded then"
+            )
 
 
 class _Round:
@@ -103,10 +127,15 @@ class _Round:
         self._given_back: list[str] = []
         self._put_off: dict[str, datetime] = {}
         self._network_is_up = False
+        self._most = run.settings.image_mb_per_day * 1_000_000
+        self._today: dict[str, int] = {}
+        """Bytes of each feed's images on this day, those of this round included."""
+        self._counting = threading.Lock()
 
     def download(self) -> None:
         try:
             self._adopt()
+            self._let_wait()
             requests = [
                 ImageRequest(
                     id=task.id,
@@ -124,6 +153,7 @@ class _Round:
                 policy=images_policy(self._run.settings),
                 spool=self._spool.folder,
                 keep=self._keep,
+                is_wanted=self._is_wanted,
                 clock=self._run.clock,
                 on_done=self._take,
                 pace=self._politeness.pace,
@@ -151,6 +181,9 @@ class _Round:
 
     def _keep(self, request: ImageRequest, image: Image) -> StoredImage:
         """Runs in a thread of the round, while the image's slot is held."""
+        with self._counting:
+            feed_id = self._tasks[request.id].feed_id
+            self._today[feed_id] = self._today.get(feed_id, 0) + image.size
         return put_image(
             self._run.objects,
             _place(self._tasks[request.id]),
@@ -159,6 +192,36 @@ class _Round:
             content_type=image.type.content_type,
             extension=image.type.extension,
         )
+
+    def _let_wait(self) -> None:
+        """Release the tasks of feeds that have had their most bytes of this day."""
+        now = self._run.clock()
+        feeds = {task.feed_id for task in self._tasks.values()}
+        self._today = closings.bytes_today(self._run.database, sorted(feeds), now=now)
+        full = [task.id for task in self._tasks.values() if not self._has_room(task.feed_id)]
+        if not full:
+            return
+        tomorrow = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), now.tzinfo)
+        reason = (
+            f"the feed's images of {now:%Y-%m-%d} have {self._most // 1_000_000:,} MB, its most of a day"
+            " (RSS_IMAGE_MB_PER_DAY): this one is downloaded on the next day"
+        )
+        closings.wait_for_next_day(
+            self._run.database, self._token, full, until=tomorrow, reason=reason, now=now
+        )
+        names = ", ".join(sorted({self._tasks[id].feed_id for id in full})[:5])
+        logger.warning("%d images wait for tomorrow: %s", len(full), f"{reason}. Feeds: {names}")
+        self._done.waiting += len(full)
+        for id in full:
+            del self._tasks[id]
+
+    def _has_room(self, feed_id: str) -> bool:
+        return self._today.get(feed_id, 0) < self._most
+
+    def _is_wanted(self, request: ImageRequest) -> bool:
+        """False once the feed has its most bytes: the next round lets the rest wait."""
+        with self._counting:
+            return self._has_room(self._tasks[request.id].feed_id)
 
     def _take(self, request: ImageRequest, outcome: ImageOutcome[StoredImage]) -> None:
         self._run.progress.advance("download_images")

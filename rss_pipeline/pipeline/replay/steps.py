@@ -67,7 +67,12 @@ def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -
 
     They are searched in the spool and not in the database: their relative URLs are that document's.
     """
-    search = ItemImageSearch(database=run.database, clock=run.clock, pool=pool)
+    search = ItemImageSearch(
+        database=run.database,
+        clock=run.clock,
+        pool=pool,
+        images_per_item=run.settings.images_per_item,
+    )
     written = [visit for visit in visits if not visit.dry_run]
     leftovers = {
         visit.feed.id: visit

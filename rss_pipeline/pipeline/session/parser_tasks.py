@@ -122,6 +122,8 @@ class ImageSearch:
     path: Path | None = None
     ids: frozenset[str] = frozenset()
     items: tuple[tuple[str, Item], ...] = ()
+    most: int | None = None
+    """Images of one item; the others are counted and left out."""
 
 
 def find_item_images(task: ImageSearch) -> list[ItemImages]:
@@ -143,5 +145,6 @@ def find_item_images(task: ImageSearch) -> list[ItemImages]:
             if left < 0:
                 break
             urls.append(url)
-        found.append(ItemImages(item_id=id, urls=tuple(urls)))
+        kept = tuple(urls[: task.most])
+        found.append(ItemImages(item_id=id, urls=kept, left_out=len(urls) - len(kept)))
     return found

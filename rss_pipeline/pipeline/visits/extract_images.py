@@ -3,23 +3,35 @@
 The search itself is image_search.py's. Nothing is downloaded here.
 """
 
+import logging
+
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.closings import add_warning
+
+logger = logging.getLogger(__name__)
 
 
 def extract_images(
-    visits: Visits, *, database: Database, clock: Clock, pool: ParserPool, progress: Progress
+    visits: Visits,
+    *,
+    database: Database,
+    clock: Clock,
+    pool: ParserPool,
+    progress: Progress,
+    images_per_item: int | None = None,
 ) -> Visits:
     """Write the image tasks of all items of the feeds visited that are without `images_extracted_at`.
 
     Items stored by this run come from its spool. Items of a run that ended before their search are read back
     from the database.
     """
-    search = ItemImageSearch(database=database, clock=clock, pool=pool)
+    search = ItemImageSearch(database=database, clock=clock, pool=pool, images_per_item=images_per_item)
     leftovers = {visit.feed.id: visit for visit in visits if _has_leftovers(visit)}
     fresh = [
         (visit, spooled_items(visit.feed, visit.outcome.parsed, visit.outcome.new_ids))
@@ -41,7 +53,18 @@ def extract_images(
         search.search_stored(visit.feed, link)
         _finish(search, visit)
     search.write()
+    for feed_id, count in search.left_out.items():
+        if count:
+            _warn(database, feed_id, count, images_per_item)
     return visits
+
+
+def _warn(database: Database, feed_id: str, count: int, most: int | None) -> None:
+    sentence = (
+        f"{count:,} images are not archived, for their items have more than {most:,} (RSS_IMAGES_PER_ITEM)"
+    )
+    logger.warning("%s: %s", feed_id, sentence)
+    add_warning(database, feed_id, FeedWarning(kind="too_many_images", sentence=sentence))
 
 
 def _has_leftovers(visit: Visit) -> bool:

@@ -4,7 +4,9 @@ Which HTML names an image is collector.images', the statements are storage.image
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from rss_pipeline.collector.models.clock import Clock
@@ -36,7 +38,12 @@ def spooled_items(feed: Feed, parsed: Parsed, ids: Iterable[str]) -> ImageSearch
 class ItemImageSearch:
     """Finds the images of items and writes their tasks, those of several feeds in one batch."""
 
-    def __init__(self, *, database: Database, clock: Clock, pool: ParserPool) -> None:
+    def __init__(
+        self, *, database: Database, clock: Clock, pool: ParserPool, images_per_item: int | None = None
+    ) -> None:
+        self.left_out: Counter[str] = Counter()
+        """Images beyond the most of their items, by feed."""
+        self._most = images_per_item
         self._database = database
         self._clock = clock
         self._pool = pool
@@ -46,9 +53,12 @@ class ItemImageSearch:
 
     def search(self, jobs: Sequence[tuple[Job, ImageSearch]]) -> Iterator[Job]:
         """Search each job's items; yields the job once its images are added."""
+        jobs = [(job, replace(task, most=self._most)) for job, task in jobs]
         owners = {id(task): job for job, task in jobs}
         for task, result in self._pool.map(find_item_images, [task for _, task in jobs]) if jobs else ():
-            self._add(result if not isinstance(result, WorkerFailure) else self._one_by_one(task))
+            found = result if not isinstance(result, WorkerFailure) else self._one_by_one(task)
+            self.left_out[task.feed.id] += sum(images.left_out for images in found)
+            self._add(found)
             yield owners[id(task)]
 
     def search_stored(self, feed: Feed, feed_link: str | None) -> None:
@@ -84,7 +94,7 @@ class ItemImageSearch:
         images: list[ItemImages] = []
         hostile = 0
         for id, item in items:
-            alone = ImageSearch(feed=task.feed, feed_link=task.feed_link, items=((id, item),))
+            alone = ImageSearch(feed=task.feed, feed_link=task.feed_link, items=((id, item),), most=task.most)
             result: list[ItemImages] | WorkerFailure = WorkerFailure(
                 "crashed", "too many hostile items before it"
             )

@@ -66,7 +66,12 @@ def extract_images(session: Session, visits: Visits) -> Visits:
     """Write a task for each image of the new items."""
     run = session.run
     return extract_images_step.extract_images(
-        visits, database=run.database, clock=run.clock, pool=session.parser_pool, progress=run.progress
+        visits,
+        database=run.database,
+        clock=run.clock,
+        pool=session.parser_pool,
+        progress=run.progress,
+        images_per_item=run.settings.images_per_item,
     )
 
 

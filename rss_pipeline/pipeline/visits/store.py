@@ -4,10 +4,13 @@ The statements are storage's; new items and unstable guids are found here.
 """
 
 import logging
+import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from rss_pipeline.batched import batched
+from rss_pipeline.collector.http.body import spooling
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.collector.schedule.after_visit import after_visit
@@ -20,11 +23,14 @@ from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
-from rss_pipeline.storage.feeds.closings import StoredDocument, closing_statement, warn
+from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement, warn
 from rss_pipeline.storage.items import items, tombstones
+from rss_pipeline.storage.items import replay as replays
+from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 
 logger = logging.getLogger(__name__)
 
+_GUIDS_AT_ONCE = 500
 _UNSTABLE_FROM = 5
 _UNSTABLE_SHARE = 0.8
 
@@ -68,6 +74,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         )
         yield [closing]
 
+    parsed, left_out = _within_day(visit, parsed, now, run=run)
     about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
     results: list[Result] = []
     for batch in _batches(groups()):
@@ -81,6 +88,14 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         log_move(feed, ending.address)
     if closed and fresh:
         _warn_of_unstable_guids(run.database, visit, parsed, fresh)
+    if closed and left_out:
+        sentence = (
+            f"{left_out:,} new items are not stored: the feed had {run.settings.items_per_day:,} on"
+            f" {now:%Y-%m-%d}, its most of a day (RSS_ITEMS_PER_DAY). `rss-pipeline replay {feed.id}` adds"
+            " them from the backup"
+        )
+        logger.warning("%s: %s", feed.url, sentence)
+        add_warning(run.database, feed.id, FeedWarning(kind="day_full", sentence=sentence))
     is_gap = bool(closed and closed[0]["gap"])
     if is_gap:
         logger.warning("%s: %s.", feed.url, SENTENCE)
@@ -93,6 +108,31 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     )
     after = ending.if_gap.next if is_gap and ending.if_gap is not None else ending.next
     return replace(visit, outcome=stored, next=after, lost=not closed)
+
+
+def _within_day(visit: Visit, parsed: Parsed, now: datetime, *, run: RunContext) -> tuple[Parsed, int]:
+    """The document without the new items beyond the feed's most of a day, and their number."""
+    feed = visit.feed
+    today = feed.day_items if feed.counted_day == now.date().isoformat() else 0
+    room = max(0, run.settings.items_per_day - today)
+    if parsed.items_seen <= room:
+        return parsed, 0
+    rows = replays.known_rows(read_chunks(parsed.path))
+    fresh: list[str] = []
+    for some in batched(rows.items(), _GUIDS_AT_ONCE):
+        pairs = [(id, row[COLUMNS.index("guid")]) for id, row in some]
+        missing = replays.not_stored(run.database, feed.id, pairs)
+        fresh += [id for id, _ in pairs if id in missing]
+    dropped = set(fresh[room:])
+    if not dropped:
+        return parsed, 0
+    imageless = {id for chunk in read_chunks(parsed.path) for id in chunk.imageless}
+    path = parsed.path.with_name(parsed.path.name + ".day")
+    with spooling(path), path.open("wb") as file:
+        for chunk in chunked_rows(row for id, row in rows.items() if id not in dropped):
+            kept = replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless))
+            pickle.dump(kept, file)
+    return replace(parsed, path=path), len(dropped)
 
 
 def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int) -> list[Statement]:

@@ -255,6 +255,9 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
     json_patch({GAP_FACT}, json_set({FIELD.format("facts")}, '$.items_new', fresh.n
       + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
         ELSE 0 END)) ELSE last_change END,
+  day_items = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_items ELSE 0 END + fresh.n,
+  day_image_bytes = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_image_bytes ELSE 0 END,
+  counted_day = substr(clock.now, 1, 10),
   -- Until extract_images has written their tasks: a run may die before.
   images_pending = CASE WHEN fresh.unseen > 0 AND images = 1 THEN 1 ELSE images_pending END,
   last_fetched_at = clock.now, last_visited_at = clock.now, last_success_at = clock.now,
@@ -276,4 +279,15 @@ def warn(database: Database, feed_id: str, warnings: Sequence[FeedWarning]) -> N
         "UPDATE feeds SET warning = ?, warning_kinds = ? WHERE id = ?",
         [row["warning"], row["warning_kinds"], feed_id],
         name="warn feed",
+    )
+
+
+def add_warning(database: Database, feed_id: str, warning: FeedWarning) -> None:
+    """Give the feed one more warning, unless it has one of that kind."""
+    database.query(
+        f"""UPDATE feeds SET warning = CASE WHEN warning IS NULL THEN ? ELSE warning || '; ' || ? END,
+        warning_kinds = json_insert(coalesce(warning_kinds, '[]'), '$[#]', ?)
+        WHERE id = ? AND NOT {has_warning(warning.kind)}""",
+        [warning.sentence, warning.sentence, warning.kind, feed_id],
+        name="add warning",
     )

@@ -81,6 +81,8 @@ _FEED: _Columns = {
     "allow_private": ("allow_private", _FLAG),
     "private_hosts": ("private_hosts", _TEXTS),
     "needs_access": ("needs_access", _FLAG),
+    "counted_day": ("counted_day", _TEXT),
+    "day_items": ("day_items", _NUMBER),
 }
 _ADDRESS: _Columns = {
     "fetch_url": ("fetch_url", _TEXT),

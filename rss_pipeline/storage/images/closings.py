@@ -37,8 +37,15 @@ def record_archived(
     database: Database, token: str, archived: Sequence[Archived], *, now: datetime
 ) -> set[str]:
     """Record success; return the ids of the tasks that still belonged to this claim."""
-    rows = (compact([each.task_id, each.key, each.bytes]) for each in archived)
-    return _record(database, "close archived images", _ARCHIVED, token, rows, now)
+    at = instant(now)
+    statements: list[Statement] = []
+    for chunk in chunked(compact([each.task_id, each.key, each.bytes]) for each in archived):
+        # Counted first: the next statement ends the claim that shows which tasks are ours.
+        statements.append(Statement(_COUNTED, [at[:10], chunk, token], name="count bytes of images"))
+        statements.append(Statement(_ARCHIVED, [at, chunk, token], name="close archived images"))
+    if not statements:
+        return set()
+    return {row["id"] for result in database.batch(statements) for row in result.rows}
 
 
 def record_attempted(
@@ -58,6 +65,28 @@ def postpone(
     """Release tasks that failed through an outage of ours, without counting an attempt."""
     rows = (compact([id, storable(f"our own network was down: {reason}"), instant(until)]) for id in ids)
     _record(database, "postpone images", _POSTPONED, token, rows, now)
+
+
+def wait_for_next_day(
+    database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str, now: datetime
+) -> None:
+    """Release tasks of feeds that had their most bytes of a day; no attempt is counted."""
+    rows = (compact([id, storable(reason), instant(until)]) for id in ids)
+    _record(database, "let images wait for the next day", _DAY_FULL, token, rows, now)
+
+
+def bytes_today(database: Database, feed_ids: Iterable[str], *, now: datetime) -> dict[str, int]:
+    """Bytes of images that were archived on this UTC day, of those feeds that have any."""
+    found: dict[str, int] = {}
+    for chunk in chunked(map(compact, feed_ids)):
+        rows = database.query(
+            "SELECT id, day_image_bytes FROM feeds WHERE counted_day = ? AND day_image_bytes > 0"
+            " AND id IN (SELECT value FROM json_each(?))",
+            [instant(now)[:10], chunk],
+            name="read bytes of images of today",
+        ).rows
+        found |= {row["id"]: int(row["day_image_bytes"]) for row in rows}
+    return found
 
 
 def put_off(database: Database, token: str, until: Mapping[str, datetime], *, now: datetime) -> None:
@@ -111,6 +140,15 @@ _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
 _POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]'),
   last_error_kind = 'our_outage', next_attempt_at = json_extract(v.value, '$[2]'),
   lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
+_DAY_FULL = _POSTPONED.replace("our_outage", "day_full")
+_COUNTED = """WITH today(day) AS (SELECT ?), came(id, bytes) AS (
+    SELECT items.feed_id, sum(json_extract(v.value, '$[2]')) FROM json_each(?) AS v
+    JOIN image_tasks AS t ON t.id = json_extract(v.value, '$[0]') JOIN items ON items.id = t.item_id
+    WHERE t.lease_token = ? GROUP BY items.feed_id)
+  UPDATE feeds SET
+  day_image_bytes = CASE WHEN counted_day = today.day THEN day_image_bytes ELSE 0 END + came.bytes,
+  day_items = CASE WHEN counted_day = today.day THEN day_items ELSE 0 END,
+  counted_day = today.day FROM today, came WHERE feeds.id = came.id"""
 
 _PUT_OFF = f"""UPDATE image_tasks SET next_attempt_at = json_extract(v.value, '$[1]'), lease_token = NULL,
   updated_at = ? {_OURS} RETURNING id"""

@@ -23,6 +23,8 @@ class ItemImages:
 
     item_id: str
     urls: tuple[str, ...]
+    left_out: int = 0
+    """Images of the item beyond the most that are archived."""
 
 
 def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:

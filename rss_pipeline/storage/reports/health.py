@@ -152,6 +152,20 @@ def waiting_images(database: Database, *, since: datetime) -> Concerned:
     )
 
 
+def busiest(database: Database, *, day: str, items: int, image_bytes: int) -> Concerned:
+    """The feeds that took most disk on that day (UTC); those at a limit are counted and come first."""
+    return _find(
+        database,
+        """SELECT feed, items, image_mb, sum(at_limit) OVER () AS total FROM (
+          SELECT id AS feed, day_items AS items, round(day_image_bytes / 1000000.0, 1) AS image_mb,
+          (day_items >= ? OR day_image_bytes >= ?) AS at_limit
+          FROM feeds WHERE counted_day = ? AND (day_items > 0 OR day_image_bytes > 0)
+        ) ORDER BY at_limit DESC, image_mb DESC, items DESC, feed LIMIT 10""",
+        [items, image_bytes, day],
+        name="find the busiest feeds",
+    )
+
+
 def just_prominent(database: Database, *, since: datetime) -> list[Row]:
     """Feeds that failed the tenth time in a row since then, and have not had a success after it.
 

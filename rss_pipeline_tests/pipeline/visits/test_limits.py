@@ -1,0 +1,123 @@
+"""Limits of what one feed may store: images of an item, new items and bytes of images of a day."""
+
+import pytest
+
+from rss_pipeline.errors import ObjectStoreUnavailable
+from rss_pipeline.pipeline.health.verdicts import judge_busiest
+from rss_pipeline.pipeline.images.download import require_room
+from rss_pipeline.storage.reports.health import busiest
+from rss_pipeline_tests.pipeline.replay.replays import replayed
+from rss_pipeline_tests.support.pictures import png
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST, IMAGES = "127.0.0.2", "127.0.0.3"
+PICTURE = png(padded_to=400_000)
+
+
+def with_images(*counts: int, server: FeedServer) -> bytes:
+    """A document with an item for each count, which has that many images."""
+    items = ""
+    for n, count in enumerate(counts):
+        shown = "".join(
+            f"<img src='{server.route(IMAGES, f'/{n}-{m}.png', Answer(body=PICTURE))}'>" for m in range(count)
+        )
+        items += f"<item><guid>{n}</guid><description><![CDATA[{shown}]]></description></item>"
+    return f"<rss version='2.0'><channel><title>t</title>{items}</channel></rss>".encode()
+
+
+def test_an_item_has_its_most_images_and_a_warning_counts_the_others(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.set(images_per_item=3)
+    pipeline.register(server.route(HOST, "/feed", Answer(body=with_images(5, 2, 4, server=server))), "a")
+    pipeline.poll()
+    shown = [url.partition(IMAGES)[2].partition("/")[2] for url in pipeline.tasks()]
+    assert shown == ["0-0.png", "0-1.png", "0-2.png", "1-0.png", "1-1.png", "2-0.png", "2-1.png", "2-2.png"]
+    feed = pipeline.feed("a")
+    assert "3 images are not archived, for their items have more than 3" in feed["warning"]
+    assert feed["warning_kinds"] == '["too_many_images"]'
+    replayed(pipeline, "a")
+    assert len(pipeline.tasks()) == 8
+
+
+def test_a_feed_has_its_most_new_items_of_a_day_and_nothing_is_lost(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.set(items_per_day=4)
+    documents = [rss("1", "2", "3"), rss("5", "4", "3", "2", "1"), rss("6", "5", "4", "3"), rss("9", "8")]
+    url = server.route(HOST, "/feed", *(Answer(body=document) for document in documents))
+    pipeline.register(url, "a")
+    pipeline.register(server.route("127.0.0.4", "/feed", Answer(body=rss(*map(str, range(4))))), "b")
+    pipeline.poll()
+    assert pipeline.guids("a") == ["1", "2", "3"]
+    assert pipeline.feed("a")["warning"] is None
+    pipeline.poll(all_feeds=True)
+    # What is known does not count; what is new is taken in the order of the document.
+    assert pipeline.guids("a") == ["1", "2", "3", "5"]
+    feed = pipeline.feed("a")
+    assert feed["warning"].startswith("1 new items are not stored: the feed had 4 on 2026-03-02")
+    assert feed["warning_kinds"] == '["day_full"]'
+    assert (feed["consecutive_failures"], int(feed["day_items"])) == (0, 4)
+    assert len(pipeline.guids("b")) == 4, "its neighbour is not concerned"
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids("a") == ["1", "2", "3", "5"]
+
+    found = busiest(pipeline.database, day="2026-03-02", items=4, image_bytes=10**9)
+    assert (judge_busiest(found).state, found.count) == ("warning", 2)
+    assert found.rows[0] == {"feed": "a", "items": 4, "image_mb": 0}
+    assert judge_busiest(busiest(pipeline.database, day="2026-03-02", items=5, image_bytes=1)).state == "ok"
+
+    # The next day counts from the beginning, and the backups have what was left out.
+    pipeline.clock.turn(days=1)
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids("a") == ["1", "2", "3", "5", "8", "9"]
+    assert pipeline.feed("a")["warning"] is None
+    replayed(pipeline, "a")
+    assert pipeline.guids("a") == ["1", "2", "3", "4", "5", "6", "8", "9"]
+
+
+def test_images_beyond_a_feeds_megabytes_of_a_day_wait_for_the_next_one(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    pipeline.set(image_mb_per_day=1, image_concurrency=1, images_per_host=1)
+    pipeline.register(server.route(HOST, "/feed", Answer(body=with_images(8, server=server))), "a")
+    pipeline.poll()
+    done = pipeline.download()
+    # Three of 0.4 MB are more than one; the others are not even requested.
+    assert (done.archived, done.waiting, done.failed_attempts) == (3, 5, 0)
+    assert len(server.asked(IMAGES)) == 3
+    assert int(pipeline.feed("a")["day_image_bytes"]) == 3 * len(PICTURE)
+    waiting = pipeline.rows("SELECT * FROM image_tasks WHERE status = 'pending'")
+    assert {row["next_attempt_at"] for row in waiting} == {"2026-03-03T00:00:00Z"}
+    assert {row["last_error_kind"] for row in waiting} == {"day_full"}
+    assert {int(row["attempts"]) for row in waiting} == {0}
+    assert "RSS_IMAGE_MB_PER_DAY" in waiting[0]["last_error"]
+    found = busiest(pipeline.database, day="2026-03-02", items=99, image_bytes=1_000_000)
+    assert (found.count, found.rows[0]["feed"]) == (1, "a")
+
+    for day in range(1, 3):
+        pipeline.clock.turn(days=1)
+        pipeline.download()
+        assert len(server.asked(IMAGES)) == min(8, 3 + 3 * day)
+    pipeline.clock.turn(days=1)
+    pipeline.download()
+    assert len(pipeline.rows("SELECT id FROM image_tasks WHERE status = 'success'")) == 8
+
+
+def test_images_stop_before_the_disk_is_full_and_polls_do_not(pipeline: Pipeline, server: FeedServer) -> None:
+    pipeline.register(server.route(HOST, "/feed", Answer(body=with_images(1, server=server))), "a")
+    pipeline.set(image_free_gb=1_000_000.0)
+    pipeline.poll()
+    assert pipeline.guids("a") == ["0"]
+    with pytest.raises(ObjectStoreUnavailable, match="no images are downloaded, so that polls go on"):
+        pipeline.download()
+    pipeline.set(image_free_gb=0.0, image_free_percent=100.0)
+    with pytest.raises(ObjectStoreUnavailable, match="RSS_IMAGE_FREE_PERCENT"):
+        pipeline.download()
+    [task] = pipeline.rows("SELECT * FROM image_tasks")
+    assert (task["status"], int(task["attempts"]), task["lease_token"]) == ("pending", 0, None)
+    assert server.asked(IMAGES) == []
+    pipeline.set(image_free_percent=0.0)
+    require_room(pipeline.settings)
+    assert pipeline.download().archived == 1
