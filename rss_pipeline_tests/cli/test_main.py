@@ -356,12 +356,12 @@ def test_status_exits_with_1_once_a_feed_has_failed_ten_times(invoke: Any, colle
     assert invoke("status", "--json").exit_code == 1
 
 
-def test_a_poll_with_nothing_due_needs_no_dagster_and_is_no_run(
+def test_a_poll_with_nothing_due_needs_no_dagster_and_no_parser_and_is_no_run(
     collected_in_runs: DagsterPipeline, tmp_path: Path, invoke: Any
 ) -> None:
     code = (
         "import sys; from rss_pipeline.cli.main import main; main(['poll', '--json'], standalone_mode=False);"
-        "sys.exit('dagster' in sys.modules)"
+        "sys.exit(bool({'dagster', 'lxml', 'boto3'} & set(sys.modules)))"
     )
 
     def poll() -> subprocess.CompletedProcess[str]:

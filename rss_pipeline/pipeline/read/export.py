@@ -10,18 +10,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, Self, get_args
+from typing import IO, Any, Protocol, Self
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.plain_text import json_text
 from rss_pipeline.errors import ExportRefused
+from rss_pipeline.pipeline.read.formats import Format
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.items.read import StoredItem, feeds_with_items
-
-Format = Literal["jsonl", "parquet"]
-FORMATS: tuple[Format, ...] = get_args(Format)
 
 INSTALL_PYARROW = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
 """Editable as `make` installs it: otherwise `git pull` would no longer update the code."""
