@@ -64,10 +64,26 @@ def _state(pipeline: Pipeline) -> dict[str, object]:
     } | {"images": pipeline.tasks()}
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """The state after a poll that nobody disturbed."""
+    pipeline = Pipeline(tmp_path_factory.mktemp("undisturbed"))
+    with FeedServer() as server:
+        serve(server, pipeline)
+        pipeline.poll(all_feeds=True)
+    state = _state(pipeline)
+    pipeline.close()
+    return state
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES, ids=" ".join)
 def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
-    place: tuple[str, ...], tmp_path: Path, pipeline: Pipeline, server: FeedServer
+    place: tuple[str, ...],
+    tmp_path: Path,
+    pipeline: Pipeline,
+    server: FeedServer,
+    undisturbed: dict[str, object],
 ) -> None:
     serve(server, pipeline)
     assert die(tmp_path, *place) == -signal.SIGKILL
@@ -80,13 +96,7 @@ def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
     pipeline.clock.turn(minutes=10)
     pipeline.poll(all_feeds=True)
 
-    elsewhere = tmp_path / "undisturbed"
-    elsewhere.mkdir()
-    undisturbed = Pipeline(elsewhere)
-    serve(server, undisturbed)
-    undisturbed.poll(all_feeds=True)
-    assert _state(pipeline) == _state(undisturbed)
-    undisturbed.close()
+    assert _state(pipeline) == undisturbed
     assert pipeline.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
     assert pipeline.rows("SELECT token FROM leases WHERE expires_at > '2001'") == []
 
