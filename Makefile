@@ -60,6 +60,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/mypy examples/digest/digest.py
 	$(BIN)/lint-imports
+	@[ ! -x $(BIN)/hadolint ] || $(BIN)/hadolint Dockerfile
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .

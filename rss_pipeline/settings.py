@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import time
 from importlib.metadata import version
-from ipaddress import ip_network
+from ipaddress import IPv4Address, ip_network
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -53,6 +53,7 @@ _VARIABLES = (
     "RSS_CA_FILE",
     "RSS_PORT",
     "RSS_UI_HOSTS",
+    "RSS_UI_ADDRESS",
     "RSS_ALERT_WEBHOOK",
     "ALLOW_NETWORKS",
     "ALLOW_PORTS",
@@ -129,6 +130,9 @@ class Settings:
     allow_ports: frozenset[int] = frozenset()
     """Ports that may be used besides 80 and 443."""
     port: int = 3000
+    ui_address: str = "127.0.0.1"
+    """The IPv4 address of this machine that the UI listens on. Another one only where something in front of
+    it decides who comes through, such as a container's published ports."""
     ui_hosts: tuple[Authority, ...] = ()
     """Names of the UI besides those of the loopback interface, as a browser's address bar shows them."""
     alert_webhook: str | None = field(default=None, repr=False)
@@ -190,6 +194,7 @@ class Settings:
             allow_networks=reader.networks("ALLOW_NETWORKS"),
             allow_ports=reader.ports("ALLOW_PORTS"),
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
+            ui_address=reader.ipv4("RSS_UI_ADDRESS", "127.0.0.1"),
             ui_hosts=reader.names("RSS_UI_HOSTS"),
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
             d1=reader.d1(),
@@ -317,6 +322,16 @@ class _Reader:
             else:
                 self._wrong(name, text, "write ports from 1 to 65535, with commas between them")
         return frozenset(ports)
+
+    def ipv4(self, name: str, default: str) -> str:
+        text = self._text(name)
+        if text is None:
+            return default
+        try:
+            return str(IPv4Address(text))
+        except ValueError:
+            self._wrong(name, text, f"write an IPv4 address of this machine; unset, it is {default}")
+            return default
 
     def names(self, name: str) -> tuple[Authority, ...]:
         found = []

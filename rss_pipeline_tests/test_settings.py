@@ -35,6 +35,7 @@ def test_an_empty_environment_is_the_embedded_default() -> None:
     assert (found.lease_seconds, found.fetch_concurrency, found.host_delay_seconds) == (180, 5, 1.0)
     assert (found.batch_size, found.parse_timeout_seconds, found.port) == (500, 20, 3000)
     assert 1 <= found.parse_workers <= 4
+    assert found.ui_address == "127.0.0.1"
     assert found.proxy is None
     assert found.unknown == ()
     assert re.fullmatch(r"rss_pipeline/[0-9.]+", found.user_agent)
@@ -52,7 +53,9 @@ def test_every_variable_arrives() -> None:
         RSS_PARSE_WORKERS="8",
         RSS_PROXY="http://u:hunter2@proxy.example:3128",
         RSS_PORT="8080",
+        RSS_UI_ADDRESS="0.0.0.0",
     )
+    assert found.ui_address == "0.0.0.0"
     assert (found.home, found.feeds_file) == (Path("/data/rss"), Path("/srv/lists/feeds.json"))
     assert (found.lease_seconds, found.fetch_concurrency, found.host_delay_seconds) == (20, 20, 0.0)
     assert (found.batch_size, found.parse_workers, found.port) == (50, 8, 8080)
@@ -236,3 +239,8 @@ def test_the_hour_of_cleaning_is_a_time_of_a_zone(tmp_path: Path) -> None:
         Settings.from_environ({"RSS_CLEAN_AT": "24:00", "RSS_TIMEZONE": "Tokio"}, cwd=tmp_path)
     assert "write a time of day as 04:00" in str(caught.value)
     assert "write a name like Europe/Berlin" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["localhost", "::", "127.0.0.1:3000", "256.0.0.1"])
+def test_an_address_of_the_ui_that_is_none_is_a_mistake(text: str) -> None:
+    assert f'RSS_UI_ADDRESS: "{text}" cannot be used; write an IPv4 address' in refusal(RSS_UI_ADDRESS=text)

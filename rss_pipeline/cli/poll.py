@@ -3,6 +3,7 @@
 `up` starts processes that supervisor.py keeps running; the rounds of `poll` are in pipeline/visits/rounds.py.
 """
 
+import errno
 import os
 import socket
 import sys
@@ -42,7 +43,7 @@ def up(settings: Settings, yes: bool) -> None:
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
     from rss_pipeline.orchestration.registry_partitions import register
 
-    _check_port(settings.port)
+    _check_port(settings.ui_address, settings.port)
     with open_database(settings) as database, open_instance(settings) as instance:
         if (sentence := changed_by_hand(settings)) is not None:
             terminal.complain(sentence)
@@ -165,12 +166,16 @@ def _poll_in_process(
     return PollResult.of(rounds, left)
 
 
-def _check_port(port: int) -> None:
+def _check_port(address: str, port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((address, port))
         except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise click.ClickException(
+                    f"this machine does not have the address {address}: correct RSS_UI_ADDRESS, or remove it"
+                ) from error
             raise click.ClickException(
                 f"port {port} is in use ({error.strerror}): stop the program that uses it, or set RSS_PORT to"
                 " another port"

@@ -28,7 +28,6 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import own_authorities
 from rss_pipeline.web.same_origin import SameOrigin
 
-HOST = "127.0.0.1"
 GRAPHQL = "/graphql"
 REFRESH_MS = 2000
 """How often the UI asks for the state of assets, as under `dagster dev`."""
@@ -44,7 +43,9 @@ def serve(workspace: Path, settings: Settings) -> None:
             instance, version=__version__, workspace_load_target=WorkspaceFileTarget([str(workspace)])
         ) as context:
             ui = create_app_from_workspace_process_context(context, live_data_poll_rate=REFRESH_MS)
-            logging.getLogger("dagster").info("Dagster's UI is at http://%s:%s", HOST, settings.port)
+            logging.getLogger("dagster").info(
+                "Dagster's UI is at http://%s:%s", settings.ui_address, settings.port
+            )
             uvicorn.run(
                 SameOrigin(
                     ui,
@@ -52,7 +53,7 @@ def serve(workspace: Path, settings: Settings) -> None:
                     setting="RSS_UI_HOSTS",
                     json_paths=(GRAPHQL,),
                 ),
-                host=HOST,
+                host=settings.ui_address,
                 port=settings.port,
                 log_level="warning",
                 lifespan="off",
