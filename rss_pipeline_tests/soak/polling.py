@@ -1,7 +1,4 @@
-"""Polls one after the other, without Dagster, until it is killed: `python -m rss_pipeline_tests.soak.polling`.
-
-The arguments are the folder and the seconds of a lease.
-"""
+"""Polls one after the other, without Dagster, until it is killed: `python -m ... HOME LEASE_SECONDS`."""
 
 import sys
 from datetime import datetime

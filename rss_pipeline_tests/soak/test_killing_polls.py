@@ -110,6 +110,5 @@ def test_polls_that_are_killed_and_stopped_lose_and_double_nothing(
         assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0), feed["id"]
     assert publishers.cut > 0
     assert publishers.overlaps == []
-    print(
-        dict(done), f"{len(published)} items, {publishers.cut} cut documents, {len(server.requests)} requests"
-    )  # noqa: T201
+    figures = f"{len(published)} items, {publishers.cut} cut documents, {len(server.requests)} requests"
+    print(dict(done), figures)  # noqa: T201 - the figures of the test, with -s

@@ -57,11 +57,11 @@ def test_a_cut_document_is_stored_as_far_as_it_goes_and_no_304_hides_the_rest(
     id = place.register(serve(server, rss("a"), '"1"', last_modified="Mon, 02 Mar 2026 10:00:00 GMT"), "feed")
     place.poll()
     before = place.feed(id)
-    whole = how(rss("c", "b", "a"))
-    serve(server, cut(whole, items=1), '"2"')
+    whole = how(rss("d", "c", "b", "a"))
+    serve(server, cut(whole, items=2), '"2"')
     place.poll(all_feeds=True)
     feed = place.feed(id)
-    assert place.guids(id) == ["a", "c"]
+    assert place.guids(id) == ["a", "c", "d"]
     assert CUT in feed["warning"]
     for column in ("last_etag", "last_modified", "validators_url", "content_hash", "items_listed"):
         assert feed[column] == before[column], column
@@ -70,17 +70,19 @@ def test_a_cut_document_is_stored_as_far_as_it_goes_and_no_304_hides_the_rest(
     serve(server, whole, '"2"')
     place.poll(all_feeds=True)
     assert server.requests[-1].headers["if-none-match"] == '"1"'
-    assert place.guids(id) == ["a", "b", "c"]
+    assert place.guids(id) == ["a", "b", "c", "d"]
     feed = place.feed(id)
     assert (feed["warning"], feed["warning_kinds"], feed["cut_hash"]) == (None, None, None)
     assert feed["last_etag"] == '"2"'
-    assert [report["items_new"] for report in place.reports(id)] == [1, 1, 1]
+    assert [report["items_new"] for report in place.reports(id)] == [1, 2, 1]
 
 
 def test_a_publisher_who_always_cuts_costs_one_backup_and_keeps_the_warning(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    id = pipeline.register(serve(server, cut(rss("a", "b", "c"), items=2), '"2"'), "feed")
+    id = pipeline.register(
+        serve(server, cut(rss("a", "b", "c", image="http://i.example"), items=2), '"2"'), "feed"
+    )
     for _ in range(3):
         pipeline.poll(all_feeds=True)
         assert CUT in pipeline.feed(id)["warning"]
@@ -147,7 +149,9 @@ def test_a_cut_document_says_nothing_of_a_gap_nor_of_obsolete_tombstones(
     pipeline.poll(all_feeds=True)
     assert pipeline.guids(id) == ["a", "b", "c", "d"]
     assert pipeline.feed(id)["gaps"] == 0
-    assert pipeline.rows("SELECT guid FROM expired_items") == [{"guid": "old"}]
+    assert pipeline.rows("SELECT guid, unlisted_since FROM expired_items") == [
+        {"guid": "old", "unlisted_since": None}
+    ]
 
 
 def test_a_restore_gives_a_cut_document_no_validators(pipeline: Pipeline, server: FeedServer) -> None:
