@@ -16,6 +16,7 @@ from bs4 import BeautifulSoup
 
 from rss_pipeline.downstream import (
     FEED_ITEMS,
+    FeedReader,
     FeedReaderResource,
     StoredItem,
     feed_changed,
@@ -83,7 +84,7 @@ def front_page(feed_reader: FeedReaderResource) -> dg.MaterializeResult[None]:
             newest = _newest(newest)
     FOLDER.mkdir(parents=True, exist_ok=True)
     target = FOLDER / "index.html"
-    target.write_text(_page(_newest(newest)), "utf-8")
+    target.write_text(_page(_newest(newest), feed_reader), "utf-8")
     return dg.MaterializeResult(
         metadata={"items": len(_newest(newest)), "page": dg.MetadataValue.url(target.absolute().as_uri())}
     )
@@ -112,17 +113,17 @@ def _plain(text: str | None) -> str:
     return "".join(f"\\{c}" if c in r"\`*_[]<>#" else c for c in " ".join((text or "(no title)").split()))
 
 
-def _page(items: Iterable[StoredItem]) -> str:
-    # A sandboxed frame each: no foreign script runs, and no foreign style reaches the page.
+def _page(items: Iterable[StoredItem], reader: FeedReader) -> str:
+    # A frame each: no foreign script runs, no foreign style reaches the page, and only images are loaded.
     entries = "\n".join(
         f"<details><summary>{escape(item.title or '(no title)')} <small>{escape(item.feed_title or '')}"
         f' {item.published_at:%H:%M}</small></summary><p><a href="{escape(item.link or "")}">read there</a>'
-        f'</p><iframe sandbox loading="lazy" srcdoc="{escape(item.html or "")}"></iframe></details>'
+        f"</p>{reader.frame(item)}</details>"
         for item in items
     )
     style = "body{font:1rem sans-serif;max-width:50rem;margin:auto}iframe{width:100%;height:30rem;border:0}"
     return (
-        f'<!doctype html><meta charset="utf-8"><title>Front page</title><style>{style}</style>'
+        f"<!doctype html>{reader.page_head()}<title>Front page</title><style>{style}</style>"
         f"<h1>Front page</h1>\n{entries}\n"
     )
 

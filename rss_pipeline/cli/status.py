@@ -73,7 +73,7 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
 
 @click.command()
 @click.argument("id")
-@click.option("--html", is_flag=True, help="Print only the content, as HTML, with archived images in place.")
+@click.option("--html", is_flag=True, help="Print it as a web page, with archived images in place.")
 @click.option("--original", is_flag=True, help="With --html: the content as published.")
 @as_json
 @click.pass_obj
@@ -94,7 +94,9 @@ def item(settings: Settings, id: str, html: bool, original: bool, as_json: bool)
             " `rss-pipeline items FEED` lists them"
         )
     if html:
-        say_content(content or "")
+        from rss_pipeline.pipeline.read.page import image_sources, item_page
+
+        say_content(item_page(found, content or "", sources=image_sources(open_objects(settings))))
     elif as_json:
         say_json(found)
     else:

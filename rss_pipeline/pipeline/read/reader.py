@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dotenv import load_dotenv
 
+from rss_pipeline.pipeline.read import page
 from rss_pipeline.pipeline.read.render import items_html
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -58,10 +59,23 @@ class FeedReader:
             ValueError: `since` is not a cursor of this project, or a datetime without a time zone.
             InfrastructureError: a store cannot be read now.
         """
-        for page in read.pages(self.database, feed_id, since=position(since)):
-            contents = items_html(self.database, self.objects, page) if html else [None] * len(page)
-            for row, content in zip(page, contents, strict=True):
+        for rows in read.pages(self.database, feed_id, since=position(since)):
+            contents = items_html(self.database, self.objects, rows) if html else [None] * len(rows)
+            for row, content in zip(rows, contents, strict=True):
                 yield stored_item(row, html=content)
+
+    def frame(self, item: StoredItem) -> str:
+        """An `<iframe>` that shows an item of `items(..., html=True)` in a page of yours.
+
+        The page begins with `page_head()`. Publishers' HTML in it runs no script, sends no form and no
+        Referer, and loads only images and media, over https or from the archive.
+        """
+        html = item.html or item.content_html or item.summary or ""
+        return page.frame(html, base=item.base_url or item.link, sources=page.image_sources(self.objects))
+
+    def page_head(self) -> str:
+        """The first elements of a page with such frames, behind its doctype: character set and policies."""
+        return page.page_head(page.image_sources(self.objects))
 
     def end(self) -> str:
         """The cursor behind all that is stored now: to start with the items that come after it."""

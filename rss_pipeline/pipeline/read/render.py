@@ -1,6 +1,7 @@
 """The HTML of stored items with their archived images in place, for the command line and downstream assets.
 
-How HTML is rendered is collector.images.render's, the statement storage.images.tasks'. Nothing is written:
+How HTML is rendered is collector.images.render's, the statement storage.images.tasks'. The result is still a
+publisher's HTML, which page.py puts into a page for browsers. Nothing is written:
 `content_html` stays as published.
 
 An asset of your own; each partition is a page of one feed's items:
