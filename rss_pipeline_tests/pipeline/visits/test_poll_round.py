@@ -8,8 +8,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.poll import poll_round
-from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
-from rss_pipeline.storage.feeds import leases
+from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -56,11 +55,3 @@ def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
     ends = _by_feed(poll_round(session, named, {}, round_seconds=None))
     assert isinstance(ends["good"], NotModified)
     assert isinstance(ends["no-such-feed"], Refused)
-
-
-def test_a_named_feed_that_another_run_holds_is_waited_for(pipeline: Pipeline, session: Session) -> None:
-    claim = pipeline.hold("good")
-    pipeline.after(0.5, lambda: leases.end(pipeline.database, claim.token, forgive=True))
-    (visit,) = poll_round(session, Named(ids=["good"], now=pipeline.clock()), {}, round_seconds=None)
-    assert not isinstance(visit.outcome, HeldElsewhere)
-    assert pipeline.guids("good") == ["a", "b"]
