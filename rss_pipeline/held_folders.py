@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
-SOCKETS = "rss-pipeline-"
+SOCKETS = "rss-pipeline-sockets-"
 """Start of the names of folders with the sockets of parser processes, in the system's folder for temporary
 files: the path of a socket has at most 108 bytes, so it cannot be in the home."""
 
@@ -40,11 +40,11 @@ class HeldFolder:
             os.close(self._lock)
 
 
-def sweep(root: Path, *, before: datetime, prefix: str = "", dry_run: bool = False) -> int:
+def sweep(root: Path, *, before: datetime | None = None, prefix: str = "", dry_run: bool = False) -> int:
     """Remove the folders below `root` that no living process holds; return their number.
 
     A folder without a lock file is of an older version of ours, or is being made: it stays unless it was last
-    changed before `before`.
+    changed before `before`, if that is given.
     """
     removed = 0
     for path in sorted(root.glob(f"{prefix}*")) if root.is_dir() else ():
@@ -54,7 +54,7 @@ def sweep(root: Path, *, before: datetime, prefix: str = "", dry_run: bool = Fal
                 continue
             lock = path / _LOCK
             if not lock.exists():
-                if found.st_mtime >= before.timestamp():
+                if before is None or found.st_mtime >= before.timestamp():
                     continue
                 if not dry_run:
                     shutil.rmtree(path)

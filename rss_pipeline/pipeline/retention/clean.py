@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.batched import batched
@@ -220,14 +220,14 @@ class _Cleaning:
 
     def leftovers(self) -> None:
         before, dry_run = self.now - LEFTOVER_AGE, self.cleaned.dry_run
-        if self.refusal is not None:
-            before = datetime.fromtimestamp(0, UTC)  # Only what shows by itself that its process is gone.
-        elif isinstance(self.objects, FolderStore):
+        if self.refusal is None and isinstance(self.objects, FolderStore):
             self.cleaned.leftovers = self.objects.sweep(before=before, dry_run=dry_run)
-        self.cleaned.leftovers += sweep(self.settings.spool_path, before=before, dry_run=dry_run)
+        # By a doubtful clock only what shows by itself that its process is gone.
+        spool_before = before if self.refusal is None else None
+        self.cleaned.leftovers += sweep(self.settings.spool_path, before=spool_before, dry_run=dry_run)
         if not dry_run:
             # Not counted: they are of every installation of this user.
-            sweep(Path(tempfile.gettempdir()), prefix=SOCKETS, before=before)
+            sweep(Path(tempfile.gettempdir()), prefix=SOCKETS)
 
 
 def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:

@@ -76,9 +76,8 @@ class Session:
         """The registry as this process synced it just before the run; None: the run does it."""
 
     def __enter__(self) -> Self:
-        before = self.run.clock() - LEFTOVER_AGE
-        sweep(self.run.settings.spool_path, before=before)
-        sweep(Path(tempfile.gettempdir()), prefix=SOCKETS, before=before)
+        sweep(self.run.settings.spool_path, before=self.run.clock() - LEFTOVER_AGE)
+        sweep(Path(tempfile.gettempdir()), prefix=SOCKETS)
         return self
 
     def __exit__(
