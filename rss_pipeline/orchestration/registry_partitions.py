@@ -5,6 +5,7 @@ The rows are written in pipeline/registry/sync.py. Keys of feeds that were remov
 
 import dagster as dg
 
+from rss_pipeline.orchestration.instance.forget_feed import complete_forgets
 from rss_pipeline.orchestration.partitions import add_keys, missing_keys
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -13,7 +14,11 @@ from rss_pipeline.storage.feeds import feed_changes
 
 
 def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:
-    """Add the keys that a synced registry needs and record its changes; return the number of keys added."""
+    """Add the keys that a synced registry needs and record its changes; return the number of keys added.
+
+    Feeds that a killed `forget` left half-way are removed.
+    """
+    complete_forgets(database, instance, synced.forgotten)
     added = register_keys(database, instance, [spec.id for spec in synced.specs])
     changes = synced.changes
     if not changes.is_empty:

@@ -1,7 +1,10 @@
 """The removal of a feed: its rows and its partition key. Its objects stay.
 
-The SQL statements are in storage/feeds.
+It may be killed at any moment: the next sync of the registry completes it (registry_partitions.py). The SQL
+statements are in storage/feeds.
 """
+
+from collections.abc import Sequence
 
 import dagster as dg
 
@@ -34,9 +37,26 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
         )
     if row["held_token"] is not None:
         raise RssPipelineError(f"{feed_id} is being visited now: try again in a minute")
-    backfills = dg.RunsFilter(job_name="__ASSET_JOB", statuses=_IN_FLIGHT)
-    if instance.get_runs_count(backfills):
+    if _is_materializing(instance):
         raise RssPipelineError("a materialization or backfill is in progress: try again after its end")
-    gone = feeds.forget(database, feed_id)
-    instance.delete_dynamic_partition("feeds", feed_id)
+    gone = feeds.begin_forget(database, feed_id)
+    _end(database, instance, feed_id)
     return gone
+
+
+def complete_forgets(database: Database, instance: dg.DagsterInstance, ids: Sequence[str]) -> None:
+    """Complete the removal of these feeds, which a killed process has begun; not while a backfill runs."""
+    if ids and not _is_materializing(instance):
+        for id in ids:
+            _end(database, instance, id)
+
+
+def _end(database: Database, instance: dg.DagsterInstance, feed_id: str) -> None:
+    # The row goes last: it alone shows that the key has to go.
+    instance.delete_dynamic_partition("feeds", feed_id)
+    feeds.forget(database, feed_id)
+
+
+def _is_materializing(instance: dg.DagsterInstance) -> bool:
+    runs = dg.RunsFilter(job_name="__ASSET_JOB", statuses=_IN_FLIGHT)
+    return instance.get_runs_count(runs) > 0

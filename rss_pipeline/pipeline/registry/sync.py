@@ -6,7 +6,7 @@ orchestration.registry_partitions'.
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import feeds
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ class RegistrySync:
     changes: feeds.RegistryChanges
     has_suspects: bool
     """Some feed's last claim never ended in a close."""
+    forgotten: tuple[str, ...] = ()
+    """Feeds that a killed `forget` left with a row and a partition key."""
 
     @property
     def accesses(self) -> dict[str, Access]:
@@ -58,7 +60,8 @@ def sync_registry(
     """
     path = settings.feeds_file
     specs = load_registry(path, environ=os.environ if environ is None else environ)
-    rows = feeds.registry_rows(database)
+    rows = _without_forgotten(database, feeds.registry_rows(database), specs)
+    forgotten = tuple(row["id"] for row in rows if row["forgotten"])
     changes = feeds.registry_changes(specs, rows, path=str(path))
     if changes.is_suspicious and not yes:
         raise RegistryError(
@@ -75,7 +78,18 @@ def sync_registry(
         specs=tuple(specs),
         changes=changes,
         has_suspects=any(row["suspect"] for row in rows),
+        forgotten=forgotten,
     )
+
+
+def _without_forgotten(database: Database, rows: list[Row], specs: Sequence[FeedSpec]) -> list[Row]:
+    """The rows without those of feeds that were forgotten half-way and are in feeds.yaml again: such a feed
+    begins anew, without validators that would hide its items."""
+    wanted = {spec.id for spec in specs}
+    begun = [row["id"] for row in rows if row["forgotten"] and row["id"] in wanted]
+    for id in begun:
+        feeds.forget(database, id)
+    return [row for row in rows if row["id"] not in begun]
 
 
 def registered_accesses(settings: Settings, environ: Mapping[str, str] | None = None) -> Mapping[str, Access]:

@@ -17,4 +17,5 @@ def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime)
 
     Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
     """
-    return not synced.changes.is_empty or is_claimable(database, Due(now=now)) or has_unreported(database)
+    changed = bool(synced.forgotten) or not synced.changes.is_empty
+    return changed or is_claimable(database, Due(now=now)) or has_unreported(database)

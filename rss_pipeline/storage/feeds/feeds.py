@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.database import Database, Result, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
 from rss_pipeline.storage.sql import chunked, compact, seconds
 
@@ -71,13 +71,14 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
 
 
 def registry_rows(database: Database) -> list[Row]:
-    """Every feed with its entry in the last registry, and the flag `suspect`.
+    """Every feed with its entry in the last registry, and the flags `suspect` and `forgotten`.
 
     A feed is suspect if its last claim never ended in a close, or its document crashed the parser. It is read
     here, for a query of its own would be one more request in every poll.
     """
     return database.query(
-        f"""SELECT {_REGISTRY_COLUMNS}, unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
+        f"""SELECT {_REGISTRY_COLUMNS}, forgotten,
+        unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
         FROM feeds""",
         name="read registry",
     ).rows
@@ -171,7 +172,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name not in {"suspect", "host"}
+        if name not in {"suspect", "forgotten", "host"}
     }
 
 
@@ -214,17 +215,47 @@ def forget_failed_document(database: Database, feed_id: str, document_hash: str)
     )
 
 
+def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
+    """Delete all of a feed but its row, which says that it is forgotten; how many rows went.
+
+    The row goes by `forget`, after its partition key: without it nothing would show a key that a killed
+    process left. Its URL is free at once.
+    """
+    *deleted, _ = database.batch(
+        [
+            *_of_its_own(feed_id),
+            Statement(
+                "UPDATE feeds SET forgotten = 1, registered = 0, url = 'forgotten:' || id WHERE id = ?",
+                [feed_id],
+                name="mark feed forgotten",
+            ),
+        ]
+    )
+    return _counts(deleted)
+
+
 def forget(database: Database, feed_id: str) -> dict[str, int]:
     """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
-    of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
-    results = database.batch(
+    *deleted, feed = database.batch(
         [
-            Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id], name="forget holds"),
-            Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id], name="forget tombstones"),
-            Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id], name="forget versions"),
-            Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id], name="forget image tasks"),
-            Statement("DELETE FROM items WHERE feed_id = ?", [feed_id], name="forget items"),
+            *_of_its_own(feed_id),
             Statement("DELETE FROM feeds WHERE id = ?", [feed_id], name="forget feed"),
         ]
     )
-    return dict(zip(("image_tasks", "items", "feeds"), (r.changes for r in results[3:]), strict=True))
+    return {**_counts(deleted), "feeds": feed.changes}
+
+
+def _of_its_own(feed_id: str) -> list[Statement]:
+    of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
+    return [
+        Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id], name="forget holds"),
+        Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id], name="forget tombstones"),
+        Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id], name="forget versions"),
+        Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id], name="forget image tasks"),
+        Statement("DELETE FROM items WHERE feed_id = ?", [feed_id], name="forget items"),
+    ]
+
+
+def _counts(deleted: Sequence[Result]) -> dict[str, int]:
+    *_, image_tasks, items = deleted
+    return {"image_tasks": image_tasks.changes, "items": items.changes}
