@@ -24,6 +24,7 @@ from botocore.exceptions import ClientError
 
 from rss_pipeline.storage.schema import migrations
 from rss_pipeline_tests.support.cloudflare import Cloudflare, living, local_cloudflare
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 ONE = {"sql": "SELECT 1 AS one"}
 CAP = 4_000_000
@@ -369,7 +370,7 @@ def test_a_port_that_is_taken_is_told(shared_cloudflare: Cloudflare) -> None:
 
 
 def eventually_gone(group: int) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while living(group) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not living(group)

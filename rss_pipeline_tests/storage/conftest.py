@@ -64,7 +64,7 @@ def sqlite(tmp_path: Path) -> Iterator[SqliteDatabase]:
 
 @pytest.fixture(scope="session")
 def shared_d1(running_cloudflare: Cloudflare) -> Iterator[D1Database]:
-    database = D1Database(running_cloudflare.url, running_cloudflare.token)
+    database = D1Database(running_cloudflare.url, running_cloudflare.token, answer_seconds=120)
     yield database
     database.close()
 

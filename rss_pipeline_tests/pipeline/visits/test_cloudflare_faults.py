@@ -43,7 +43,7 @@ from rss_pipeline_tests.support.faults import (
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
-PATIENT = 30.0
+PATIENT = 120.0
 IMPATIENT = 1.0
 """Seconds for an answer, where it is held back for ever."""
 
