@@ -422,6 +422,7 @@ def test_the_example_writes_what_came_since_the_last_digest(
     ).success
     page = (pipeline.settings.home / "digests" / "index.html").read_text("utf-8")
     assert page.count("<iframe sandbox") == 3
+    assert page.startswith('<!doctype html><meta http-equiv="Content-Security-Policy"')
     assert "<p>Text of" not in page, "content stays inside its frame"
 
 

@@ -53,8 +53,7 @@ TRICKS = """
 <math><mtext><link rel=preconnect href="{}"></mtext></math><noscript><img src="{}/noscript"></noscript>
 <style>@import url({}/import); @font-face {{ font-family: x; src: url({}/font) }}
 p {{ font-family: x; background: url({}/bg); list-style-image: url({}/list); cursor: url({}/c), auto }}
-</style
->
+</style>
 <p style="background-image: url({}/inline)">Text</p><video autoplay poster="{}/poster" src="{}/video">
 <track default src="{}/track"></video><audio autoplay src="{}/audio"></audio><video>
 <source src="{}/vs"></video>
