@@ -22,8 +22,9 @@ def main() -> None:
 
 
 def share_heaps() -> None:
-    """Let all threads share two heaps. glibc gives each its own, and each keeps what it freed: 16 MB in a poll.
+    """Let all threads share two heaps.
 
+    glibc gives each thread its own, and each keeps what was freed: 16 MB at the end of a first poll.
     MALLOC_ARENA_MAX does the same, but only for processes that are started with it. Nothing happens where the
     C library is another one.
     """
