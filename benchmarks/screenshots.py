@@ -97,7 +97,7 @@ def _serve(server: FeedServer, folder: Path) -> None:
     entries = []
     for number, id in enumerate(FEEDS, start=2):
         url = server.route(f"127.0.0.{number}", f"/{id}.xml", _publisher(id, number))
-        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: true\n")
+        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: [127.0.0.0/8]\n")
     (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
 
 

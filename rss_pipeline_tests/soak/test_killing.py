@@ -78,7 +78,7 @@ class Publishers:
             id: self.server.route(f"127.0.0.{n}", "/feed", lambda _, id=id: self._answer(id))
             for n, id in enumerate(FEEDS, start=2)
         }
-        lines = [f"- url: {url}\n  id: {id}\n  allow_private: true\n" for id, url in urls.items()]
+        lines = [f"- url: {url}\n  id: {id}\n  allow_private: [127.0.0.0/8]\n" for id, url in urls.items()]
         file.write_text("feeds:\n" + "".join(lines), "utf-8")
 
     def _answer(self, id: str) -> Answer:

@@ -96,7 +96,7 @@ class Publishers:
         for n in range(self.feeds):
             host = f"127.0.{1 + n // 200}.{1 + n % 200}"
             url = self.server.route(host, "/feed", self._answering(n, images))
-            entries.append(f"- url: {url}\n  id: feed-{n}\n  allow_private: true\n  interval: 30m\n")
+            entries.append(f"- url: {url}\n  id: feed-{n}\n  allow_private: [127.0.0.0/8]\n  interval: 30m\n")
         file.write_text("feeds:\n" + "".join(entries), "utf-8")
 
     def _answering(self, n: int, images: str) -> Any:
