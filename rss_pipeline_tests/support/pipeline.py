@@ -78,7 +78,14 @@ class Pipeline:
             home=home,
             feeds_file=home / "feeds.yaml",
             user_agent="rss_pipeline/test",
-            **{"host_delay_seconds": 0.0, "parse_workers": 1, **settings},
+            **{
+                "host_delay_seconds": 0.0,
+                "parse_workers": 1,
+                # The machine's disk may be nearly full.
+                "image_free_percent": 0.0,
+                "image_free_gb": 0.0,
+                **settings,
+            },
         )
         self.database = connect(self.settings)
         migrate(self.database)

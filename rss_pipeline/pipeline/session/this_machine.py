@@ -39,11 +39,7 @@ _WITH_VALUE = frozenset({"-X", "-W"})
 
 def this_machine(settings: Settings) -> OwnMachine:
     """The machine that this process runs on; what changes is read again after half a minute."""
-    return OwnMachine(
-        interfaces=_Kept(lambda: interfaces_of(psutil.net_if_addrs()), Interfaces()),
-        servers=tuple(own_servers(settings)),
-        listening=_Kept[frozenset[int]](listening_ports, frozenset()),
-    )
+    return OwnMachine(interfaces=_INTERFACES, servers=tuple(own_servers(settings)), listening=_LISTENING)
 
 
 class _Kept(Generic[T]):
@@ -172,3 +168,8 @@ def is_ours(command: Sequence[str]) -> bool:
         elif argument == "-c":
             return False
     return False
+
+
+# One of each a process: reading the ports looks at every process of the machine.
+_INTERFACES = _Kept(lambda: interfaces_of(psutil.net_if_addrs()), Interfaces())
+_LISTENING = _Kept[frozenset[int]](listening_ports, frozenset())
