@@ -24,7 +24,14 @@ _IDLE_SECONDS = 0.05
 
 
 class OtherRuns(Protocol):
-    """Other runs that wait for hosts of this round. Called in threads of the round; raises nothing."""
+    """Other runs that wait for hosts of this round, or may have them.
+
+    Called in threads of the round, `is_leased` before each request; raises nothing.
+    """
+
+    def is_leased(self) -> bool:
+        """False once a lease of this round has lapsed: another run may visit its hosts now."""
+        ...
 
     def awaited_hosts(self) -> Collection[str]:
         """Hosts of this round for which a run with precedence waits."""
@@ -63,7 +70,12 @@ def fetch_feeds(
     known = holds or Holds(clock)
 
     async def work(report: Report[FetchOutcome]) -> None:
-        turns = Turns(pace or Pace(), policy=policy, holds=known)
+        turns = Turns(
+            pace or Pace(),
+            policy=policy,
+            holds=known,
+            is_leased=(lambda: True) if other_runs is None else other_runs.is_leased,
+        )
         given_back: set[str] = set()
 
         async def visit(index: int, visit: FeedVisit) -> None:

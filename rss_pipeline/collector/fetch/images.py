@@ -36,6 +36,7 @@ def fetch_images(
     pace: Pace | None = None,
     holds: Holds | None = None,
     is_wanted: Callable[[ImageRequest], bool] = lambda _: True,
+    is_leased: Callable[[], bool] = lambda: True,
 ) -> list[ImageOutcome[T]]:
     """Download each image once, within the policy (`image_policy`); outcomes in the order of `requests`.
 
@@ -43,7 +44,8 @@ def fetch_images(
     at the same time. The image holds its slot until `keep` returns, so no more bodies than that exist at any
     moment. An image in a file is removed afterwards. `on_done` is called in the caller's thread as outcomes
     arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`. An
-    image that `is_wanted` refuses when its turn comes is `NotBegun`.
+    image that `is_wanted` refuses when its turn comes is `NotBegun`; so is one that has no turn before
+    `is_leased` says that the lease of the round has lapsed.
 
     An error of an image is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
     `InfrastructureError` if `keep` does or the spool cannot be written: the round ends, and images without an
@@ -54,7 +56,7 @@ def fetch_images(
     known = holds or Holds(clock)
 
     async def work(report: Report[ImageOutcome[T]]) -> None:
-        turns = Turns(pace or Pace(), policy=policy, holds=known)
+        turns = Turns(pace or Pace(), policy=policy, holds=known, is_leased=is_leased)
 
         async def serve(queue: deque[int], client: Client) -> None:
             # One image after the other: a waiting image is only a number in the queue.

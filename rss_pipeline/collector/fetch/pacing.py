@@ -112,8 +112,10 @@ class Turns:
         *,
         policy: FetchPolicy,
         holds: Holds,
+        is_leased: Callable[[], bool] = lambda: True,
     ) -> None:
         self._pace = pace
+        self._is_leased = is_leased
         self._host_delay = policy.host_delay
         self._lanes = policy.connections_per_host
         self._slots = asyncio.Semaphore(policy.concurrency)
@@ -155,6 +157,7 @@ class Turns:
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host)
                 self._refuse_when_over(self._pace.monotonic())
+                self._refuse_when_lapsed()
                 turn = Turn(lambda: self._ended(host, lane))
                 try:
                     yield turn
@@ -184,6 +187,10 @@ class Turns:
     def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:
         if not begun and host in self._left_to_others:
             raise TurnRefused("a refresh by hand has precedence at its host")
+
+    def _refuse_when_lapsed(self) -> None:
+        if not self._is_leased():
+            raise TurnRefused("this run was stopped for so long that another one may visit its host")
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:

@@ -8,7 +8,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -86,7 +86,9 @@ def download_images(
         if not claim.tasks:
             break
         run.progress.begin("download_images", len(claim.tasks))
-        _Round(claim, done, run=run, politeness=politeness, spool=spool).download()
+        _Round(
+            claim, done, run=run, politeness=politeness, spool=spool, is_leased=lease_keeper.is_leased
+        ).download()
         lease_keeper.end({claim.token})
     return done
 
@@ -113,9 +115,17 @@ class _Round:
     """One claim on its way to being recorded. Outcomes come one at a time, in the run's own thread."""
 
     def __init__(
-        self, claim: ImageClaim, done: Downloads, *, run: RunContext, politeness: Politeness, spool: Spool
+        self,
+        claim: ImageClaim,
+        done: Downloads,
+        *,
+        run: RunContext,
+        politeness: Politeness,
+        spool: Spool,
+        is_leased: Callable[[], bool],
     ) -> None:
         self._run = run
+        self._is_leased = is_leased
         self._politeness = politeness
         self._spool = spool
         self._token = claim.token
@@ -154,6 +164,7 @@ class _Round:
                 spool=self._spool.folder,
                 keep=self._keep,
                 is_wanted=self._is_wanted,
+                is_leased=self._is_leased,
                 clock=self._run.clock,
                 on_done=self._take,
                 pace=self._politeness.pace,

@@ -4,8 +4,10 @@ The statements are storage.feeds' and storage.images'; which feeds a run claims 
 """
 
 import logging
+import math
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from rss_pipeline.errors import InfrastructureError
@@ -25,11 +27,21 @@ class LeaseKeeper:
     or a store failed; after `do_not_forgive` they do.
     """
 
-    def __init__(self, database: Database, *, run_id: str, lease_seconds: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        run_id: str,
+        lease_seconds: int,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._monotonic = monotonic
         self._database = database
         self._run_id = run_id
         self._lease_seconds = lease_seconds
         self._tokens: set[str] = set()
+        self._renewed: dict[str, float] = {}
+        """When each lease was claimed or last renewed: the time before the statement, not after it."""
         self._merely_due: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -38,7 +50,7 @@ class LeaseKeeper:
 
     def claim(self, wanted: Wanted, *, limit: int, suspects: bool = False) -> claims.Claim:
         """Claim feeds."""
-        token = self._new_token()
+        token, began = self._new_token(), self._monotonic()
         if isinstance(wanted, Due):
             self._merely_due.add(token)
         claim = claims.claim(
@@ -50,12 +62,12 @@ class LeaseKeeper:
             suspects=suspects,
             token=token,
         )
-        self._keep_alive(token, found=bool(claim.feeds))
+        self._keep_alive(token, found=bool(claim.feeds), began=began)
         return claim
 
     def claim_images(self, *, now: datetime, limit: int) -> ImageClaim:
         """Claim image tasks that are due at `now`."""
-        token = self._new_token()
+        token, began = self._new_token(), self._monotonic()
         claim = claim_images(
             self._database,
             now=now,
@@ -64,7 +76,7 @@ class LeaseKeeper:
             limit=limit,
             token=token,
         )
-        self._keep_alive(token, found=bool(claim.tasks))
+        self._keep_alive(token, found=bool(claim.tasks), began=began)
         return claim
 
     def await_hosts(self, ids: Sequence[str]) -> str:
@@ -72,11 +84,11 @@ class LeaseKeeper:
 
         Until the run ends, or the lease with the token that this returns.
         """
-        token = self._new_token()
+        token, began = self._new_token(), self._monotonic()
         leases.await_hosts(
             self._database, ids, run_id=self._run_id, lease_seconds=self._lease_seconds, token=token
         )
-        self._keep_alive(token, found=True)
+        self._keep_alive(token, found=True, began=began)
         return token
 
     @property
@@ -84,12 +96,23 @@ class LeaseKeeper:
         """Tokens of the live leases on feeds that were claimed because they were due, not by name."""
         return sorted(self._merely_due & self._tokens)
 
+    def is_leased(self) -> bool:
+        """False once a lease of this run has lapsed: another run may have claimed its feeds or images.
+
+        A run that was stopped for longer than its leases (SIGSTOP, a laptop that slept) must make no more
+        requests: another run may be visiting the same hosts, and what came would be written by neither.
+        """
+        with self._lock:
+            live_since = self._monotonic() - self._lease_seconds
+            return all(renewed > live_since for renewed in self._renewed.values())
+
     def end(self, tokens: set[str]) -> None:
         """End these claims: each of their visits is closed or released."""
         for token in tokens & self._tokens:
-            leases.end(self._database, token, forgive=True)
             with self._lock:
-                self._tokens.discard(token)
+                self._renewed.pop(token, None)
+            leases.end(self._database, token, forgive=True)
+            self._forget(token)
 
     def do_not_forgive(self) -> None:
         """Let the claims that are left count against their feeds: one of their documents may have ended the
@@ -117,24 +140,44 @@ class LeaseKeeper:
             self._tokens.add(token)
         return token
 
-    def _keep_alive(self, token: str, *, found: bool) -> None:
+    def _forget(self, token: str) -> None:
+        with self._lock:
+            self._tokens.discard(token)
+            self._renewed.pop(token, None)
+
+    def _note(self, tokens: Collection[str], renewed: float, *, have_lapsed: bool) -> None:
+        """Note that these leases were renewed, or that some had lapsed.
+
+        A lease that was ended meanwhile was not renewed either; then nothing is known of the others.
+        """
+        with self._lock:
+            if have_lapsed and self._renewed.keys() >= set(tokens):
+                self._renewed.update(dict.fromkeys(tokens, -math.inf))
+            elif not have_lapsed:
+                self._renewed.update((token, renewed) for token in tokens if token in self._renewed)
+
+    def _keep_alive(self, token: str, *, found: bool, began: float) -> None:
         if not found:
-            with self._lock:
-                self._tokens.discard(token)
-        elif self._renewal is None:
+            self._forget(token)
+            return
+        with self._lock:
+            self._renewed[token] = began
+        if self._renewal is None:
             self._renewal = threading.Thread(target=self._renew, name="lease renewal", daemon=True)
             self._renewal.start()
 
     def _renew(self) -> None:
         while not self._over.wait(self._lease_seconds / 3):
             with self._lock:
-                tokens = list(self._tokens)
+                tokens, known = list(self._tokens), list(self._renewed)
             if not tokens:
                 continue
+            began = self._monotonic()
             try:
                 alive = leases.renew(self._database, tokens, lease_seconds=self._lease_seconds)
             except InfrastructureError as error:
                 logger.warning("leases could not be renewed: %s", error)
             else:
+                self._note(known, began, have_lapsed=alive < len(known))
                 if alive < len(tokens):
                     logger.warning("%d leases had lapsed already", len(tokens) - alive)

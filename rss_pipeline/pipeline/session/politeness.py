@@ -74,6 +74,10 @@ class MakeWay:
         self._leases = lease_keeper
         self._holds = holds
 
+    def is_leased(self) -> bool:
+        """False once a lease of this run has lapsed."""
+        return self._leases.is_leased()
+
     def awaited_hosts(self) -> Collection[str]:
         """Hosts that a refresh by hand waits for while this run has them for feeds that are merely due.
 

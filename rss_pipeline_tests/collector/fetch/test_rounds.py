@@ -50,6 +50,39 @@ def round_of(jobs: list[Feed], spool: Path, *, pace: Pace | None = None, **polic
     )
 
 
+class Lapsing:
+    """Other runs, of which one may have taken over after the second request."""
+
+    def __init__(self, server: FeedServer) -> None:
+        self._server = server
+
+    def is_leased(self) -> bool:
+        return len(self._server.requests) < 2
+
+    def awaited_hosts(self) -> tuple[()]:
+        return ()
+
+    def release_hosts(self, hosts: object, given_back: object) -> None:
+        raise AssertionError("no host is awaited")
+
+
+def test_a_round_whose_lease_has_lapsed_makes_no_more_requests(server: FeedServer, tmp_path: Path) -> None:
+    jobs = feeds(server, A, 5, Answer(body=RSS))
+    outcomes = fetch_feeds(
+        [(job, Access()) for job in jobs],
+        policy=POLICY,
+        spool=tmp_path,
+        clock=now,
+        pace=InstantPace(),
+        other_runs=Lapsing(server),
+    )
+    assert [type(each) for each in outcomes] == [Document, Document, NotBegun, NotBegun, NotBegun]
+    assert outcomes[4] == NotBegun(
+        reason="this run was stopped for so long that another one may visit its host"
+    )
+    assert len(server.requests) == 2
+
+
 def test_outcomes_come_in_the_order_of_the_jobs_and_each_is_told(server: FeedServer, tmp_path: Path) -> None:
     good = server.route(A, "/good", Answer(body=RSS, delay=0.05))
     jobs = [

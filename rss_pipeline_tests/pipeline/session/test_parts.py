@@ -49,6 +49,28 @@ def test_a_claim_is_renewed_until_it_is_ended(database: Database) -> None:
     assert "lease renewal" not in [thread.name for thread in threading.enumerate()]
 
 
+def test_a_run_that_was_stopped_for_longer_than_its_lease_knows_it_at_once(database: Database) -> None:
+    at = 100.0
+    keeper = LeaseKeeper(database, run_id="run", lease_seconds=180, monotonic=lambda: at)
+    assert keeper.is_leased()
+    claim = keeper.claim(Due(now=NOW), limit=10)
+    at += 179
+    assert keeper.is_leased()
+    at += 1
+    assert not keeper.is_leased()
+    keeper.end({claim.token})
+    assert keeper.is_leased(), "the next claim is a new one"
+    keeper.close()
+
+
+def test_a_lease_that_another_run_took_over_is_lost_although_the_time_is_not(database: Database) -> None:
+    keeper = LeaseKeeper(database, run_id="run", lease_seconds=3, monotonic=lambda: 100.0)
+    keeper.claim(Due(now=NOW), limit=10)
+    database.query("UPDATE leases SET expires_at = '2020-01-01T00:00:00Z'")
+    soon(lambda: not keeper.is_leased())
+    keeper.close()
+
+
 def test_a_claim_of_nothing_leaves_no_lease_and_starts_no_renewal(database: Database) -> None:
     keeper = LeaseKeeper(database, run_id="run", lease_seconds=180)
     assert keeper.claim(Named(ids=["no-such-feed"], now=NOW), limit=10).feeds == ()
