@@ -8,9 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 WarningKind = Literal[
-    "unstable_guids", "shared_guids", "too_many_items", "cut_off", "day_full", "too_many_images"
+    "unstable_guids",
+    "reused_guids",
+    "shared_guids",
+    "too_many_items",
+    "cut_off",
+    "day_full",
+    "too_many_images",
 ]
-"""unstable_guids: known items come again under new guids. shared_guids: items of one document have the same
+"""unstable_guids: known items come again under new guids. reused_guids: new items
+come under known ones. shared_guids: items of one document have the same
 guid or link. too_many_items: the document lists more items than are read. cut_off: it ends early. day_full:
 the feed had its most new items of a day. too_many_images: an item has more images than are archived."""
 

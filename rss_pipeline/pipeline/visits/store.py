@@ -1,6 +1,7 @@
 """The op store: a parsed document into the database, its items in batches, the closing statement in the last.
 
-The statements are storage's; new items and unstable guids are found here.
+The statements are storage's. What is new is found here; guids that change or are used again are found in
+guid_warnings.py.
 """
 
 import logging
@@ -19,11 +20,12 @@ from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
+from rss_pipeline.pipeline.visits.guid_warnings import warn_of_guids
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Result, Statement
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Statement
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
-from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement, warn
+from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
 from rss_pipeline.storage.items import items, tombstones
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
@@ -31,8 +33,6 @@ from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 logger = logging.getLogger(__name__)
 
 _GUIDS_AT_ONCE = 500
-_UNSTABLE_FROM = 5
-_UNSTABLE_SHARE = 0.8
 
 
 def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
@@ -86,8 +86,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     fresh = items.new_ids(results[:-1])
     if closed:
         log_move(feed, ending.address)
-    if closed and fresh:
-        _warn_of_unstable_guids(run.database, visit, parsed, fresh)
+    if closed:
+        warn_of_guids(run.database, visit, parsed, fresh=fresh, listed=ids)
     if closed and left_out:
         sentence = (
             f"{left_out:,} new items are not stored: the feed had {run.settings.items_per_day:,} on"
@@ -183,24 +183,6 @@ def _batches(groups: Iterable[list[Statement]]) -> Iterator[list[Statement]]:
 
 def _length(statement: Statement) -> int:
     return sum(len(value.encode()) for value in statement.params if isinstance(value, str))
-
-
-def _warn_of_unstable_guids(database: Database, visit: Visit, parsed: Parsed, fresh: tuple[str, ...]) -> None:
-    """Warn where nearly all items are new to a feed that was stored before, yet under known titles."""
-    if visit.feed.schedule.last_success_at is None or len(fresh) < _UNSTABLE_FROM:
-        return
-    if len(fresh) < _UNSTABLE_SHARE * parsed.items_seen:
-        return
-    known = items.known_titles(database, visit.feed.id, fresh)
-    if known < _UNSTABLE_SHARE * len(fresh):
-        return
-    unstable = FeedWarning(
-        kind="unstable_guids",
-        sentence=f"unstable guids: {known} of {len(fresh)} new items have titles that are known; if the"
-        " server puts tokens into guids or links, set `key: link` or `key: title+date` for this feed",
-    )
-    logger.warning("%s: %s", visit.feed.url, unstable.sentence)
-    warn(database, visit.feed.id, (*parsed.warnings, unstable))
 
 
 def store(visits: Visits, *, run: RunContext, close: Close) -> Visits:

@@ -190,6 +190,16 @@ def new_ids(results: Iterable[Result]) -> tuple[str, ...]:
     return tuple(row["id"] for result in results for row in result.rows)
 
 
+def by_ids(database: Database, ids: Sequence[str], *, columns: Sequence[str]) -> dict[str, Row]:
+    """These columns of the items that are stored, by id."""
+    rows = database.query(
+        f"SELECT id, {', '.join(columns)} FROM items WHERE id IN (SELECT value FROM json_each(?))",
+        [compact(list(ids))],
+        name="read items by id",
+    ).rows
+    return {row["id"]: row for row in rows}
+
+
 def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
     """The number of these new items with a title that an older item of the feed has too."""
     rows = database.query(

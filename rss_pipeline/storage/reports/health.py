@@ -96,11 +96,12 @@ def with_gaps(database: Database, *, since: datetime) -> Concerned:
 
 
 def unstable(database: Database) -> Concerned:
-    """Feeds with items that come again under new guids, or that share one."""
+    """Feeds with items that come again under new guids, come under known ones, or share one."""
     return _find(
         database,
         f"""SELECT id AS feed, url, warning, count(*) OVER () AS total
-        FROM feeds WHERE {POLLED} AND ({has_warning("unstable_guids")} OR {has_warning("shared_guids")})
+        FROM feeds WHERE {POLLED} AND ({has_warning("unstable_guids")} OR {has_warning("reused_guids")}
+          OR {has_warning("shared_guids")})
         ORDER BY id LIMIT {NAMED}""",
         name="find unstable guids",
     )

@@ -325,6 +325,28 @@ def test_items_that_share_a_link_are_counted_and_warned_of(
     assert judge_unstable(health.unstable(pipeline.database)).state == "ok"
 
 
+def one_item(day: int) -> bytes:
+    return (
+        "<rss version='2.0'><channel><title>T</title>"
+        f"<item><guid>today</guid><title>News of day {day}</title><link>http://example.com/{day}</link>"
+        f"<pubDate>{day:02} Feb 2026 08:00:00 GMT</pubDate></item></channel></rss>"
+    ).encode()
+
+
+def test_a_guid_that_never_changes_is_warned_of(pipeline: Pipeline, server: FeedServer) -> None:
+    id = pipeline.register(serve(server, one_item(16), '"1"'), "feed")
+    pipeline.poll()
+    serve(server, one_item(16).replace(b"News", b"Great news"), '"2"')
+    pipeline.poll(all_feeds=True)
+    assert pipeline.feed(id)["warning"] is None, "an item that was edited is the same item"
+    serve(server, one_item(17), '"3"')
+    pipeline.poll(all_feeds=True)
+    assert '"News of day 17" has the guid of a stored item' in pipeline.feed(id)["warning"]
+    check = judge_unstable(health.unstable(pipeline.database))
+    assert (check.state, [row["feed"] for row in check.rows]) == ("warning", [id])
+    assert len(pipeline.items(id)) == 1
+
+
 def test_an_item_that_is_listed_twice_is_no_loss(pipeline: Pipeline, server: FeedServer) -> None:
     id = pipeline.register(serve(server, rss("a", "b", "a"), '"1"'), "feed")
     pipeline.poll()
