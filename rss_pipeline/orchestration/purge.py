@@ -6,7 +6,6 @@ materialization is removed, the feed is materialized once more, as a heartbeat i
 that is impossible (a downstream asset; a partition that is red) the run is kept.
 """
 
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -28,7 +27,6 @@ from rss_pipeline.storage.images.closings import image_totals
 RUNS_AT_ONCE = 100
 """So many hold the write lock of the event log for some tenths of a second."""
 REPORTED_AT_ONCE = 100
-SPOOL_AGE = timedelta(days=1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +43,6 @@ class Purged:
     ticks: int = 0
     orphans: int = 0
     """Runs that were deleted before, with files that stayed."""
-    spools: int = 0
     """Folders with the documents of killed runs."""
     heartbeats: int = 0
     """Feeds recorded again, because their newest materialization is removed, or was lost."""
@@ -67,7 +64,7 @@ class Purged:
 
     def figures(self) -> dict[str, int | bool]:
         """The numbers, by name."""
-        removed = ("runs", "events", "files", "bytes", "backfills", "ticks", "orphans", "spools")
+        removed = ("runs", "events", "files", "bytes", "backfills", "ticks", "orphans")
         numbers = asdict(self)
         return {
             "dry_run": self.dry_run,
@@ -111,7 +108,6 @@ def purge(
     purging.backfills()
     purging.ticks()
     purging.orphans()
-    purging.spools()
     yield purging.purged
 
 
@@ -210,16 +206,6 @@ class _Purging:
             some = ids[start : start + RUNS_AT_ONCE]
             self.purged.orphans += len(some)
             self._remove(some)
-
-    def spools(self) -> None:
-        """Remove the spool folders of runs that were killed: no run takes a day."""
-        root = self.run.settings.spool_path
-        before = (self.run.clock() - SPOOL_AGE).timestamp()
-        for folder in root.iterdir() if root.is_dir() else ():
-            if folder.is_dir() and folder.stat().st_mtime < before:
-                self.purged.spools += 1
-                if not self.purged.dry_run:
-                    shutil.rmtree(folder, ignore_errors=True)
 
     def _remove(self, ids: Sequence[str]) -> None:
         if ids:

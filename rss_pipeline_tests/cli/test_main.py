@@ -24,7 +24,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.waiting import PATIENCE, cpu_seconds_of_children
+from rss_pipeline_tests.support.waiting import PATIENCE, cpu_seconds_of_children, soon
 
 PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
 HOST = "127.0.0.2"
@@ -93,9 +93,15 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
     monkeypatch.setenv("COLUMNS", "400")
 
+    ended = ""
+
     def call(*arguments: str, input: str | None = None) -> Result:
+        nonlocal ended
+        # Visits have an instant in seconds, and a command visits a feed once: the next one begins later.
+        soon(lambda: arguments[0] != "poll" or instant(utc_now()) > ended)
         result = CliRunner().invoke(main, arguments, input=input)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        ended = instant(utc_now())
         return result
 
     return call

@@ -6,6 +6,7 @@ import pytest
 
 from rss_pipeline.collector.opml.outline import OpmlFeed
 from rss_pipeline.collector.opml.read import read_opml
+from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES
 from rss_pipeline.errors import RegistryError
 
 
@@ -97,7 +98,7 @@ BOMB = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
         ("", "not XML here"),
         ("<opml><body/></opml>", "lists no feed"),
         ("<opml>" + "<outline text='x'>" * 100_000, "nested deeper"),
-        (b"x" * 5_000_001, "larger than 5 MB"),
+        (b"x" * (MAX_FILE_BYTES + 1), "larger than 32 MB"),
     ],
 )
 def test_a_file_that_is_no_list_of_feeds_is_refused(body: bytes | str, sentence: str) -> None:

@@ -124,7 +124,7 @@ def test_a_host_that_wants_no_robots_gets_no_more_guesses(mine: Pipeline, server
 
 
 def test_an_address_that_moved_for_good_is_written_as_it_is_now(mine: Pipeline, server: FeedServer) -> None:
-    new = server.route(OTHER, "/new", Answer(body=rss("a")))
+    new = server.route(HOST, "/new", Answer(body=rss("a")))
     for status, path in ((301, "/old"), (302, "/away")):
         server.route(HOST, path, Answer(status=status, headers={"Location": new}))
     [moved] = added(mine, server.url(HOST, "/old"))

@@ -481,6 +481,7 @@ def test_a_cloudflare_that_fails_at_any_request(
     for id in ("one", "two"):
         pipeline.register(f"http://{id}.example/", id)
     pipeline.sync()
+    let_visited(pipeline, pipeline.clock())
     with FaultProxy(cloudflare.url) as proxy:
         through = replace(
             pipeline.settings,

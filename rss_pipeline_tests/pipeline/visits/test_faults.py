@@ -503,25 +503,6 @@ def test_a_304_whose_values_the_database_refuses_fails_alone(feeds: Pipeline) ->
     assert [feeds.feed(id)["consecutive_failures"] for id in ("two", "big")] == [0, 0]
 
 
-def test_an_etag_too_long_for_object_metadata_ends_its_own_visit_only(
-    feeds: Pipeline, server: FeedServer
-) -> None:
-    etag = f'"{"e" * 5000}"'
-    server.route("127.0.0.2", "/feed", Answer(body=rss(*FEEDS["one"]), etag=etag))
-    for count in (1, 2, 3):
-        feeds.poll(all_feeds=True)
-        feed = feeds.feed("one")
-        assert (feed["last_error_kind"], feed["consecutive_failures"]) == ("storage_rejected", count)
-        assert "bytes of metadata; at most 4,096 fit" in feed["last_error"]
-        assert (feed["last_etag"], feed["lease_token"]) == (None, None)
-    assert (feeds.guids("one"), feeds.backups("one")) == ([], [])
-    assert (feeds.guids("two"), feeds.guids("big")) == (FEEDS["two"], FEEDS["big"])
-    server.route("127.0.0.2", "/feed", Answer(body=rss(*FEEDS["one"]), etag='"short"'))
-    feeds.clock.turn(days=1)
-    feeds.poll()
-    assert feeds.guids("one") == FEEDS["one"], "the same bytes, but now they can be stored"
-
-
 def test_a_run_gives_back_what_it_claimed_also_where_its_workers_cannot_be_ended(feeds: Pipeline) -> None:
     class Stubborn:
         def close(self) -> None:
