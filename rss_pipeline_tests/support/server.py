@@ -168,9 +168,11 @@ class FeedServer:
     async def _close(self) -> None:
         for server in self._listening.values():
             server.close()
-        for handler in list(self._handlers):
-            handler.cancel()
-        await asyncio.gather(*self._handlers, return_exceptions=True)
+        # A connection that was accepted just now has no handler yet, and would never be closed.
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for handler in list(self._handlers):
+                handler.cancel()
+            await asyncio.wait(others, timeout=0.01)
         for server in self._listening.values():
             await server.wait_closed()
 

@@ -33,15 +33,17 @@ def run_round(
     """
     outcomes: dict[int, R] = {}
     thread = _LoopThread(work)
-    thread.start()
     try:
+        # Within the block: an interrupt may be raised once the thread runs, before `start` returns.
+        thread.start()
         while (entry := thread.done.get()) is not None:
             index, outcome = entry
             outcomes[index] = outcome
             if on_done is not None:
                 on_done(jobs[index], outcome)
     except BaseException:
-        thread.stop()
+        if thread.ident is not None:
+            thread.stop()
         raise
     thread.join()
     if thread.error is not None:

@@ -217,7 +217,7 @@ class TestServersOfOurs:
         blocked(fetch(found, tmp_path, network=world.network, machine=MACHINE), says="the D1 proxy")
         assert world.dialled == []
         # Thousands of sites have the addresses of a CDN.
-        fetch(feed("https://public.example/"), tmp_path, network=world.network, machine=MACHINE)
+        fetch(feed("http://public.example/"), tmp_path, network=world.network, machine=MACHINE)
         assert world.dialled == [PUBLIC]
 
     def test_a_server_whose_name_changes_its_address_is_found_there(

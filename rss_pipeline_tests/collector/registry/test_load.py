@@ -617,16 +617,6 @@ class TestFile:
         assert self.refused(path) == "the file is larger than 32 MB; it cannot be a list of feeds"
 
 
-def test_ten_thousand_feeds_load_in_seconds() -> None:
-    text = "\n".join(
-        f"- url: https://example{n}.org/feed.xml\n  title: Feed {n}\n  headers: {{X-A: '${{A}}'}}"
-        for n in range(10_000)
-    )
-    begun = time.process_time()
-    assert len(specs(text, A="b")) == 10_000
-    assert time.process_time() - begun < 10  # 0.7 s on a quiet machine
-
-
 @pytest.fixture(scope="module")
 def fifty_thousand() -> str:
     """A file of 5 MB."""
@@ -636,12 +626,14 @@ def fifty_thousand() -> str:
     )
 
 
+@pytest.mark.slow
 def test_fifty_thousand_feeds_with_titles_load_in_five_seconds(fifty_thousand: str) -> None:
     begun = time.process_time()
     assert len(specs(fifty_thousand)) == 50_000
     assert time.process_time() - begun < 10  # 3 s on a quiet machine
 
 
+@pytest.mark.slow
 def test_one_feed_more_is_refused_by_its_number(fifty_thousand: str) -> None:
     [mistake] = mistakes_or_none(fifty_thousand + "- https://example.org/\n")
     assert mistake == "line 2: feeds: has 50,001 feeds; at most 50,000 are read: remove some of them"

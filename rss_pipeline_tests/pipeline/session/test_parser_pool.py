@@ -17,6 +17,7 @@ from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
 from rss_pipeline_tests.support.feeds import make_feed
 from rss_pipeline_tests.support.pipeline import NOON, rss
 
+pytestmark = pytest.mark.slow
 URL = "http://a.example/feed"
 
 
