@@ -53,7 +53,7 @@ def wait_before_restart(lives: Sequence[float]) -> float | None:
 
 
 class WallClock:
-    """The machine's clock beside one that nobody sets: shows when it was put back."""
+    """The machine's clock beside one that cannot be set: shows when it was put back."""
 
     def __init__(
         self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic

@@ -40,6 +40,7 @@ _CODECS: Mapping[str, tuple[str, ...]] = {
     "macintosh": ("mac-roman",),
     "x-mac-cyrillic": ("mac-cyrillic",),
 }
+_NAMES = frozenset(codec for codecs in _CODECS.values() for codec in codecs)
 # Labels of feeds that are no labels of the web, by the encoding that they mean.
 _FURTHER_LABELS: Mapping[str, str] = {
     label: name
@@ -144,6 +145,14 @@ def codecs_for_label(label: str) -> tuple[str, ...]:
     if (name := LABELS.get(known) or _FURTHER_LABELS.get(known)) is not None:
         return _CODECS.get(name, ())
     return _of_python(known) if known in _python_labels() else ()
+
+
+def codecs_for_hint(hint: str | None) -> tuple[str, ...]:
+    """Python codecs for the codec that last decoded a feed, or for a label; none for UTF-16 and UTF-32, which
+    decode almost any bytes."""
+    if hint is None or hint in _NAMES:
+        return () if hint is None else (hint,)
+    return codecs_for_label(hint)
 
 
 @cache

@@ -14,6 +14,7 @@ from rss_pipeline.collector.parse.charsets import (
     LATIN,
     MULTIBYTE,
     UNICODE_LABELS,
+    codecs_for_hint,
     codecs_for_label,
     codecs_for_language,
 )
@@ -198,7 +199,7 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
     """
     if b"\x1b$" in body and (text := _strictly(body, "iso2022_jp")) is not None:
         return _decoded(text, "iso2022_jp", "detected")
-    last = codecs_for_label(hint or "")[:1] or ((hint,) if hint else ())
+    last = codecs_for_hint(hint)
     spoken = codecs_for_language(language) if language else ()
     candidates = {
         codec: text
@@ -220,8 +221,8 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
     if not ranked or (short and ranks[ranked[0]][1] == 0):
         # Too little text to detect a language: every codec that decodes it is close.
         close += [codec for codec in candidates if codec not in close]
-    if last and last[0] in close:
-        return _decoded(candidates[last[0]], last[0], "hint")
+    if (served := next((codec for codec in last if codec in close), None)) is not None:
+        return _decoded(candidates[served], served, "hint")
     usual = [codec for codec in (*ranked, *spoken) if codec in spoken and codec in close]
     if not usual and ranked:
         # A language's own letters tell the Latin codecs apart; the detector takes "não" for "năo".

@@ -20,7 +20,6 @@ from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LONGEST_MARKUP = 100_000
 
 
@@ -28,7 +27,7 @@ def rss_title(text: str | None) -> str | None:
     """The plain text of an RSS title that was read from XML."""
     if text is None or not _ENTITY.search(text):
         return text
-    return trimmed(_UNSTORABLE.sub("\ufffd", html.unescape(text)))
+    return trimmed(html.unescape(text))
 
 
 def atom_title(element: Element) -> str | None:

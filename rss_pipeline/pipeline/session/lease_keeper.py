@@ -20,6 +20,12 @@ from rss_pipeline.storage.sql import new_token
 logger = logging.getLogger(__name__)
 
 
+def _since_boot() -> float:
+    """Seconds that go on while the machine sleeps; those of Linux's usual monotonic clock do not."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
 class LeaseKeeper:
     """Claims for one run and keeps each claim alive until `end` or `close`.
 
@@ -33,9 +39,9 @@ class LeaseKeeper:
         *,
         run_id: str,
         lease_seconds: int,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
-        self._monotonic = monotonic
+        self._monotonic = monotonic or _since_boot
         self._database = database
         self._run_id = run_id
         self._lease_seconds = lease_seconds

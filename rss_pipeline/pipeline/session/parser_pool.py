@@ -179,7 +179,7 @@ class ParserPool:
 def _put_sockets(pid: int) -> None:  # noqa: ARG001 - a child process has sockets of its own
     """Let the server's sockets be in a folder of this process, for as long as it lives.
 
-    In the usual one, which nobody knows, a killed process would leave them for ever.
+    In the usual one, which only this process knows, a killed process would leave them for ever.
     """
     held = HeldFolder(Path(tempfile.gettempdir()), prefix=SOCKETS)
     multiprocessing.current_process()._config["tempdir"] = str(held.path)  # type: ignore[attr-defined]

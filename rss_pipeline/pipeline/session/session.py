@@ -32,9 +32,9 @@ class Session:
     """Run context, lease keeper, politeness, spool and parser pool of one run.
 
     As a context manager: entering it removes what killed processes left; leaving it ends the leases that are
-    left and deletes the spool folder. A lease whose
-    run ended politely, or because a store failed, does not count against its feeds; after any other exception
-    in a `step` it does, for one of their documents may have caused it.
+    left and deletes the spool folder. Where the run ended politely, or because a store failed, its leases do
+    not count against their feeds; after any other exception in a `step` they do, for one of their documents
+    may have caused it.
     """
 
     def __init__(

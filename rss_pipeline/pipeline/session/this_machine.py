@@ -52,7 +52,7 @@ class _Kept(Generic[T]):
 
     def __call__(self) -> T:
         if time.monotonic() >= self._until:
-            # Where the system does not tell, the last value stays.
+            # Where the system gives none, the last value stays.
             with suppress(OSError, psutil.Error):
                 self._value = self._read()
             self._until = time.monotonic() + KEPT_SECONDS

@@ -31,7 +31,6 @@ from rss_pipeline.storage.feeds.closing_parts import (
     schedule_row,
     set_address_row,
     validators,
-    warning_row,
     without_comments,
 )
 from rss_pipeline.storage.feeds.predicates import has_warning
@@ -270,16 +269,6 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
     THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,
     last_gap_at IS last_fetched_at AS gap""")
-
-
-def warn(database: Database, feed_id: str, warnings: Sequence[FeedWarning]) -> None:
-    """Give the feed these warnings in place of those it has; the next stored document brings its own."""
-    row = warning_row(warnings)
-    database.query(
-        "UPDATE feeds SET warning = ?, warning_kinds = ? WHERE id = ?",
-        [row["warning"], row["warning_kinds"], feed_id],
-        name="warn feed",
-    )
 
 
 def add_warning(database: Database, feed_id: str, warning: FeedWarning) -> None:

@@ -276,6 +276,16 @@ def test_the_language_decides_where_there_is_no_hint(text: str, codec: str, lang
         assert text in read.text
 
 
+def test_a_hint_is_a_codec_of_its_own_and_never_utf_16() -> None:
+    text = "嘅𠺢測試"
+    read = decode(rss(text).encode("big5hkscs"), hint="big5hkscs")
+    assert (read.charset, read.rule) == ("big5hkscs", "hint")
+    assert text in read.text
+    even = rss(NOISE).encode("cp1251")
+    assert len(even + b" " * (len(even) % 2)) % 2 == 0
+    assert decode(even + b" " * (len(even) % 2), hint="utf-16-le").rule == "fallback"
+
+
 def test_a_hint_does_not_outweigh_a_clear_detection() -> None:
     read = decode(rss(RU * 20).encode("cp1251"), hint="gb18030")
     assert (read.charset, read.rule) == ("cp1251", "detected")

@@ -3,7 +3,6 @@
 import gc
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -69,9 +68,7 @@ class Memory:
     """A Progress that watches what the process takes."""
 
     def __init__(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # What another test left open is no matter of this one.
-            gc.collect()
+        gc.collect()
         self._process = psutil.Process()
         self._before = self._process.memory_info().rss
         self.grown = 0

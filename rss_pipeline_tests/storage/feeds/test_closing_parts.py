@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import closings, feed_changes, feeds, leases
 from rss_pipeline.storage.feeds.closing_parts import SENTENCE
-from rss_pipeline.storage.feeds.closings import warn
+from rss_pipeline.storage.feeds.closings import add_warning
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline_tests.storage.values import (
     HOUR,
@@ -235,7 +235,7 @@ def test_none_is_counted_where_it_would_show_nothing(known: Database) -> None:
 
 
 def test_none_is_counted_while_the_guids_are_known_to_be_unstable(known: Database) -> None:
-    warn(known, "a", [FeedWarning(kind="unstable_guids", sentence="9 of 9 new items are known")])
+    add_warning(known, "a", FeedWarning(kind="unstable_guids", sentence="9 of 9 new items are known"))
     assert not store(known, [item("4"), item("5")])
     assert gaps(known) == NONE
 

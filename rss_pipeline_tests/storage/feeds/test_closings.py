@@ -457,7 +457,7 @@ def test_an_interrupted_visit_leaves_images_pending_whatever_the_next_one_ends_w
 
 
 def test_a_warning_goes_with_the_next_stored_document(known: Database) -> None:
-    closings.warn(known, "a", [FeedWarning(kind="unstable_guids", sentence="9 of 9 are known")])
+    closings.add_warning(known, "a", FeedWarning(kind="unstable_guids", sentence="9 of 9 are known"))
     unchanged(known, *claim_one(known))
     failed(known, *claim_one(known))
     warned = feed_row(known)
