@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def up(settings: Settings, yes: bool) -> None:
     with open_database(settings) as database, open_instance(settings) as instance:
         if (sentence := changed_by_hand(settings)) is not None:
             terminal.complain(sentence)
-        synced = _sync(settings, database, yes=yes)
+        synced, _ = _sync(settings, database, yes=yes)
         if synced is not None:
             register(database, instance, synced)
         heal_ticks(instance, now=utc_now())
@@ -102,20 +103,26 @@ def poll(
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait
     with open_database(settings) as database:
-        synced = _sync(settings, database, yes=yes)
+        synced, refused = _sync(settings, database, yes=yes)
         if synced is None or is_requested or has_pending_work(database, synced, now=utc_now()):
             result = _poll_in_process(
                 settings, database, synced, feed, all_feeds=all_feeds, patience=patience
             )
         else:
             result = PollResult.of([])
+    result = replace(result, registry_error=refused)
     if as_json:
         terminal.say_json(result.as_json())
     else:
         result.show()
     for sentence in result.not_visited():
         terminal.complain(sentence)
-    if (is_requested and result.left) or synced is None or not result.is_fine:
+    if refused is not None:
+        # The mistakes themselves were printed first, and may have left the screen.
+        terminal.complain(
+            f"{settings.feeds_file} was not used, for the reason above: the feeds are those of before."
+        )
+    if (is_requested and result.left) or not result.is_fine:
         sys.exit(1)
 
 
@@ -182,14 +189,16 @@ def _check_port(address: str, port: int) -> None:
             ) from error
 
 
-def _sync(settings: Settings, database: Database, *, yes: bool) -> "RegistrySync | None":
-    """Sync the registry; None, with a message, if feeds.yaml has mistakes."""
+def _sync(
+    settings: Settings, database: Database, *, yes: bool
+) -> "tuple[RegistrySync, None] | tuple[None, str]":
+    """Sync the registry; or None and, printed as well, the mistakes of feeds.yaml."""
     from rss_pipeline.pipeline.registry.sync import sync_registry
 
     try:
         synced = sync_registry(database, settings, now=utc_now(), yes=yes)
     except RegistryError as error:
         terminal.complain(str(error))
-        return None
+        return None, str(error)
     terminal.say(f"{settings.feeds_file}: {synced}", err=True)
-    return synced
+    return synced, None

@@ -146,6 +146,7 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "items_new": 0,
         "gaps": 0,
         "errors": [],
+        "registry_error": None,
     }
 
     one = invoke("poll", "fine")
@@ -172,6 +173,12 @@ def test_poll_exits_with_1_where_the_registry_is_wrong_and_goes_on_all_the_same(
     assert json.loads(said.stdout)["unchanged"] == 1
     assert "1 mistake(s); nothing was changed." in said.stderr
     assert "line 3" in said.stderr
+    assert "line 3" in json.loads(said.stdout)["registry_error"]
+
+    nothing_due = invoke("poll")
+    assert nothing_due.exit_code == 1
+    assert nothing_due.stdout == "No feed was visited.\n"
+    assert "feeds.yaml was not used, for the reason above" in nothing_due.stderr.splitlines()[-1]
 
 
 def test_poll_exits_with_1_and_a_sentence_where_a_store_fails(

@@ -25,6 +25,8 @@ class PollResult:
     errors: Sequence[str]
     runs: Sequence[str]
     left: "Sequence[NotVisited]" = ()
+    registry_error: str | None = None
+    """The mistakes of feeds.yaml: the poll was one of the feeds of before."""
 
     @classmethod
     def of(cls, rounds: "Sequence[Round]", left: "Sequence[NotVisited]" = ()) -> Self:
@@ -41,7 +43,7 @@ class PollResult:
 
     @property
     def is_fine(self) -> bool:
-        return not (self.failures or self.errors)
+        return not (self.failures or self.errors or self.registry_error)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -49,6 +51,7 @@ class PollResult:
             "failures": [dict(zip(("feed", "kind", "message"), row, strict=True)) for row in self.failures],
             "not_visited": [asdict(each) for each in self.left],
             "errors": list(self.errors),
+            "registry_error": self.registry_error,
             "runs": list(self.runs),
         }
 
@@ -64,7 +67,8 @@ class PollResult:
         console = new_console()
         visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
         if visited == 0 and not self.errors:
-            console.print("Nothing was visited." if self.left else "Nothing was due.")
+            has_reason = self.left or self.registry_error
+            console.print("No feed was visited." if has_reason else "Nothing was due.")
         else:
             console.print(
                 f"{visited} feeds visited: {self.counts['stored']} with a new document,"

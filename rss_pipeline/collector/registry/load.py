@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.registry.broken_entries import MOST, without_entry
 from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry, describe
 from rss_pipeline.collector.registry.feed_url import feed_id
 from rss_pipeline.collector.registry.unchanged import UsedVariables, keep, read_before, signature
@@ -75,11 +76,33 @@ def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list
     specs: list[FeedSpec] = []
     if root is not None:
         specs = _specs(root, environ, mistakes)
-    elif not mistakes:
+    elif mistakes:
+        mistakes = _with_those_of_other_entries(text, environ, mistakes)
+    else:
         mistakes.append(Mistake(0, "", f"the file is empty; write a list of feeds, such as {_EXAMPLE}"))
     if mistakes:
         raise RegistryError(str(path), [str(mistake) for mistake in sorted(mistakes, key=lambda m: m.line)])
     return specs
+
+
+def _with_those_of_other_entries(
+    text: str, environ: Mapping[str, str], mistakes: list[Mistake]
+) -> list[Mistake]:
+    """The mistakes of syntax in `text`, and all mistakes of the entries that can be read without them."""
+    broken: list[Mistake] = []
+    blank: set[int] = set()
+    while mistakes and mistakes[-1].stops_parser and len(broken) < MOST:
+        broken.append(mistakes[-1])
+        rest = without_entry(text, mistakes[-1].line)
+        if rest is None or blank.issuperset(rest[1]):
+            return broken
+        text = rest[0]
+        blank.update(rest[1])
+        root, mistakes = read_nodes(text)
+        if root is not None:
+            _specs(root, environ, mistakes)
+            return broken + [mistake for mistake in mistakes if mistake.line not in blank]
+    return broken or mistakes
 
 
 def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> list[FeedSpec]:
@@ -168,14 +191,15 @@ def _refuse_duplicates(registered: list[_Registered], mistakes: list[Mistake]) -
     ids: dict[str, tuple[str, int]] = {}
     for place, node, entry, spec in registered:
         line = node.key_lines["url"]
-        first, first_line = urls.setdefault(entry.url.same_as, (place, line))
-        if first != place:
-            sentence = f"is the same URL as {first} in line {first_line}; remove one of them"
+        same_url, first_line = urls.setdefault(entry.url.same_as, (place, line))
+        if same_url != place:
+            sentence = f"is the same URL as {same_url} in line {first_line}; remove one of them"
             mistakes.append(Mistake(line, f"{place}.url", sentence))
-            continue
+            if entry.id is None:
+                continue
         line = node.key_lines.get("id", line)
         first, first_line = ids.setdefault(spec.id, (place, line))
-        if first != place:
+        if first not in (place, same_url):
             sentence = (
                 f'the id "{spec.id}" is also the id of {first} in line {first_line}; write another `id:`'
             )
@@ -185,6 +209,7 @@ def _refuse_duplicates(registered: list[_Registered], mistakes: list[Mistake]) -
 def _validated(
     model: type[_Model], node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
 ) -> _Model | None:
+    """The keys that have no mistake, as a model; None if a required key is among the others."""
     if not isinstance(node, MappingNode):
         mistakes.append(Mistake(node.line, place, f"is {describe(node)}; write keys and values, `url: ...`"))
         return None
@@ -192,8 +217,14 @@ def _validated(
         return model.model_validate(node.items, context={"environ": environ})
     except ValidationError as error:
         # Without the input: it may hold the value of a variable.
-        for details in error.errors(include_url=False, include_input=False):
-            mistakes.append(_mistake(details, node, place, list(model.model_fields)))
+        found = error.errors(include_url=False, include_input=False)
+    mistakes += [_mistake(details, node, place, list(model.model_fields)) for details in found]
+    # The rest is compared with the other entries: otherwise a double shows only after these are corrected.
+    wrong = {details["loc"][0] for details in found}
+    try:
+        rest = {name: value for name, value in node.items.items() if name not in wrong}
+        return model.model_validate(rest, context={"environ": environ})
+    except ValidationError:
         return None
 
 

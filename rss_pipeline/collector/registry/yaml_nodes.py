@@ -35,6 +35,8 @@ class Mistake(NamedTuple):
     line: int
     place: str
     sentence: str
+    stops_parser: bool = False
+    """What comes after it was not read, and can be read without the entry around it."""
 
     def __str__(self) -> str:
         where = f"line {self.line}" if self.line else ""
@@ -98,8 +100,8 @@ def read_text(path: Path) -> str:
 def read_nodes(text: str) -> tuple[Node | None, list[Mistake]]:
     """The tree of a YAML or JSON text and the mistakes of its syntax.
 
-    The tree is None if the text is empty or its syntax is wrong; a duplicate key is a mistake and leaves a
-    tree.
+    The tree is None if the text is empty or the parser cannot continue. After other mistakes it can, and the
+    tree is the rest: a duplicate key, an unknown tag or anchor, a second document.
     """
     unreadable = _UNREADABLE.search(text)
     if unreadable:
@@ -114,9 +116,9 @@ def read_nodes(text: str) -> tuple[Node | None, list[Mistake]]:
     try:
         return builder.document(), builder.mistakes
     except _InvalidYaml as broken:
-        return None, [broken.mistake]
+        return None, [*builder.mistakes, broken.mistake]
     except yaml.MarkedYAMLError as error:
-        return None, [_syntax_mistake(error, text)]
+        return None, [*builder.mistakes, _syntax_mistake(error, text)._replace(stops_parser=True)]
 
 
 def _refused(path: Path, sentence: str) -> RegistryError:
@@ -154,9 +156,10 @@ class _NodeBuilder:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
-                    raise _InvalidYaml(
+                    self._mistake(
                         _line(event), "a second document begins here; write all feeds into one document"
                     )
+                    break
                 root = self._node(next(self._events), 0)
         return None if isinstance(root, ScalarNode) and root.is_null else root
 
@@ -168,7 +171,7 @@ class _NodeBuilder:
             return self._repeat(event.anchor, line)
         tag = getattr(event, "tag", None)
         if tag and tag != "!" and not _STANDARD_TAG.fullmatch(tag):
-            raise _InvalidYaml(line, f"the tag {shown(tag)} has no meaning here; remove it")
+            self._mistake(line, f"the tag {shown(tag)} has no meaning here; remove it")
         node: Node
         match event:
             case yaml.ScalarEvent():
@@ -194,16 +197,17 @@ class _NodeBuilder:
             key = self._node(following, depth + 1)
             value = self._node(next(self._events), depth + 1)
             if not isinstance(key, ScalarNode):
-                raise _InvalidYaml(key.line, "a list or mapping cannot be a key; write a name and a colon")
+                self._mistake(key.line, "a list or mapping cannot be a key; write a name and a colon")
+                continue
             if key.text == "<<" and _is_plain(following):
-                merged += _merged(value)
+                merged += self._merged(value)
                 continue
             if key.text in items:
                 first = key_lines[key.text]
                 sentence = (
                     f"the key {shown(key.text)} is here again (first in line {first}); keep one of them"
                 )
-                self.mistakes.append(Mistake(_line(following), "", sentence))
+                self._mistake(_line(following), sentence)
                 continue
             items[key.text] = value
             key_lines[key.text] = _line(following)
@@ -216,9 +220,10 @@ class _NodeBuilder:
 
     def _repeat(self, anchor: str | None, line: int) -> Node:
         if anchor is None or anchor not in self._anchors:
-            raise _InvalidYaml(
+            self._mistake(
                 line, f"*{anchor} refers to no anchor above it; put a text that begins with * in quotes"
             )
+            return ScalarNode(line, f"*{anchor}")
         node = self._anchors[anchor]
         self._repeated += node.size
         if self._repeated > MAX_REPEATED_NODES:
@@ -227,13 +232,15 @@ class _NodeBuilder:
             )
         return node
 
+    def _merged(self, value: Node) -> list[MappingNode]:
+        tables = value.items if isinstance(value, SequenceNode) else (value,)
+        merged = [table for table in tables if isinstance(table, MappingNode)]
+        if len(merged) != len(tables):
+            self._mistake(value.line, "`<<` takes an alias of a mapping, such as `<<: *slow`")
+        return merged
 
-def _merged(value: Node) -> list[MappingNode]:
-    tables = value.items if isinstance(value, SequenceNode) else (value,)
-    merged = [table for table in tables if isinstance(table, MappingNode)]
-    if len(merged) != len(tables):
-        raise _InvalidYaml(value.line, "`<<` takes an alias of a mapping, such as `<<: *slow`")
-    return merged
+    def _mistake(self, line: int, sentence: str) -> None:
+        self.mistakes.append(Mistake(line, "", sentence))
 
 
 def _is_plain(event: yaml.Event) -> bool:

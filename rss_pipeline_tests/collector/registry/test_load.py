@@ -314,6 +314,27 @@ class TestUrl:
             'line 4: feeds[1].id: the id "x" is also the id of feeds[0] in line 2; write another `id:`'
         ]
 
+    @pytest.mark.parametrize("mistake", ["intervall: 30m", "interval: 30", "id: 'Not an id'", "headers: [a]"])
+    def test_the_same_url_twice_is_listed_with_the_other_mistakes_of_its_entries(self, mistake: str) -> None:
+        """Corrected one after the other, each mistake would cost a person another look."""
+        for first, second in ((mistake, "key: guid"), ("key: guid", mistake)):
+            text = f"- url: https://example.org/a\n  {first}\n- url: https://example.org/a\n  {second}\n"
+            found = mistakes(text)
+            assert len(found) == 2, found
+            assert "line 3: feeds[1].url: is the same URL as feeds[0] in line 1; remove one of them" in found
+
+    def test_the_same_id_twice_is_listed_with_the_other_mistakes_of_its_entries(self) -> None:
+        text = (
+            "- url: https://example.org/a\n  id: x\n  images: maybe\n"
+            "- url: https://example.org/b\n  id: x\n"
+            "- url: https://example.org/a\n  id: x\n"
+        )
+        assert [mistake.partition(":")[0] for mistake in mistakes(text)] == ["line 3", "line 5", "line 6"]
+
+    def test_a_password_beside_a_header_is_listed_with_the_other_mistakes_of_its_entry(self) -> None:
+        text = "- url: https://u:p@example.org/\n  interval: 1s\n  headers: {Authorization: x}\n"
+        assert [mistake.partition(":")[0] for mistake in mistakes(text)] == ["line 2", "line 3"]
+
 
 class TestPassword:
     @pytest.mark.parametrize(
@@ -504,6 +525,35 @@ feed: []
         'line 18: feeds[7].name: unknown key; did you mean "title"?',
         'line 19: feed: unknown key; did you mean "feeds"?',
     ]
+
+
+def test_mistakes_of_syntax_hide_none_of_the_other_entries() -> None:
+    text = """feeds:
+  - url: https://example.org/a
+    intervall: 30m
+  - url: https://example.org/b
+    title: Foo: bar
+  - url: !include c
+    images: maybe
+  - url: *there
+  - ? [a, b]
+    : c
+  - title: "not closed
+    interval: 30
+  - url: https://example.org/a
+    key: gid
+"""
+    found = mistakes(text)
+    assert [int(mistake.removeprefix("line ").partition(":")[0]) for mistake in found] == [
+        *(3, 5, 6, 6, 7, 8, 8, 9, 9, 11, 13, 14),
+    ]
+    assert "line 13: feeds[6].url: is the same URL as feeds[0] in line 2; remove one of them" in found
+
+
+def test_an_entry_that_cannot_be_read_is_no_mistake_of_another_kind() -> None:
+    assert len(mistakes("feeds:\n  - title: Foo: bar\n")) == 1
+    assert len(mistakes("feeds:\n- title: Foo: bar\ndefaults: {interval: 1}\n")) == 2
+    assert len(mistakes("- a: b: c\n" * 100)) == 20
 
 
 @pytest.mark.parametrize(
