@@ -7,13 +7,14 @@ that is impossible (a downstream asset; a partition that is red) the run is kept
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.orchestration.instance.run_history import Freed, History, Newest, size_of
+from rss_pipeline.orchestration.instance.purged import Freed, Purged
+from rss_pipeline.orchestration.instance.run_history import History, Newest, size_of
 from rss_pipeline.orchestration.instance.tick_history import TickHistory
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES, POLLS
 from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats
@@ -27,53 +28,6 @@ from rss_pipeline.storage.images.closings import image_totals
 RUNS_AT_ONCE = 100
 """So many hold the write lock of the event log for some tenths of a second."""
 REPORTED_AT_ONCE = 100
-
-
-@dataclass(slots=True, kw_only=True)
-class Purged:
-    """The result of a purge; of a dry run what it would have removed."""
-
-    dry_run: bool
-    runs: int = 0
-    events: int = 0
-    """Rows of the log that all runs share; the rows in a run's own file are removed with the file."""
-    files: int = 0
-    bytes: int = 0
-    backfills: int = 0
-    ticks: int = 0
-    orphans: int = 0
-    """Runs that were deleted before, with files that stayed."""
-    """Folders with the documents of killed runs."""
-    heartbeats: int = 0
-    """Feeds recorded again, because their newest materialization is removed, or was lost."""
-    runs_kept: int = 0
-    """Old runs that are kept, because they hold the newest materialization of something."""
-    runs_left: int = 0
-    """Old runs that were not reached in time."""
-
-    @property
-    def is_unfinished(self) -> bool:
-        """True with old runs left; the next purge continues."""
-        return self.runs_left > 0
-
-    def add(self, freed: Freed) -> None:
-        """Add what was removed."""
-        self.files += freed.files
-        self.bytes += freed.bytes
-        self.events += freed.events
-
-    def figures(self) -> dict[str, int | bool]:
-        """The numbers, by name."""
-        removed = ("runs", "events", "files", "bytes", "backfills", "ticks", "orphans")
-        numbers = asdict(self)
-        return {
-            "dry_run": self.dry_run,
-            "unfinished": self.is_unfinished,
-            **{f"{name}_removed": numbers[name] for name in removed},
-            "heartbeats": self.heartbeats,
-            "runs_kept": self.runs_kept,
-            "runs_left": self.runs_left,
-        }
 
 
 def purge(

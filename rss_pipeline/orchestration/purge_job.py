@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rss_pipeline.orchestration.instance.purged import Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource
 from rss_pipeline.orchestration.run_config import plain
@@ -38,7 +39,7 @@ class PurgeConfig(dg.Config):
 def purge_(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
     """Remove old runs with their files; record again each feed with its only event in one of them."""
     # Imported in its own runs only: what it needs of Dagster takes every other process a quarter of a second.
-    from rss_pipeline.orchestration.purge import Purged, purge
+    from rss_pipeline.orchestration.purge import purge
 
     config = PurgeConfig(**context.op_config)
     with session.step():

@@ -15,6 +15,7 @@ from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from sqlalchemy.exc import SQLAlchemyError
 
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
 from rss_pipeline.orchestration.instance.run_history import History
 from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
@@ -40,13 +41,23 @@ def polled(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
 
 def purge(pipeline: DagsterPipeline, **config: Any) -> dict[str, Any]:
     """Run the job; gives the numbers it reports."""
+    keep = timedelta(days=config.get("days", pipeline.settings.history_days))
+    nothing = is_quiet(pipeline, keep)
     result = (
         pipeline.definitions()
         .resolve_job_def("purge_history")
         .execute_in_process(instance=pipeline.instance, run_config={"ops": {"purge": {"config": config}}})
     )
     [output] = [event for event in result.all_node_events if event.is_successful_output]
-    return {name: value.value for name, value in output.step_output_data.metadata.items()}
+    figures = {name: value.value for name, value in output.step_output_data.metadata.items()}
+    assert not (nothing and any(n for name, n in figures.items() if name != "dry_run")), figures
+    return figures
+
+
+def is_quiet(pipeline: DagsterPipeline, keep: timedelta = timedelta(days=30)) -> bool:
+    """The answer without Dagster to the question whether a purge would find nothing."""
+    home = Path(pipeline.instance.root_directory)
+    return nothing_to_purge(home, pipeline.database, before=pipeline.clock() - keep)
 
 
 def age(pipeline: DagsterPipeline, by: timedelta = OLD) -> None:
@@ -202,6 +213,43 @@ def test_a_dry_run_tells_the_same_and_touches_nothing(polled: DagsterPipeline) -
     assert {n: v for n, v in told.items() if n not in changed} == {
         n: v for n, v in foretold.items() if n not in changed
     }
+
+
+def test_that_there_is_nothing_to_purge_is_known_without_dagster(polled: DagsterPipeline) -> None:
+    """In doubt it is not: `purge` above compares each answer with what the job then finds."""
+    assert is_quiet(polled)
+    assert not is_quiet(polled, timedelta(hours=-1)), "the run ended before then"
+    home = Path(polled.instance.root_directory)
+    events = home / "history" / "runs" / "index.db"
+    lost = [
+        (events, "DELETE FROM event_logs WHERE partition = 'feed-1'"),
+        (events, "UPDATE asset_keys SET asset_details = 'wiped'"),
+        (home / "history" / "runs.db", "UPDATE runs SET update_timestamp = '2020-01-01 00:00:00.000000'"),
+        (home / "history" / "runs.db", "DROP TABLE runs"),
+    ]
+    for file, statement in lost:
+        with there_and_back(file), closing(sqlite3.connect(file)) as database:
+            database.execute(statement)
+            database.commit()
+            assert not is_quiet(polled), statement
+        assert is_quiet(polled), statement
+    polled.database.query(
+        "INSERT INTO image_tasks (id, item_id, original_url, host, position, status, created_at, updated_at)"
+        " SELECT 'i', id, 'u', 'h', 0, 'failed', created_at, created_at FROM items LIMIT 1"
+    )
+    assert not is_quiet(polled), "an image that no event reported"
+    polled.database.query("DELETE FROM image_tasks")
+    configuration = (home / "dagster.yaml").read_text("utf-8")
+    for place in ("storage: {postgres: {}}\n", "compute_logs: {module: m, class: c}\n"):
+        (home / "dagster.yaml").write_text(configuration + place, "utf-8")
+        assert not is_quiet(polled), place
+
+
+@contextmanager
+def there_and_back(file: Path) -> Iterator[None]:
+    before = file.read_bytes()
+    yield
+    file.write_bytes(before)
 
 
 def test_a_younger_age_may_be_asked_for(polled: DagsterPipeline) -> None:

@@ -7,10 +7,8 @@ https://docs.dagster.io/deployment/oss/dagster-instance
 """
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +28,9 @@ from dagster._core.storage.local_compute_log_manager import LocalComputeLogManag
 from dagster._core.storage.runs import SqlRunStorage
 from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable, RunsTable, RunTagsTable
 
+from rss_pipeline.orchestration.instance.history_files import RUN_ID, ids_in
+from rss_pipeline.orchestration.instance.purged import Freed
+
 T = TypeVar("T")
 
 ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
@@ -37,8 +38,6 @@ ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRun
 _MATERIALIZATION = dg.DagsterEventType.ASSET_MATERIALIZATION.value
 _PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value
 _IN_PROGRESS = [status for status in BulkActionStatus if status not in BULK_ACTION_TERMINAL_STATUSES]
-_RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Only such an id becomes part of a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +49,6 @@ class Newest:
     partition: str | None
     is_challenged: bool
     """A later attempt is in progress or failed: the partition is red, and a new event would turn it green."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Freed:
-    """The removed files, their bytes, and the removed rows of events."""
-
-    files: int = 0
-    bytes: int = 0
-    events: int = 0
 
 
 class History:
@@ -156,7 +146,7 @@ class History:
         found: set[str] = set()
         young: set[str] = set()
         for folder in self._folders():
-            for id, changed in _ids_in(folder):
+            for id, changed in ids_in(folder):
                 (found if changed < before.timestamp() else young).add(id)
         found -= young
         known: set[str] = set()
@@ -206,7 +196,7 @@ class History:
         return isinstance(self._instance.compute_log_manager, LocalComputeLogManager)
 
     def _files(self, run_id: str) -> list[Path]:
-        if not _RUN_ID.fullmatch(run_id):
+        if not RUN_ID.fullmatch(run_id):
             return []
         logs: list[Path] = []
         if self._has_local_logs():
@@ -215,7 +205,7 @@ class History:
         return [path for path in self._shards(run_id) if path.exists()] + logs
 
     def _unlink(self, run_id: str) -> None:
-        if not _RUN_ID.fullmatch(run_id):
+        if not RUN_ID.fullmatch(run_id):
             return
         for path in self._shards(run_id):
             path.unlink(missing_ok=True)
@@ -233,16 +223,6 @@ def _later(mine: sa.Subquery, event_type: str, *, is_whole: bool) -> sa.Exists:
         later.c.partition.is_(None) if is_whole else later.c.partition == mine.c.partition,
         later.c.id > mine.c.id,
     )
-
-
-def _ids_in(folder: Path) -> Iterator[tuple[str, float]]:
-    """Run ids in the names of files and folders, with the time of their last change."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            id = entry.name.partition(".")[0]
-            with suppress(FileNotFoundError):
-                if _RUN_ID.fullmatch(id):
-                    yield id, entry.stat().st_mtime
 
 
 def sliced(ids: Sequence[T], most: int = 500) -> Iterator[Sequence[T]]:

@@ -6,10 +6,6 @@ files.
 https://docs.dagster.io/deployment/oss/dagster-yaml#data-retention
 """
 
-import os
-import re
-from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -19,10 +15,9 @@ from dagster._core.storage.local_compute_log_manager import LocalComputeLogManag
 from dagster._core.storage.schedules import SqlScheduleStorage
 from dagster._core.storage.schedules.schema import JobTickTable
 
+from rss_pipeline.orchestration.instance.history_files import logs_in
 from rss_pipeline.orchestration.instance.run_history import naive, sliced
 
-_LOG = re.compile(r"([0-9]{1,18}|[0-9]{8}_[0-9]{6})\.(out|err|complete)(\.partial)?")
-"""A tick's id, or the time of a test in the UI. Files of users' assets may be in the same folder."""
 _ROWS_AT_ONCE = 2_000
 
 
@@ -60,7 +55,7 @@ class TickHistory:
 
     def logs(self, before: datetime) -> list[Path]:
         """Log files last written before then, of ticks that were removed or that `remove` would remove."""
-        found = [log for folder in self._log_folders() for log in _logs_in(folder, before)]
+        found = [log for folder in self._log_folders() for log in logs_in(folder, before)]
         ids = sorted({id for _, id in found if id is not None})
         kept: set[int] = set()
         with self._ticks.connect() as connection:
@@ -85,19 +80,3 @@ class TickHistory:
 def _old(before: datetime) -> list[sa.ColumnElement[bool]]:
     newest = sa.select(sa.func.max(JobTickTable.c.id)).group_by(JobTickTable.c.selector_id)
     return [JobTickTable.c.timestamp < naive(before), JobTickTable.c.id.not_in(newest)]
-
-
-def _logs_in(folder: Path, before: datetime) -> Iterator[tuple[Path, int | None]]:
-    """Log files last written before then, with the tick's id if the name of the file has it."""
-    if not folder.is_dir():
-        return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            named = _LOG.fullmatch(entry.name)
-            with suppress(FileNotFoundError):
-                if (
-                    named is not None
-                    and entry.is_file(follow_symlinks=False)
-                    and entry.stat(follow_symlinks=False).st_mtime < before.timestamp()
-                ):
-                    yield Path(entry.path), int(named[1]) if named[1].isdigit() else None
