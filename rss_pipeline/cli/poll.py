@@ -40,11 +40,12 @@ def up(settings: Settings, yes: bool) -> None:
     A Dagster process that ends by itself is started again, after a wait that grows. SIGINT (Ctrl-C) and
     SIGTERM end all processes.
     """
+    _check_port(settings.ui_address, settings.port)
+
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
     from rss_pipeline.orchestration.registry_partitions import register
 
-    _check_port(settings.ui_address, settings.port)
     with open_database(settings) as database, open_instance(settings) as instance:
         if (sentence := changed_by_hand(settings)) is not None:
             terminal.complain(sentence)
@@ -98,12 +99,16 @@ def poll(
     hold (Retry-After). Exit code 1 if a feed failed, a requested feed was not visited, a store failed, or
     feeds.yaml has mistakes.
     """
-    from rss_pipeline.pipeline.visits.pending_work import has_pending_work
+    from rss_pipeline.pipeline.visits.pending_work import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait
     with open_database(settings) as database:
         synced, refused = _sync(settings, database, yes=yes)
+        if synced is None or not has_registry_news(synced):
+            # A name that no feed has is known here, seconds before Dagster is loaded.
+            for text in feed:
+                one_feed(database, text)
         if synced is None or is_requested or has_pending_work(database, synced, now=utc_now()):
             result = _poll_in_process(
                 settings, database, synced, feed, all_feeds=all_feeds, patience=patience

@@ -5,6 +5,7 @@ The daemon does the clean and the purge by itself each day.
 
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.copy.stores import SIDES, SideName, open_side
 from rss_pipeline.storage.copy.stores import copy as copy_stores
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate as apply_migrations
 
 
@@ -67,22 +69,36 @@ def clean(settings: Settings, dry_run: bool, yes: bool, as_json: bool) -> None:
 @click.pass_obj
 def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) -> None:
     """Remove Dagster's history of old runs. The daemon does so each day. Collected items stay."""
+    from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
+    from rss_pipeline.orchestration.instance.purged import Purged
+
+    before = utc_now() - timedelta(days=settings.history_days if days is None else days)
+    with open_database(settings) as database:
+        if dry_run and nothing_to_purge(settings.dagster_home, database, before=before):
+            figures = Purged(dry_run=True).figures()
+        else:
+            figures = _purge_in_process(settings, database, days=days, dry_run=dry_run)
+    if as_json:
+        say_json(figures)
+    else:
+        say(output.purged_as_text(figures))
+
+
+def _purge_in_process(
+    settings: Settings, database: Database, *, days: float | None, dry_run: bool
+) -> dict[str, int | bool]:
     import dagster as dg
 
     from rss_pipeline.orchestration.build import build_definitions
     from rss_pipeline.orchestration.in_process import purge_in_process
     from rss_pipeline.orchestration.instance.home import open_instance
 
-    with open_database(settings) as database, open_instance(settings) as instance:
+    with open_instance(settings) as instance:
         definitions = build_definitions(
             settings,
             resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},
         )
-        figures = purge_in_process(definitions, instance, days=days, dry_run=dry_run)
-    if as_json:
-        say_json(figures)
-    else:
-        say(output.purged_as_text(figures))
+        return purge_in_process(definitions, instance, days=days, dry_run=dry_run)
 
 
 @click.command()
@@ -91,14 +107,19 @@ def purge(settings: Settings, days: float | None, dry_run: bool, as_json: bool) 
 @click.pass_obj
 def forget(settings: Settings, feed: str, yes: bool) -> None:
     """Delete FEED's rows and partition key. Its backups and images stay in the object store."""
-    from rss_pipeline.orchestration.instance.forget_feed import forget_feed
-    from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.pipeline.registry.forget import check_forgettable
 
-    with open_database(settings) as database, open_instance(settings) as instance:
+    with open_database(settings) as database:
         found = one_feed(database, feed)
+        check_forgettable(database, found["id"], now=utc_now())
         if not yes:
             click.confirm(f"Delete {found['id']} ({found['url']}) with its items?", abort=True)
-        gone = forget_feed(database, instance, found["id"])
+
+        from rss_pipeline.orchestration.instance.forget_feed import forget_feed
+        from rss_pipeline.orchestration.instance.home import open_instance
+
+        with open_instance(settings) as instance:
+            gone = forget_feed(database, instance, found["id"])
     say(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
 
 

@@ -10,8 +10,9 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.pipeline.registry.forget import check_forgettable
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import due, feeds
+from rss_pipeline.storage.feeds import feeds
 
 _IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
@@ -29,14 +30,7 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
         RssPipelineError: it is still registered, a run holds it, or runs are in progress (a partition key
             that is deleted under a run fails that run at its end).
     """
-    row = due.availability(database, [feed_id], now=utc_now())[feed_id]
-    if row["registered"]:
-        raise RssPipelineError(
-            f"{feed_id} is still in feeds.yaml and would come back: remove it there, run"
-            " `rss-pipeline poll`, then forget it"
-        )
-    if row["held_token"] is not None:
-        raise RssPipelineError(f"{feed_id} is being visited now: try again in a minute")
+    check_forgettable(database, feed_id, now=utc_now())
     if _is_materializing(instance):
         raise RssPipelineError("a materialization or backfill is in progress: try again after its end")
     gone = feeds.begin_forget(database, feed_id)

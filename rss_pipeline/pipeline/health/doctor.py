@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import Clock
@@ -30,12 +31,15 @@ from rss_pipeline.pipeline.health.findings import (
 from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
-from rss_pipeline.storage.backends.r2 import R2Store
 from rss_pipeline.storage.backups.orphans import find_orphans
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline.storage.schema import schema_version
+
+if TYPE_CHECKING:
+    # Its module loads boto3, which a folder does not need.
+    from rss_pipeline.storage.backends.r2 import R2Store
 
 BACKUPS_LOOKED_AT = 50
 ORPHANS_SECONDS = 5.0
@@ -203,9 +207,9 @@ def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectSto
     except RssPipelineError as error:
         checks.append(Check("objects", "failure", str(error), _fix_objects(r2)))
         return None
-    if r2 is not None and isinstance(store, R2Store):
+    if r2 is not None:
         before = clock()
-        theirs = probes.objects_clock(store, r2.bucket)
+        theirs = probes.objects_clock(cast("R2Store", store), r2.bucket)
         checks.append(check_clock("objects clock", theirs, before=before, after=clock()))
     where = settings.objects_path if r2 is None else f"{r2.endpoint_url}/{r2.bucket}"
     try:
@@ -216,9 +220,13 @@ def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectSto
         return None
     read = "nothing in it yet" if key is None else f"read {key}"
     checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
-    if r2 is not None and isinstance(store, R2Store):
+    if r2 is not None:
         checks.append(
-            check_lifecycle(probes.lifecycle(store, r2.bucket), r2.bucket, backup_days=settings.backup_days)
+            check_lifecycle(
+                probes.lifecycle(cast("R2Store", store), r2.bucket),
+                r2.bucket,
+                backup_days=settings.backup_days,
+            )
         )
     return store
 

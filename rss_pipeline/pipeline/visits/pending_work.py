@@ -12,10 +12,14 @@ from rss_pipeline.storage.feeds.due import is_claimable
 from rss_pipeline.storage.feeds.feed_changes import has_unreported
 
 
+def has_registry_news(synced: RegistrySync) -> bool:
+    """Return True if Dagster does not know yet what this sync of the registry changed."""
+    return bool(synced.forgotten) or not synced.changes.is_empty
+
+
 def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
     """Return True if a poll would change something: partition keys, a visit, or an event.
 
     Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
     """
-    changed = bool(synced.forgotten) or not synced.changes.is_empty
-    return changed or is_claimable(database, Due(now=now)) or has_unreported(database)
+    return has_registry_news(synced) or is_claimable(database, Due(now=now)) or has_unreported(database)
