@@ -102,7 +102,7 @@ def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui:
     assert facts["site"] == "http://example.com/"
     assert Path(facts["backup"]).is_file(), "a path to copy: no browser follows a link to a file"
     assert facts["next_visit"].endswith("UTC")
-    assert facts["next_visit_reason"].startswith("auto: ")
+    assert facts["next_visit_reason"].startswith("every ")
     page.get_by_text("View all historical events").click()
     events = page.get_by_role("dialog").get_by_role("row").filter(has_text="Materialization")
     expect(events.nth(1)).to_be_visible()

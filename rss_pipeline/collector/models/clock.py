@@ -39,6 +39,18 @@ def duration(value: timedelta) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+_SPANS = ((730, 365, "years"), (60, 30, "months"), (2, 1, "days"))
+
+
+def rough(value: timedelta) -> str:
+    """`28 min`, `3 h`, `12 days`, `6 years`: one unit, from two of it on; what is less is cut."""
+    for least, days, unit in _SPANS:
+        if value >= timedelta(days=least):
+            return f"{value.days // days} {unit}"
+    minutes = max(int(value.total_seconds()), 0) // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
+
+
 def whole_second(at: datetime) -> datetime:
     """The instant, or the next whole second: instants are stored without fractions, and an earlier one would
     be a request before its time."""

@@ -1,7 +1,7 @@
 """The time at which a feed is due again, and the reason, a sentence with the inputs. Pure functions.
 
-after_visit.py chooses among them by the outcome of a visit. What is due now is the claim's, and the length of
-a hold is in collector.fetch.holds.
+The words for an interval are in interval_reasons.py. after_visit.py chooses by the outcome of a visit. What
+is due now is the claim's, and the length of a hold is in collector.fetch.holds.
 """
 
 import hashlib
@@ -14,6 +14,11 @@ from rss_pipeline.collector.models.feed import Feed, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.schedule import auto_interval, gaps
+from rss_pipeline.collector.schedule.interval_reasons import (
+    interval_by_rhythm,
+    longer_interval,
+    registered_interval,
+)
 
 FIRST_BACKOFF = timedelta(minutes=30)
 CHALLENGE_BACKOFF = timedelta(hours=6)
@@ -31,21 +36,17 @@ def next_after_success(
     `retry_after` is in seconds. At most 24 h away and otherwise never sooner than the server demands;
     skipHours and skipDays (RSS 2.0, UTC) move the visit to the first hour that is allowed.
     """
-    own, reasons = _own_interval(feed, now=now, updates=hints.updates)
-    least = timedelta(0)
+    own, own_reason = _own_interval(feed, now=now, updates=hints.updates)
     demands = (
         ("max-age", _seconds(hints.max_age)),
         ("ttl", hints.ttl),
         ("Retry-After", _seconds(retry_after)),
     )
-    for name, demand in demands:
-        if demand is not None and demand > own:
-            reasons.append(f"the server demands {name} {duration(demand)}")
-        least = max(least, demand or least)
-    base = max(own, least)
-    if base > LONGEST:
-        reasons.append(f"at most {duration(LONGEST)}")
-        base = least = LONGEST
+    longer = [(name, demand) for name, demand in demands if demand is not None and demand > own]
+    least = max((demand for _, demand in demands if demand is not None), default=timedelta(0))
+    base = min(max(own, least), LONGEST)
+    least = min(least, LONGEST)
+    reasons = [longer_interval(base, longer, otherwise=own_reason) if longer else own_reason]
     is_auto = feed.interval is None
     per_cent = _spread_within(
         feed.id,
@@ -54,8 +55,6 @@ def next_after_success(
         longest=auto_interval.LONGEST_ALIVE if is_auto and base <= auto_interval.LONGEST_ALIVE else LONGEST,
     )
     delay = min(_whole(base * (1 + per_cent / 100)), LONGEST)
-    if delay != base:
-        reasons.append(f"spread {per_cent:+.1f} %")
     at = _allowed(now + delay, feed.id, hints)
     if at != now + delay:
         reasons.append("skipHours/skipDays of the feed")
@@ -85,7 +84,7 @@ def next_after_failure(
     demanded = _seconds(failure.retry_after)
     if demanded is not None and demanded > delay:
         delay = min(demanded, LONGEST)
-        reasons.append(f"the server demands Retry-After {duration(delay)}")
+        reasons.append(f"the server requests Retry-After {duration(delay)}")
     at = whole_second(now + delay)
     if hold is not None and hold.until > at:
         at = hold.until
@@ -146,34 +145,15 @@ def _planned(feed: Feed, *, now: datetime) -> datetime:
     return now if planned is None or planned > now + LONGEST else planned
 
 
-def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> tuple[timedelta, list[str]]:
+def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> tuple[timedelta, str]:
+    """The interval without the server's demands, at most 24 h, and its reason."""
     if feed.interval is not None:
-        return feed.interval, [f"feeds.yaml: every {duration(feed.interval)}"]
-    interval, reasons = _auto_interval(updates, now=now)
-    halvings = gaps.halvings(feed.schedule.gaps, now=now)
-    if halvings and interval > auto_interval.SHORTEST:
-        interval = max(interval / 2**halvings, auto_interval.SHORTEST)
-        often = {1: "once", 2: "twice"}.get(halvings, f"{halvings} times")
-        reasons.append(f"halved {often}, for items were probably missed: {duration(interval)}")
-    return interval, reasons
-
-
-def _auto_interval(updates: Sequence[datetime], *, now: datetime) -> tuple[timedelta, list[str]]:
+        interval = min(feed.interval, LONGEST)
+        return interval, registered_interval(interval)
     own = auto_interval.auto_interval(updates, now=now)
-    if own.is_silent:
-        return own.interval, [f"auto: silent for {own.silence.days} d, so {duration(own.interval)}"]
-    if own.items < 2:
-        return own.interval, [f"auto: no rhythm known yet, so {duration(own.interval)}"]
-    wait = timedelta(minutes=max(round(own.wait / timedelta(minutes=1)), 1))
-    reasons = [
-        f"auto: {own.items} items in {duration(own.span)}; by their hours"
-        f" {own.expected:.2f} more are expected in {duration(wait)}"
-    ]
-    if own.interval > own.wait:
-        reasons.append(f"at least {duration(own.interval)}")
-    elif own.wait >= auto_interval.LONGEST_ALIVE:
-        reasons.append(f"at most {duration(own.interval)}")
-    return own.interval, reasons
+    halvings = gaps.halvings(feed.schedule.gaps, now=now) if own.interval > auto_interval.SHORTEST else 0
+    interval = max(own.interval / 2**halvings, auto_interval.SHORTEST) if halvings else own.interval
+    return interval, interval_by_rhythm(own, interval, halvings=halvings)
 
 
 def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:

@@ -91,11 +91,11 @@ def test_each_gap_in_a_row_halves_the_interval_down_to_15_minutes() -> None:
 
 def test_it_says_so() -> None:
     once = with_gap(known(), NOW)
-    assert "no rhythm known yet, so 1 h; halved once, for items were probably missed: 30 min" in (
-        planned(once).reason
+    assert planned(once).reason == (
+        "every 30 min: its rhythm is not known yet; halved once, because items were probably missed"
     )
     twice = with_gap(once, NOW + HOUR)
-    assert "halved twice, for items were probably missed: 15 min" in planned(twice, NOW + HOUR).reason
+    assert "every 15 min: its rhythm is not known yet; halved twice, " in planned(twice, NOW + HOUR).reason
 
 
 def test_a_week_without_a_gap_takes_one_halving_back_and_three_all() -> None:
