@@ -15,6 +15,7 @@ RssPipelineError
     ├ DatabaseUnavailable
     ├ ObjectStoreUnavailable
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
+       └ NothingReached     the same before any feed has ever answered
 """
 
 import errno
@@ -109,6 +110,10 @@ class ObjectStoreUnavailable(InfrastructureError):
 
 class NetworkUnavailable(InfrastructureError):
     """Every visit of a round failed in the network although its hosts answered before."""
+
+
+class NothingReached(NetworkUnavailable):
+    """Every visit of a round failed in the network, and no feed has ever answered: a first start offline."""
 
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})

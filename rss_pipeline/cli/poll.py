@@ -99,6 +99,7 @@ def poll(
     hold (Retry-After). Exit code 1 if a feed failed, a requested feed was not visited, a store failed, or
     feeds.yaml has mistakes.
     """
+    from rss_pipeline.pipeline.health.unreached import nothing_reached_yet
     from rss_pipeline.pipeline.visits.pending_work import has_pending_work, has_registry_news
 
     is_requested = bool(feed) or all_feeds
@@ -114,7 +115,7 @@ def poll(
                 settings, database, synced, feed, all_feeds=all_feeds, patience=patience
             )
         else:
-            result = PollResult.of([])
+            result = replace(PollResult.of([]), nothing_reached=nothing_reached_yet(database))
     result = replace(result, registry_error=refused)
     if as_json:
         terminal.say_json(result.as_json())

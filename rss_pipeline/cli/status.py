@@ -10,7 +10,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output import feeds as output
-from rss_pipeline.cli.output.terminal import say_content, say_json, show_fields
+from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
@@ -31,27 +31,31 @@ from rss_pipeline.storage.reports import overview
 def status(settings: Settings, feed: str | None, limit: int | None, as_json: bool) -> None:
     """Show the feeds: health, next visit and its reason, stored items, disk use.
 
-    Exit code 1 if a feed has failed ten times in a row.
+    Exit code 1 if a feed has failed ten times in a row, or no feed could ever be reached.
     """
     from rss_pipeline.pipeline.health.feed_notes import feed_notes
+    from rss_pipeline.pipeline.health.unreached import nothing_reached_yet
 
     if limit is None and not as_json:
         limit = output.FEEDS_LISTED
     with open_database(settings) as database:
         whole = overview.overview(database, now=utc_now())
+        offline = nothing_reached_yet(database)
         rows = overview.feed_health(database, limit=limit or None)
         if feed is not None:
             wanted = one_feed(database, feed)["id"]
             rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
     rows = [{**row, "notes": feed_notes(row, now=utc_now())} for row in rows]
     disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
+    if offline is not None:
+        complain(offline)
     if as_json:
-        say_json({**asdict(whole), "disk": disk, "feeds": rows})
+        say_json({**asdict(whole), "nothing_reached": offline, "disk": disk, "feeds": rows})
     elif feed is not None:
         show_fields(rows[0])
     else:
         output.show_status(whole, rows, disk)
-    if whole.failing_long:
+    if whole.failing_long or offline is not None:
         sys.exit(1)
 
 

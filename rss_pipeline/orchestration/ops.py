@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.errors import RegistryError
+from rss_pipeline.errors import NothingReached, RegistryError
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting import feeds as reporting
@@ -23,7 +23,7 @@ from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
+from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.visits import claim as claiming
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
 from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
@@ -141,9 +141,13 @@ def _instant(text: str) -> datetime:
 def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Request each feed with the validators of its stored document; close unchanged and failed visits."""
     with session.step():
-        return steps.fetch(
-            session, visits, round_seconds=None if context.has_partitions else poll.ROUND_SECONDS
-        )
+        try:
+            return steps.fetch(
+                session, visits, round_seconds=None if context.has_partitions else poll.ROUND_SECONDS
+            )
+        except NothingReached:
+            context.instance.add_run_tags(context.run_id, {NOTHING_REACHED_TAG: "true"})
+            raise
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("file"))

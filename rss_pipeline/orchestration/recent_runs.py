@@ -12,7 +12,7 @@ from dagster._core.storage.tags import RUN_FAILURE_REASON_TAG
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG, DailyRun
-from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG
+from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.triggers.runs import JobRun
 
 RUNS_LOOKED_AT = 8
@@ -66,6 +66,8 @@ def _records(instance: dg.DagsterInstance, job_name: str) -> list[dg.RunRecord]:
 def _state(run: dg.DagsterRun) -> str:
     if run.tags.get(RUN_FAILURE_REASON_TAG) in _KILLED:
         return "died"
+    if run.status is dg.DagsterRunStatus.FAILURE and NOTHING_REACHED_TAG in run.tags:
+        return "offline"
     return RUN_STATES[run.status]
 
 

@@ -20,7 +20,9 @@ def healthy_home(folder: Path) -> Path:
     FolderStore(home / "objects").put(KEY, b"<rss/>", content_type="application/xml")
     (home / "dagster").mkdir()
     (home / "dagster" / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
-    (folder / "feeds.yaml").write_text("- url: https://news.example/\n  id: news\n", "utf-8")
+    (folder / "feeds.yaml").write_text(
+        "- url: https://127.0.0.1/\n  id: news\n  allow_private: true\n", "utf-8"
+    )
     return home
 
 

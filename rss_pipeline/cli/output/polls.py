@@ -25,6 +25,8 @@ class PollResult:
     errors: Sequence[str]
     runs: Sequence[str]
     left: "Sequence[NotVisited]" = ()
+    nothing_reached: str | None = None
+    """Nothing was due, because no feed could be reached a short time ago and none ever was."""
     registry_error: str | None = None
     """The mistakes of feeds.yaml: the poll was one of the feeds of before."""
 
@@ -43,7 +45,7 @@ class PollResult:
 
     @property
     def is_fine(self) -> bool:
-        return not (self.failures or self.errors or self.registry_error)
+        return not (self.failures or self.errors or self.nothing_reached or self.registry_error)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +53,7 @@ class PollResult:
             "failures": [dict(zip(("feed", "kind", "message"), row, strict=True)) for row in self.failures],
             "not_visited": [asdict(each) for each in self.left],
             "errors": list(self.errors),
+            "nothing_reached": self.nothing_reached,
             "registry_error": self.registry_error,
             "runs": list(self.runs),
         }
@@ -66,7 +69,11 @@ class PollResult:
         """Print the summary, then a table of the failed visits, then the errors of runs."""
         console = new_console()
         visited = sum(self.counts[name] for name in ("stored", "unchanged", "failed"))
-        if visited == 0 and not self.errors:
+        if visited == 0 and self.errors:
+            pass  # The error says it all.
+        elif visited == 0 and self.nothing_reached is not None:
+            console.print(Text(self.nothing_reached, style="red"), soft_wrap=True)
+        elif visited == 0:
             has_reason = self.left or self.registry_error
             console.print("No feed was visited." if has_reason else "Nothing was due.")
         else:

@@ -101,3 +101,5 @@ class CutOff:
 
     message: str = ""
     """The sentence that the attempt failed with."""
+    before_any_answer: bool = False
+    """No feed has ever been answered: a first start without network."""

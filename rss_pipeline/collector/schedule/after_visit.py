@@ -41,8 +41,8 @@ def after_visit(feed: Feed, outcome: Outcome, *, now: datetime, hold: HostHold |
             )
         case OnHold():
             return Ending(next=next_after_hold(feed, outcome.hold, now=now), address=feed.address)
-        case CutOff():
-            return Ending(next=next_after_our_outage(now), address=feed.address)
+        case CutOff(before_any_answer=before):
+            return Ending(next=next_after_our_outage(now, before_any_answer=before), address=feed.address)
 
 
 def _after_document(feed: Feed, parsed: Parsed, *, now: datetime) -> Ending:

@@ -107,9 +107,13 @@ def _on_hold(hold: HostHold | FeedHold) -> str:
     return f"{hold.host} is on hold until {instant(hold.until)}: {hold.reason}"
 
 
-def next_after_our_outage(now: datetime) -> NextVisit:
-    """The visit after a round in which our own network was down. No failure is counted."""
-    return NextVisit(at=now + OUTAGE_PAUSE, reason="our network was down: 5 min", kind="our_outage")
+def next_after_our_outage(now: datetime, *, before_any_answer: bool = False) -> NextVisit:
+    """The visit after a round in which our own network was down. No failure is counted.
+
+    Before any feed was ever answered nobody knows that it was the network.
+    """
+    why = "no feed could be reached" if before_any_answer else "our network was down"
+    return NextVisit(at=now + OUTAGE_PAUSE, reason=f"{why}: 5 min", kind="our_outage")
 
 
 def next_after_unreadable_registry(now: datetime) -> NextVisit:

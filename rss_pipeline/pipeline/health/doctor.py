@@ -28,6 +28,7 @@ from rss_pipeline.pipeline.health.findings import (
     check_schema,
     judge_disk,
 )
+from rss_pipeline.pipeline.health.network import check_network
 from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
@@ -51,6 +52,8 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
     settings, checks, unusable = _settings(environ, cwd)
     registry, specs = check_registry(settings, environ)
     checks.append(registry)
+    if specs is not None:
+        checks.append(check_network(specs, settings))
     database: Database | None = None
     store: ObjectStore | None = None
     with ExitStack() as stack:

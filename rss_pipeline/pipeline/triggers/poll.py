@@ -16,6 +16,8 @@ PATIENCE = timedelta(minutes=4)
 MANY_DUE = 100
 ALL_SINCE_TAG = "rss_pipeline/all_since"
 """A tag of runs that visit every feed without a visit since then, due or not, as far as one run can."""
+NOTHING_REACHED_TAG = "rss_pipeline/nothing_reached"
+"""A tag of runs that failed because no feed could be reached, and none ever was."""
 
 
 def decide(due: DueSummary, runs: Sequence[JobRun], *, now: datetime) -> Start | Wait:

@@ -19,8 +19,9 @@ class JobRun:
 
     run_id: str
     state: str
-    """`waiting` (queued or starting), `running`, `succeeded`, `failed`, `died` or `canceled`. `died`: killed
-    from outside; not a sign of a broken store, so no back-off."""
+    """`waiting` (queued or starting), `running`, `succeeded`, `failed`, `died`, `offline` or `canceled`. No
+    back-off follows `died` (killed from outside, no sign of a broken store) and `offline` (no feed has ever
+    been reached: the feeds themselves are due in five minutes, and the first who waits is a newcomer)."""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     all_since: datetime | None = None

@@ -202,6 +202,14 @@ def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) ->
     return frozenset(row["id"] for row in rows)
 
 
+def any_answered(database: Database) -> bool:
+    """True if any feed was ever answered, with any status."""
+    rows = database.query(
+        "SELECT 1 FROM feeds WHERE last_fetched_at IS NOT NULL LIMIT 1", name="find an answered feed"
+    ).rows
+    return bool(rows)
+
+
 _SETTLED = 60
 """Seconds before the feeds of an outage are due again: its run has ended by then."""
 

@@ -1,6 +1,7 @@
 """Whose trouble a round's failures in the network are."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from rss_pipeline.collector.models.failure import NETWORK_KINDS, Failure, Failur
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.hold import FeedHold, OnHold
 from rss_pipeline.collector.models.outcome import FetchOutcome, NotBegun, NotModified, Response
-from rss_pipeline.collector.schedule.our_outage import outage
+from rss_pipeline.collector.schedule.our_outage import MISSPELT_AFTER, never_reached, outage
 from rss_pipeline_tests.support.feeds import amend, make_feed
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -121,3 +122,56 @@ def test_who_failed_through_an_outage_that_was_none_proves_nothing_the_next_time
     assert found is not None
     assert found.feed_ids == {"b", "c", "d"}
     assert outage(outcomes, blamed={"a", "b"}) is None
+
+
+def new(host: str, **known: Any) -> Feed:
+    """A feed registered ten minutes ago, of which nothing has come yet."""
+    return make_feed(host, f"http://{host}/", host, **{"created_at": NOW - timedelta(minutes=10), **known})
+
+
+FIRST: list[tuple[str, Outcomes, set[str]]] = [
+    ("nothing was requested", [], set()),
+    ("three names do not resolve", [(new(h), failed("dns")) for h in "abc"], set("abc")),
+    ("three hosts cannot be reached", [(new(h), failed("connect")) for h in "abc"], set("abc")),
+    ("three hosts behind a firewall", [(new(h), failed("timeout")) for h in "abc"], set("abc")),
+    ("one name does not resolve", [(new("a"), failed("dns"))], {"a"}),
+    ("one host is dead, its name resolves", [(new("a"), failed("connect"))], set()),
+    ("two hosts, one name resolves", [(new("a"), failed("dns")), (new("b"), failed("timeout"))], set()),
+    ("another host answers", [*((new(h), failed("dns")) for h in "abc"), (new("d"), ok())], set()),
+    ("another host refuses", [(new("a"), failed("dns")), (new("b"), failed("http_status"))], set()),
+    ("a certificate came", [(new("a"), failed("dns")), (new("b"), failed("tls"))], set()),
+    ("a host began to answer", [(new("a"), failed("dns")), (new("b"), failed(answered=True))], set()),
+    ("a server on this machine is down", [(new("127.0.0.1", allow_private=True), failed("connect"))], set()),
+    ("so is one by its name", [(new("localhost", allow_private=True), failed("connect"))], set()),
+    ("a host of our own network is down", [(new("nas", allow_private=True), failed("connect"))], set()),
+    ("its name does not resolve", [(new("nas", allow_private=True), failed("dns"))], set()),
+    ("an address opened to all feeds", [(new("10.0.0.5"), failed("connect"))], set()),
+    (
+        "public names, a host of our own network and this machine",
+        [
+            *((new(h), failed("dns")) for h in "ab"),
+            (new("nas", allow_private=True), failed("dns")),
+            (new("::1", allow_private=True), failed("connect")),
+            (new("refused"), failed("blocked_address")),
+        ],
+        {"a", "b", "nas"},
+    ),
+    ("given back", [(new("a"), failed("dns")), (new("b"), NotBegun())], {"a"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "outcomes", "ours"), FIRST, ids=[name for name, *_ in FIRST])
+def test_before_any_feed_answered_a_round_in_which_no_public_host_is_reached_blames_none(
+    name: str, outcomes: Outcomes, ours: set[str]
+) -> None:
+    found = never_reached(outcomes, now=NOW)
+    assert (set() if found is None else set(found.feed_ids)) == ours
+    assert found is None or (found.before_any_answer and not found.in_the_middle)
+
+
+@pytest.mark.parametrize("age", [MISSPELT_AFTER, -timedelta(minutes=1)])
+def test_one_name_that_does_not_resolve_for_an_hour_is_the_feeds_own_failure(age: timedelta) -> None:
+    outcomes: Outcomes = [(new(h, created_at=NOW - age), failed("dns")) for h in "ab"]
+    assert never_reached(outcomes, now=NOW) is None
+    third = (new("c", created_at=NOW - age), failed("dns"))
+    assert never_reached([*outcomes, third], now=NOW) is not None, "three names are not all misspelt"

@@ -117,6 +117,8 @@ def test_a_poll_starts_when_it_is_worth_one_and_says_why_or_why_not(
         (["succeeded"], 0, None),
         (["succeeded", "failed", "failed"], 0, None),
         (["canceled", "failed"], 1, 1),
+        (["offline"] * 8, 0, None),
+        (["offline", "failed"], 1, 1),
         (["running", "failed", "failed"], 2, 2),
         (["failed"], 1, 1),
         (["failed", "succeeded", "failed"], 1, 1),

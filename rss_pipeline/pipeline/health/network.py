@@ -1,0 +1,97 @@
+"""The network as `doctor` checks it: names of feeds' own hosts are resolved, and nothing is sent to them.
+
+A datagram socket that is connected sends nothing, but shows if there is a route.
+"""
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.schedule.our_outage import is_public
+from rss_pipeline.pipeline.health.findings import Check
+from rss_pipeline.settings import Settings
+
+HOSTS = 10
+"""Hosts that are looked up: one that resolves is enough."""
+SECONDS = 3.0
+_PORT = 443
+_FIX = (
+    "Connect this machine to the network, or correct its DNS. If it has to use a proxy, set RSS_PROXY. If you"
+    " have only a few feeds, check their addresses, too."
+)
+
+Resolve = Callable[[str], Iterable[str]]
+"""The addresses of a host, as text. Raises OSError."""
+HasRoute = Callable[[str], bool]
+
+
+def look_up(host: str) -> list[str]:
+    """The system's answer."""
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, _PORT, type=socket.SOCK_STREAM)]
+
+
+def has_route(address: str) -> bool:
+    """True if this machine knows a way to the address. Nothing is sent."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, _PORT))
+        return True
+    return False
+
+
+def check_network(
+    specs: Sequence[FeedSpec],
+    settings: Settings,
+    *,
+    resolve: Resolve = look_up,
+    has_route: HasRoute = has_route,
+    seconds: float = SECONDS,
+) -> Check:
+    """Check that this machine is online, as far as hosts of its feeds show, or its proxy if it has one."""
+    proxy = None if settings.proxy is None else urlsplit(settings.proxy).hostname
+    if proxy is not None:
+        hosts = [proxy]
+    else:
+        public = (
+            spec for spec in specs if spec.enabled and is_public(spec.host, allow_private=spec.allow_private)
+        )
+        hosts = list(dict.fromkeys(spec.host for spec in public))[:HOSTS]
+    if not hosts:
+        return Check("network", "ok", "not needed: no feed is outside of your own network")
+    found = _first_resolved(hosts, resolve, seconds)
+    if found is None:
+        named = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+        what = "no host of a feed resolves" if proxy is None else "the host of RSS_PROXY does not resolve"
+        return Check("network", "failure", f"{what} ({named})", _FIX)
+    host, addresses = found
+    if not any(map(has_route, addresses)):
+        return Check("network", "failure", f"{host} resolves, but this machine has no route to it", _FIX)
+    return Check("network", "ok", f"{host} resolves, and there is a route to it")
+
+
+def _first_resolved(hosts: Sequence[str], resolve: Resolve, seconds: float) -> tuple[str, list[str]] | None:
+    answers: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()
+
+    def ask(host: str) -> None:
+        addresses: list[str] = []
+        with suppress(OSError, UnicodeError):
+            addresses = list(resolve(host))
+        answers.put((host, addresses))
+
+    for host in hosts:
+        # A look-up cannot be stopped, and may take a minute: the command does not wait for such a thread.
+        threading.Thread(target=ask, args=(host,), daemon=True).start()
+    until = time.monotonic() + seconds
+    for _ in hosts:
+        try:
+            host, addresses = answers.get(timeout=max(until - time.monotonic(), 0.0))
+        except queue.Empty:
+            return None
+        if addresses:
+            return host, addresses
+    return None
