@@ -39,8 +39,9 @@ _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
         ),
     ),
     "feeds_answer": (
-        "No feed has failed ten times in a row. The table has the reason and the last success.",
-        lambda database, _: verdicts.judge_failing(tables.failing(database)),
+        "No feed has failed three times in a row, or before it was ever read. The table has the kind and the"
+        " reason of each failure, since when, and the next visit.",
+        lambda database, _: verdicts.judge_not_answering(tables.not_answering(database)),
     ),
     "feeds_not_gone": (
         "No publisher has answered that a feed is gone for good (HTTP status 410).",

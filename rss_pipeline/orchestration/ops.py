@@ -183,7 +183,7 @@ def extract_images(session: SessionResource, visits: Visits) -> Visits:
 # No kind: the asset's page would show the kind of its last op in place of the asset's own kinds.
 @dg.op(ins=visits_in, out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
-    """Record a materialization of every feed that changed, or, in a backfill, of every visited feed."""
+    """Record the feeds that changed as materialized (in a backfill, all that were read), and failures."""
     with session.step():
         session.run.progress.begin("report", 0)
         rest, held = poll.apart(visits)
@@ -192,12 +192,16 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             failed = _recorded(context, reporting.report_named(session.run, rest))
             waited = claiming.wait_for(session, held)
             failed += _recorded(context, reporting.report_named(session.run, waited))
+            for observations in reporting.report_failures(session.run, [*rest, *waited]):
+                record_events(context, observations)
             reporting.raise_for(failed, visits=len(visits))
         else:
             visits = [*rest, *claiming.wait_for(session, held)]
             counts = _log_summary(context, visits)
             for events in reporting.report_changes(session.run, context.instance, visits):
                 record_events(context, events)
+            for observations in reporting.report_failures(session.run, visits):
+                record_events(context, observations)
             if claimed := [visit for visit in visits if visit.token]:
                 yield poll_event(
                     claimed,

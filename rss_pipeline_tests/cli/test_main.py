@@ -430,7 +430,38 @@ def test_items_lists_the_newest_first(invoke: Any, collected: Pipeline) -> None:
     rows = json.loads(invoke("items", "news", "--json", "--limit", "1").stdout)
     assert len(rows) == 1
     assert set(rows[0]) >= {"id", "guid", "title", "link", "pub_date", "content_characters"}
-    assert "Nothing was collected yet." in invoke("items", "broken").stdout
+
+
+def test_items_of_a_feed_that_fails_begin_with_the_reason(invoke: Any, collected: Pipeline) -> None:
+    feed = collected.feed("broken")
+    assert invoke("items", "broken").stdout.splitlines()[1:] == [
+        f"http_status: {feed['last_error']}",
+        f"That was failure 1 in a row; the next visit is at {feed['next_fetch_at']}.",
+        "No items so far.",
+    ]
+    collected.database.query("UPDATE feeds SET consecutive_failures = 4, last_error = 'it is away'")
+    found = invoke("items", "news").stdout
+    assert found.splitlines()[1].endswith(": it is away")
+    assert "failure 4 in a row" in found
+    assert "Title of a" in found
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            "last_visited_at = NULL, consecutive_failures = 0",
+            "it was not visited yet. `rss-pipeline poll bro",
+        ),
+        ("consecutive_failures = 0", "it was read, but its document had none"),
+        ("registered = 0", "the feed is not in feeds.yaml"),
+        ("enabled = 0", "`enabled: false` in feeds.yaml"),
+    ],
+)
+def test_items_say_why_there_are_none(invoke: Any, collected: Pipeline, change: str, reason: str) -> None:
+    collected.database.query(f"UPDATE feeds SET {change} WHERE id = 'broken'")
+    [_, line] = invoke("items", "broken").stdout.splitlines()
+    assert f"No items: {reason}" in line
 
 
 def test_item_shows_all_columns_and_is_found_by_the_start_of_its_id(invoke: Any, collected: Pipeline) -> None:

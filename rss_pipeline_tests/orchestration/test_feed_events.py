@@ -1,5 +1,11 @@
 """The event of a feed tells where it is requested, where it redirects to, and what was probably missed."""
 
+from typing import Any
+
+import dagster as dg
+
+from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline_tests.pipeline.visits.test_gaps import undated
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
@@ -30,3 +36,51 @@ def test_items_that_were_probably_missed_are_told_once(pipeline: DagsterPipeline
     assert event["gaps"] == 1
     assert event["gap"].startswith("no item in common with the document before")
     assert not any("gap" in other for other in (after, *before))
+
+
+def observations(pipeline: DagsterPipeline, id: str) -> list[dict[str, Any]]:
+    """Metadata and description of the feed's observations, newest first."""
+    found = pipeline.instance.fetch_observations(
+        dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id]), limit=100
+    )
+    return [
+        {
+            "description": each.description,
+            **{name: value.value for name, value in each.metadata.items()},
+        }
+        for record in found.records
+        if (each := record.asset_observation) is not None
+    ]
+
+
+def test_a_feed_that_fails_has_an_observation_on_its_key(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    """Which failures have one is tested without Dagster in pipeline/visits/test_failure_reports.py."""
+    url = server.route("127.0.0.2", "/feed", Answer(status=404))
+    pipeline.register(url, "broken")
+    pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("a"))), "fine")
+    for _ in range(2):
+        pipeline.clock.turn(hours=1)
+        pipeline.poll(all_feeds=True)
+    row = pipeline.feed("broken")
+    assert row["consecutive_failures"] == 2
+    [observed] = observations(pipeline, "broken")
+    assert observed["kind"] == "http_status"
+    assert observed["reason"] == row["last_error"]
+    assert observed["description"] == f"Failed (http_status): {row['last_error']}"
+    assert observed["failures_in_a_row"] == 1
+    assert observed["last_success"] == "never"
+    assert observed["feed"] == url
+
+    # The asset's own runs report as the poll job's do.
+    server.route("127.0.0.2", "/feed", Answer(status=410))
+    pipeline.clock.turn(hours=1)
+    assert not pipeline.materialize("broken").success
+    newest, _ = observations(pipeline, "broken")
+    next_visit = from_instant(pipeline.feed("broken")["next_fetch_at"])
+    assert next_visit is not None
+    assert (newest["kind"], newest["failures_in_a_row"]) == ("gone", 3)
+    assert newest["next_visit"] == next_visit.timestamp()
+    assert newest["next_visit_reason"] == pipeline.feed("broken")["schedule_reason"]
+    assert observations(pipeline, "fine") == []

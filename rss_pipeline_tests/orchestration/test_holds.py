@@ -39,7 +39,7 @@ def test_materializing_a_feed_whose_host_is_on_hold_says_on_its_key_until_when(
         observed = pipeline.instance.fetch_observations(
             dg.AssetRecordsFilter(asset_key=dg.AssetKey("feed_items"), asset_partitions=[id]), limit=5
         ).records
-        (observation,) = [record.asset_observation for record in observed]
+        observation = observed[0].asset_observation
         assert observation is not None
         assert observation.metadata["held_until"].value == until.timestamp()
         assert said in (observation.description or "")

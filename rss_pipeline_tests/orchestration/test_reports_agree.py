@@ -17,11 +17,16 @@ from rss_pipeline.storage.reports.health import just_prominent
 from rss_pipeline.storage.reports.overview import feed_health
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
-FAILING_LONG = 4
+FAILING, NOT_ANSWERING, FAILING_LONG = 10, 7, 4
 STATES: dict[str, tuple[int, dict[str, Any]]] = {
-    # Six fail, 4 of them for long. One of the two that are gone failed often as well; one of the three that
-    # moved is redirected again.
-    "failing": (2, {"consecutive_failures": 3, "last_error_kind": "timeout"}),
+    # Ten fail; seven of them do not answer, four of these for long. One of the two that are gone failed often
+    # as well; one of the three that moved is redirected again.
+    "failing": (3, {"consecutive_failures": 2, "last_error_kind": "timeout"}),
+    "failing-thrice": (2, {"consecutive_failures": 3, "last_error_kind": "timeout"}),
+    "failing-from-the-first": (
+        1,
+        {"consecutive_failures": 1, "last_error_kind": "http_status", "last_success_at": None},
+    ),
     "failing-long": (3, {"consecutive_failures": 10, "last_error_kind": "dns"}),
     "failing-since-spring": (1, {"consecutive_failures": 90, "last_error_kind": "http_status"}),
     "gone": (1, {"consecutive_failures": 1, "last_error_kind": "gone"}),
@@ -33,7 +38,7 @@ STATES: dict[str, tuple[int, dict[str, Any]]] = {
     "well": (5, {}),
 }
 DOCTOR = {
-    "failing feeds": FAILING_LONG,
+    "failing feeds": NOT_ANSWERING,
     "gone feeds": 2,
     "moved feeds": 3,
     "redirecting feeds": 4,
@@ -58,7 +63,13 @@ def known(pipeline: DagsterPipeline) -> DagsterPipeline:
     added = tuple(FeedSpec(id=id, url=f"https://{id}.example/", host=f"{id}.example") for id, _ in rows)
     feeds.apply(pipeline.database, feeds.RegistryChanges(added=added), now=utc_now())
     for id, values in rows:
-        columns = {**values, "last_visited_at": now, "prominent_at": now, "last_error": "x"}
+        columns = {
+            "last_success_at": now,
+            **values,
+            "last_visited_at": now,
+            "prominent_at": now,
+            "last_error": "x",
+        }
         pipeline.database.query(
             f"UPDATE feeds SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
             [*columns.values(), id],
@@ -86,6 +97,7 @@ def status(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> dict[s
         "disabled",
         "unregistered",
         "failing",
+        "not_answering",
         "failing_long",
         "gone",
         "moved",
@@ -119,7 +131,8 @@ def test_every_report_gives_the_same_numbers(known: DagsterPipeline, monkeypatch
         "registered": polled,
         "disabled": len(STATES),
         "unregistered": len(STATES),
-        "failing": 6,
+        "failing": FAILING,
+        "not_answering": NOT_ANSWERING,
         "failing_long": FAILING_LONG,
         "gone": 2,
         "moved": 3,
@@ -138,11 +151,13 @@ def test_every_report_gives_the_same_numbers(known: DagsterPipeline, monkeypatch
             ("guids_stable", "feeds"),
         )
     }
-    assert list(figures.values()) == [FAILING_LONG, 2, 3, 4, 2]
+    assert list(figures.values()) == [NOT_ANSWERING, 2, 3, 4, 2]
     alerted = just_prominent(known.database, since=known.clock())
     table = evaluated["feeds_answer"].metadata["concerned"]
     assert isinstance(table, dg.TableMetadataValue)
-    assert {row["id"] for row in alerted} == {record.data["feed"] for record in table.records}
+    listed = {record.data["feed"]: record.data["failures"] for record in table.records}
+    assert len(listed) == NOT_ANSWERING
+    assert {row["id"] for row in alerted} == {id for id, failures in listed.items() if failures >= 10}
     assert len(alerted) == FAILING_LONG
 
 

@@ -21,6 +21,7 @@ from rss_pipeline.pipeline.images.download import Downloads, download_images
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.failure_reports import to_report
 from rss_pipeline.pipeline.visits.our_outage import raise_for_our_outage
 from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
@@ -93,6 +94,7 @@ class Pipeline:
         self.feeds: list[dict[str, Any]] = []
         self._reports: list[tuple[str, dict[str, Any]]] = []
         self._counts: dict[str, int] = {}
+        self._failures: list[tuple[str, str, int]] = []
         self._visits: Visits = []
 
     def register(self, url: str, id: str, **options: Any) -> str:
@@ -201,7 +203,7 @@ class Pipeline:
                 round_seconds=None if isinstance(wanted, Named) else ROUND_SECONDS,
             )
             self._visits = visits
-            self._report(own)
+            self._report(own, visits)
             raise_for_our_outage(visits)
             return visits
 
@@ -211,8 +213,16 @@ class Pipeline:
         marks = [(c.feed_id, c.count) for c in changes if self._counts.get(c.feed_id) == c.count]
         feed_changes.mark_reported(database, marks, now=self.clock())
 
-    def _report(self, database: Database) -> None:
-        """Keep the changes that are not reported yet, and mark them: a list in place of Dagster's events."""
+    def _report(self, database: Database, visits: Visits) -> None:
+        """Keep the changes and failures that are to be reported, and mark them: lists in place of Dagster's
+        events."""
+        failed = to_report(visits, now=self.clock())
+        self._failures += [
+            (visit.feed.id, failure.kind, visit.feed.failures.in_a_row + 1) for visit, failure in failed
+        ]
+        feed_changes.mark_failures_reported(
+            database, [(visit.feed.id, failure.kind) for visit, failure in failed]
+        )
         changes = feed_changes.unreported(database)
         self._reports += [(change.feed_id, known_facts(change.facts)) for change in changes]
         self._counts |= {change.feed_id: change.count for change in changes}
@@ -252,6 +262,10 @@ class Pipeline:
     def reports(self, id: str) -> list[dict[str, Any]]:
         """The facts of the feed's changes as the runs of this object reported them, newest first."""
         return [facts for change, facts in reversed(self._reports) if change == id]
+
+    def failure_reports(self, id: str) -> list[tuple[str, int]]:
+        """Kind and count of the feed's failures as the runs of this object reported them, oldest first."""
+        return [(kind, count) for feed_id, kind, count in self._failures if feed_id == id]
 
     def set(self, **settings: Any) -> None:
         """Change settings for the runs to come."""

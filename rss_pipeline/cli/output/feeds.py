@@ -102,11 +102,15 @@ def _state(row: Row) -> Text:
 
 
 def show_items(feed: Row, rows: Sequence[Row]) -> None:
-    """One line for each item."""
+    """One line for each item; where the last visit failed, or no item is there, the reason."""
     console = new_console()
     console.print(Text(plain(f"{feed['title'] or feed['id']}  {feed['url']}")))
+    if feed["failed"]:
+        console.print(Text(plain(f"{feed['last_error_kind']}: {feed['last_error']}"), style="red"))
+        count = int(feed["consecutive_failures"])
+        console.print(f"That was failure {count} in a row; the next visit is at {feed['next_fetch_at']}.")
     if not rows:
-        console.print("Nothing was collected yet.")
+        console.print(Text(_why_empty(feed)))
         return
     table = new_table("id", "published", "title", "characters")
     for row in rows:
@@ -116,3 +120,15 @@ def show_items(feed: Row, rows: Sequence[Row]) -> None:
             f"{int(row['content_characters'] or 0):,}",
         )  # fmt: skip
     console.print(table)
+
+
+def _why_empty(feed: Row) -> str:
+    if not feed["registered"]:
+        return "No items: the feed is not in feeds.yaml, so it is not visited."
+    if not feed["enabled"]:
+        return "No items: `enabled: false` in feeds.yaml, so it is not visited."
+    if feed["failed"]:
+        return "No items so far."
+    if feed["last_visited_at"] is None:
+        return f"No items: it was not visited yet. `rss-pipeline poll {feed['id']}` visits it now."
+    return "No items: it was read, but its document had none, or they are all past their age."

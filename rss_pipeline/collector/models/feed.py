@@ -132,8 +132,14 @@ class FailureHistory:
     """Failures since the last success."""
 
     in_a_row: int = 0
+    since: datetime | None = None
+    """The first failure of this row of them, or of the last one."""
     last_kind: FailureKind | None = None
     last_message: str | None = None
+    reported_kind: FailureKind | None = None
+    """The kind of the failure that was last reported to Dagster."""
+    reported_at: datetime | None = None
+    """The time of that failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +205,11 @@ class NextVisit:
     reason: str
     """For people only; code goes by `kind`."""
     kind: ScheduleKind = "interval"
+
+
+NOT_ANSWERING_FAILURES = 3
+"""Failures in a row from which on a feed that was read before counts as not answering: one or two are usual.
+A feed that was never read has probably a mistake in its address, and counts from the first failure on."""
 
 
 PROMINENT_FAILURES = 10

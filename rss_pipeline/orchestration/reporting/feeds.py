@@ -21,6 +21,7 @@ from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.pipeline.session.run_context import RunContext
+from rss_pipeline.pipeline.visits.failure_reports import to_report
 from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit
 from rss_pipeline.storage.feeds import feed_changes
@@ -110,6 +111,43 @@ def report_named(
         yield events
         feed_changes.mark_reported(run.database, marks, now=run.clock())
     return failed
+
+
+def report_failures(run: RunContext, visits: Sequence[Visit]) -> Iterator[list[dg.AssetObservation]]:
+    """Yield an observation for feeds that failed: at a new kind of failure, and then once a day.
+
+    Each batch is recorded before the next one is taken. After a crash between an event and its mark the next
+    failure has an event as well.
+    """
+    failed = to_report(visits, now=run.clock())
+    for start in range(0, len(failed), _MARK_EVERY):
+        some = failed[start : start + _MARK_EVERY]
+        yield [_failure_observation(visit, failure) for visit, failure in some]
+        marks = [(visit.feed.id, failure.kind) for visit, failure in some]
+        feed_changes.mark_failures_reported(run.database, marks)
+
+
+def _failure_observation(visit: Visit, failure: Failure) -> dg.AssetObservation:
+    feed, next_visit = visit.feed, visit.next
+    assert next_visit is not None
+    return dg.AssetObservation(
+        asset_key=FEED_ITEMS,
+        partition=feed.id,
+        description=f"Failed ({failure.kind}): {failure.message}",
+        metadata={
+            "kind": failure.kind,
+            "reason": failure.message,
+            "failures_in_a_row": feed.failures.in_a_row + 1,
+            "next_visit": dg.MetadataValue.timestamp(next_visit.at.astimezone(UTC)),
+            "next_visit_reason": next_visit.reason,
+            "last_success": _time_or_never(feed.schedule.last_success_at),
+            "feed": dg.MetadataValue.url(feed.url),
+        },
+    )
+
+
+def _time_or_never(at: datetime | None) -> dg.MetadataValue[Any]:
+    return dg.MetadataValue.text("never") if at is None else dg.MetadataValue.timestamp(at.astimezone(UTC))
 
 
 def _observation(feed_id: str, held: OnHold) -> dg.AssetObservation:

@@ -6,7 +6,7 @@ The feeds are found by storage.reports.diagnostics.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES, FeedSpec
+from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FeedSpec
 from rss_pipeline.pipeline.health.findings import Check, listing
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.reports import diagnostics
@@ -29,9 +29,9 @@ def feed_checks(database: Database, specs: list[FeedSpec] | None, now: datetime)
         )
     yield listing(
         "failing feeds",
-        found.failing_long,
-        f"{{}} failed {PROMINENT_FAILURES} times in a row or more",
-        f"none failed {PROMINENT_FAILURES} times in a row",
+        found.not_answering,
+        f"{{}} failed {NOT_ANSWERING_FAILURES} times in a row or more, or were never read",
+        f"none failed {NOT_ANSWERING_FAILURES} times in a row, or before it was ever read",
         "`rss-pipeline status FEED` says why; correct the address in feeds.yaml or set `enabled: false`.",
     )
     yield listing(

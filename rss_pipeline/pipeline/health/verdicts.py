@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
 from rss_pipeline.pipeline.health.findings import Check, State
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
@@ -42,15 +43,16 @@ def judge_overdue(found: Concerned, *, now: datetime) -> Check:
     )
 
 
-def judge_failing(found: Concerned) -> Check:
-    """Feeds with ten failures in a row or more."""
+def judge_not_answering(found: Concerned) -> Check:
+    """Feeds that failed again and again, or were never read."""
     return _listing(
         "feeds_answer",
         found,
-        right="No feed has failed ten times in a row",
-        wrong="failed ten times in a row or more; each is still visited once a day",
-        fix="Look for the feed's new address, correct `url` in feeds.yaml (with `id:` to keep its items), or"
-        " set `enabled: false`.",
+        right=f"Every feed was read at one of its last {NOT_ANSWERING_FAILURES} visits",
+        wrong=f"failed {NOT_ANSWERING_FAILURES} times in a row or more, or before any success",
+        fix="`reason` below says what can be done. Look for the feed's new address and correct `url` in"
+        " feeds.yaml (with `id:` to keep its items), or set `enabled: false`. Each is visited again at"
+        " `next_visit`, after longer and longer waits of at most a day.",
         verb=("has", "have"),
     )
 

@@ -176,6 +176,7 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- Only an answer counts as fetched: hosts that do not answer prove no outage of ours.
   last_fetched_at = CASE WHEN {FIELD.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
+  failing_since = CASE consecutive_failures WHEN 0 THEN clock.now ELSE failing_since END,
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   -- Items may be stored although the visit failed: in a run that died, or before the refused statement.

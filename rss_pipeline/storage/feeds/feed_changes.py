@@ -93,8 +93,22 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
         )
 
 
+def mark_failures_reported(database: Database, reported: Iterable[tuple[str, str]]) -> None:
+    """Mark the failures of these feeds, each a feed id and a failure kind, as reported: Dagster has an event
+    for each. A feed with a success since then stays as it is."""
+    for chunk in chunked(compact(pair) for pair in reported):
+        database.query(
+            """UPDATE feeds SET failure_reported_kind = json_extract(j.value, '$[1]'),
+            failure_reported_at = last_visited_at FROM json_each(?) AS j
+            WHERE feeds.id = json_extract(j.value, '$[0]') AND consecutive_failures > 0""",
+            [chunk],
+            name="mark failures reported",
+        )
+
+
 def report_again(database: Database, ids: Sequence[str]) -> None:
-    """Count the last change of each of these feeds as unreported, and its items as no news any more.
+    """Count the last change and the last failure of each of these feeds as unreported, and its items as no
+    news any more.
 
     For a Dagster instance without events for them; a change that is unreported already stays as it is.
     """
@@ -106,6 +120,12 @@ def report_again(database: Database, ids: Sequence[str]) -> None:
               AND reported_count >= change_count""",
             [chunk],
             name="report again",
+        )
+        database.query(
+            """UPDATE feeds SET failure_reported_kind = NULL, failure_reported_at = NULL
+            WHERE id IN (SELECT value FROM json_each(?)) AND failure_reported_at IS NOT NULL""",
+            [chunk],
+            name="report failures again",
         )
 
 

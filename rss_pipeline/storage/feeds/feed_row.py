@@ -125,8 +125,11 @@ _GAPS: _Columns = {
 }
 _FAILURES: _Columns = {
     "in_a_row": ("consecutive_failures", _NUMBER),
+    "since": ("failing_since", _INSTANT),
     "last_kind": ("last_error_kind", _TEXT),
     "last_message": ("last_error", _TEXT),
+    "reported_kind": ("failure_reported_kind", _TEXT),
+    "reported_at": ("failure_reported_at", _INSTANT),
 }
 _UNFINISHED: _Columns = {
     "claims": ("unclosed_claims", _NUMBER),

@@ -4,7 +4,7 @@ A feed that is not polled (disabled, or no longer in feeds.yaml) meets none of t
 about it. The conditions of a claim, which also needs leases and holds, are in claimable.py.
 """
 
-from rss_pipeline.collector.models.feed import PROMINENT_FAILURES
+from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, PROMINENT_FAILURES
 from rss_pipeline.collector.models.warning import WarningKind
 
 POLLED = "registered = 1 AND enabled = 1"
@@ -16,6 +16,10 @@ another decision."""
 
 FAILING = f"{POLLED} AND consecutive_failures > 0 AND last_error_kind IS NOT 'gone'"
 """The last visit failed."""
+
+NOT_ANSWERING = f"""{FAILING}
+  AND (last_success_at IS NULL OR consecutive_failures >= {NOT_ANSWERING_FAILURES})"""
+"""The last three visits failed, or more; or it failed and was never read: its address is probably wrong."""
 
 FAILING_LONG = f"{FAILING} AND consecutive_failures >= {PROMINENT_FAILURES}"
 """The last ten visits failed, or more. The comparison is that of the index feeds_failing."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds.predicates import FAILING_LONG, GONE, MOVED, REDIRECTING, WARNED
+from rss_pipeline.storage.feeds.predicates import GONE, MOVED, NOT_ANSWERING, REDIRECTING, WARNED
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW
 
@@ -22,7 +22,7 @@ HEADS_AT_ONCE = 16
 class FeedFindings:
     """Ids of the feeds with a problem, by problem. The first five are as in storage.feeds.predicates."""
 
-    failing_long: Sequence[str]
+    not_answering: Sequence[str]
     gone: Sequence[str]
     moved: Sequence[str]
     redirecting: Sequence[str]
@@ -38,7 +38,7 @@ class FeedFindings:
 def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFindings:
     """Read the feeds table once."""
     rows = database.query(
-        f"""SELECT id, {FAILING_LONG} AS failing_long, {GONE} AS gone, {MOVED} AS moved,
+        f"""SELECT id, {NOT_ANSWERING} AS not_answering, {GONE} AS gone, {MOVED} AS moved,
         {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
         registered = 1 AND needs_access = 1 AS need_access, keep_unknown,
@@ -53,7 +53,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         return [row["id"] for row in rows if row[name]]
 
     return FeedFindings(
-        failing_long=ids("failing_long"),
+        not_answering=ids("not_answering"),
         gone=ids("gone"),
         moved=ids("moved"),
         redirecting=ids("redirecting"),

@@ -11,7 +11,15 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.feeds.holds import FREE_SINCE
-from rss_pipeline.storage.feeds.predicates import FAILING_LONG, GONE, MOVED, POLLED, REDIRECTING, has_warning
+from rss_pipeline.storage.feeds.predicates import (
+    FAILING_LONG,
+    GONE,
+    MOVED,
+    NOT_ANSWERING,
+    POLLED,
+    REDIRECTING,
+    has_warning,
+)
 
 NAMED = 100
 """The most rows of a result; its count goes on."""
@@ -42,14 +50,16 @@ def overdue(database: Database, *, since: datetime) -> Concerned:
     )
 
 
-def failing(database: Database) -> Concerned:
-    """Feeds that failed ten times in a row or more."""
+def not_answering(database: Database) -> Concerned:
+    """Feeds that failed three times in a row or more, or failed and were never read; those first."""
     return _find(
         database,
-        f"""SELECT id AS feed, url, last_error_kind AS kind, last_error AS reason,
-        consecutive_failures AS failures, last_success_at AS last_success, count(*) OVER () AS total
-        FROM feeds WHERE {FAILING_LONG} ORDER BY consecutive_failures DESC, id LIMIT {NAMED}""",
-        name="find failing feeds",
+        f"""SELECT id AS feed, last_error_kind AS kind, last_error AS reason,
+        consecutive_failures AS failures, coalesce(failing_since, last_success_at, created_at) AS since,
+        next_fetch_at AS next_visit, coalesce(last_success_at, 'never') AS last_success, url,
+        count(*) OVER () AS total FROM feeds WHERE {NOT_ANSWERING}
+        ORDER BY last_success_at IS NOT NULL, consecutive_failures DESC, id LIMIT {NAMED}""",
+        name="find feeds that do not answer",
     )
 
 

@@ -6,7 +6,15 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.holds import NOT_HELD
-from rss_pipeline.storage.feeds.predicates import FAILING, FAILING_LONG, GONE, MOVED, POLLED, REDIRECTING
+from rss_pipeline.storage.feeds.predicates import (
+    FAILING,
+    FAILING_LONG,
+    GONE,
+    MOVED,
+    NOT_ANSWERING,
+    POLLED,
+    REDIRECTING,
+)
 from rss_pipeline.storage.images.closings import image_totals
 
 
@@ -20,11 +28,12 @@ class Overview:
     due: int
     """Without feeds on hold, or on a host that is."""
     failing: int
+    not_answering: int
     failing_long: int
     gone: int
     moved: int
     redirecting: int
-    """These five as storage.feeds.predicates defines them."""
+    """These six as storage.feeds.predicates defines them."""
     gaps: int
     """Documents of registered feeds, so far, that had no item in common with the one before."""
     items: int
@@ -41,6 +50,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
           coalesce(sum(registered = 0), 0) AS unregistered,
           coalesce(sum({POLLED} AND next_fetch_at <= ? AND {NOT_HELD}), 0) AS due,
           coalesce(sum({FAILING}), 0) AS failing,
+          coalesce(sum({NOT_ANSWERING}), 0) AS not_answering,
           coalesce(sum({FAILING_LONG}), 0) AS failing_long,
           coalesce(sum({GONE}), 0) AS gone,
           coalesce(sum({MOVED}), 0) AS moved,
@@ -60,6 +70,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         unregistered=int(feeds["unregistered"]),
         due=int(feeds["due"]),
         failing=int(feeds["failing"]),
+        not_answering=int(feeds["not_answering"]),
         failing_long=int(feeds["failing_long"]),
         gone=int(feeds["gone"]),
         moved=int(feeds["moved"]),
@@ -99,16 +110,21 @@ def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
 
 
 def find_feeds(database: Database, text: str) -> list[Row]:
-    """Feeds that match an id, a URL, or a part of id, URL or title: an exact match alone, else all."""
+    """Feeds that match an id, a URL, or a part of id, URL or title: an exact match alone, else all.
+
+    `failed` is 1 for a feed that is polled and failed at its last visit, gone or not.
+    """
+    columns = f"""id, url, title, registered, enabled, last_visited_at, consecutive_failures, last_error_kind,
+        last_error, next_fetch_at, ({FAILING} OR {GONE}) AS failed"""
     exact = database.query(
-        "SELECT id, url, title FROM feeds WHERE id = ? OR url = ?",
+        f"SELECT {columns} FROM feeds WHERE id = ? OR url = ?",
         [text, text],
         name="find a feed by its address",
     ).rows
     return (
         exact
         or database.query(
-            """SELECT id, url, title FROM feeds WHERE instr(lower(id), lower(?)) > 0
+            f"""SELECT {columns} FROM feeds WHERE instr(lower(id), lower(?)) > 0
         OR instr(lower(url), lower(?)) > 0 OR instr(lower(coalesce(title, '')), lower(?)) > 0
         ORDER BY id LIMIT 20""",
             [text, text, text],

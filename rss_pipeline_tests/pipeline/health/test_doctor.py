@@ -183,7 +183,7 @@ def test_a_feed_whose_password_was_taken_out_of_the_registry_is_a_warning(home: 
 @pytest.mark.parametrize(
     ("sql", "name"),
     [
-        ("UPDATE feeds SET consecutive_failures = 10", "failing feeds"),
+        ("UPDATE feeds SET consecutive_failures = 3", "failing feeds"),
         ("UPDATE feeds SET consecutive_failures = 1, last_error_kind = 'gone'", "gone feeds"),
         ("UPDATE feeds SET fetch_url = 'https://new.example/'", "moved feeds"),
         ("UPDATE feeds SET move_url = 'https://soon.example/'", "redirecting feeds"),

@@ -71,14 +71,37 @@ def test_a_feed_that_is_to_be_left_alone_is_due_from_then_on(known: Database) ->
     assert feeds(health.overdue(known, since=NOW + MINUTE)) == ["d", "a", "b", "c"]
 
 
-def test_a_feed_fails_for_long_from_its_tenth_failure_on_and_the_gone_are_apart(known: Database) -> None:
-    set_(known, "a", consecutive_failures=9, last_error_kind="timeout")
-    set_(known, "b", consecutive_failures=10, last_error_kind="timeout", last_error="no answer within 30 s")
+def test_a_feed_does_not_answer_from_its_third_failure_on_or_the_first_if_it_was_never_read(
+    known: Database,
+) -> None:
+    known.query("UPDATE feeds SET last_success_at = ?", [instant(NOW - HOUR)])
+    set_(known, "a", consecutive_failures=2, last_error_kind="timeout")
+    set_(known, "b", consecutive_failures=3, last_error_kind="timeout", last_error="no answer within 30 s")
     set_(known, "c", consecutive_failures=12, last_error_kind="gone", last_error="410")
     set_(known, "d", consecutive_failures=30, last_error_kind="dns", registered=0)
-    assert feeds(health.failing(known)) == ["b"]
-    assert health.failing(known).rows[0]["reason"] == "no answer within 30 s"
+    assert feeds(health.not_answering(known)) == ["b"]
+    set_(known, "a", consecutive_failures=1, last_success_at=None)
+    assert feeds(health.not_answering(known)) == ["a", "b"]
     assert feeds(health.gone(known)) == ["c"]
+
+
+def test_the_table_says_what_happened_since_when_how_often_and_when_it_is_visited_again(
+    known: Database,
+) -> None:
+    for number in range(3):
+        feed, token = claim_one(known, now=NOW + number * HOUR)
+        assert failed(known, feed, token, now=NOW + number * HOUR, kind="timeout", message="no answer")
+    [row] = health.not_answering(known).rows
+    assert row == {
+        "feed": "a",
+        "kind": "timeout",
+        "reason": "no answer",
+        "failures": 3,
+        "since": instant(NOW),
+        "next_visit": instant(NOW + 3 * HOUR),
+        "last_success": "never",
+        "url": feed_row(known)["url"],
+    }
 
 
 def test_moved_feeds_and_gaps(known: Database) -> None:
