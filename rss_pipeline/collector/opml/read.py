@@ -14,6 +14,7 @@ from rss_pipeline.collector.parse.decode import decode
 from rss_pipeline.collector.parse.repair import OpenedDocument, repaired
 from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url
+from rss_pipeline.collector.registry.printable import printable
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
 from rss_pipeline.errors import RegistryError
 
@@ -110,7 +111,7 @@ class _Reader:
                 self._line(), f"folders are nested deeper than {_DEEPEST}; that is no list of feeds"
             )
         # The case of names is wrong in many files.
-        given = {key.lower(): " ".join(value.split()) for key, value in attributes.items()}
+        given = {key.lower(): value.strip() for key, value in attributes.items()}
         self._folders.append(self._outline(given))
 
     def _end(self, name: str) -> None:
@@ -122,13 +123,13 @@ class _Reader:
         """Keep a feed; return the folder of the outlines within this one."""
         around = self._folders[-1] if self._folders else ""
         url, kind = given.get("xmlurl", ""), given.get("type", "").lower()
-        title = given.get("title") or given.get("text") or ""
+        title = printable(given.get("title", "")) or printable(given.get("text", ""))
         if not url:
             if kind in _FEED_TYPES or (given.get("htmlurl") and kind not in ("link", "include")):
                 self._wrong(
                     f"{_named(title)} has no xmlUrl, the feed's address; write it, or remove the outline"
                 )
-            return "/".join(filter(None, (around, _clean(title, MAX_FOLDER_CHARACTERS).strip("/"))))
+            return "/".join(filter(None, (around, title[:MAX_FOLDER_CHARACTERS].strip("/ "))))
         if _SCRAPED.search(kind):
             self._wrong(
                 f"{_named(title)} is no feed but a page that another reader turns into one (type"
@@ -142,13 +143,13 @@ class _Reader:
             self._wrong(f"xmlUrl: {error}")
             return around
         folder = around or given.get("category", "").partition(",")[0]
-        folder = "/".join(name for each in folder.split("/") if (name := each.strip()))
+        folder = "/".join(name for each in folder.split("/") if (name := printable(each)))
         if len(folder) > MAX_FOLDER_CHARACTERS:
             self._wrong(
                 f"the folders around it have more than {MAX_FOLDER_CHARACTERS} characters; shorten them"
             )
             return around
-        title = _clean(title, MAX_TITLE_CHARACTERS)
+        title = title[:MAX_TITLE_CHARACTERS].strip()
         self.feeds.append(
             OpmlFeed(
                 url=url,
@@ -167,8 +168,3 @@ class _Reader:
 
 def _named(title: str) -> str:
     return f'"{title[:60]}"' if title else "this outline"
-
-
-def _clean(text: str, most: int) -> str:
-    """The text as feeds.yaml takes it: printable, on one line, not too long."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most].strip()

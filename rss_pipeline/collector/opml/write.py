@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from rss_pipeline.collector.opml.outline import OpmlFeed
+from rss_pipeline.collector.registry.printable import printable
 
 
 def write_opml(feeds: Iterable[OpmlFeed], *, title: str, created: datetime) -> bytes:
@@ -21,10 +22,11 @@ def write_opml(feeds: Iterable[OpmlFeed], *, title: str, created: datetime) -> b
         outline = SubElement(
             _folder(folders, tuple(feed.folder.split("/")) if feed.folder else ()), "outline"
         )
-        name = _clean(feed.title or "") or feed.url
+        # XML cannot hold some characters that a JSON feed may have in its title.
+        name = printable(feed.title or "") or feed.url
         # `text` is required and is what programs show; `title` is what most readers take (OPML 2.0).
         outline.attrib |= {"type": "rss", "text": name, "title": name, "xmlUrl": feed.url}
-        if feed.html_url and (page := _clean(feed.html_url)):
+        if feed.html_url and (page := printable(feed.html_url)):
             outline.set("htmlUrl", page)
     ElementTree.indent(root)
     written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
@@ -33,11 +35,6 @@ def write_opml(feeds: Iterable[OpmlFeed], *, title: str, created: datetime) -> b
 
 def _folder(folders: dict[tuple[str, ...], Element], path: tuple[str, ...]) -> Element:
     if path not in folders:
-        name = _clean(path[-1])
+        name = printable(path[-1])
         folders[path] = SubElement(_folder(folders, path[:-1]), "outline", text=name, title=name)
     return folders[path]
-
-
-def _clean(text: str) -> str:
-    """Characters that XML cannot hold, which JSON feeds may have in their titles, become blanks."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

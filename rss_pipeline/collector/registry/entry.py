@@ -19,6 +19,7 @@ from rss_pipeline.collector.http.request_url import request_url
 from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
 from rss_pipeline.collector.models.headers import REFUSED_HEADERS
 from rss_pipeline.collector.registry.feed_url import RegisteredUrl, read_url
+from rss_pipeline.collector.registry.printable import is_printable
 from rss_pipeline.collector.registry.variables import expand, shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
@@ -88,7 +89,7 @@ def _id(value: object, info: ValidationInfo) -> str:
 
 def _title(value: object, info: ValidationInfo) -> str:
     title = " ".join(_text(value, info).split())
-    if not title or len(title) > MAX_TITLE_CHARACTERS or not title.isprintable():
+    if not title or len(title) > MAX_TITLE_CHARACTERS or not is_printable(title):
         raise _invalid(
             f"write a title of 1 to {MAX_TITLE_CHARACTERS} printable characters, or remove the key"
         )
@@ -98,7 +99,7 @@ def _title(value: object, info: ValidationInfo) -> str:
 def _folder(value: object, info: ValidationInfo) -> str:
     names = [" ".join(name.split()) for name in _text(value, info).split("/")]
     folder = "/".join(names)
-    if not all(names) or len(folder) > MAX_FOLDER_CHARACTERS or not folder.isprintable():
+    if not all(names) or len(folder) > MAX_FOLDER_CHARACTERS or not is_printable(folder):
         raise _invalid(
             f"write a folder of 1 to {MAX_FOLDER_CHARACTERS} printable characters, News or News/Europe, or"
             " remove the key"

@@ -8,7 +8,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import idna
 
@@ -20,6 +20,8 @@ MAX_SLUG_CHARACTERS = 60
 _USERINFO = re.compile(r"([^:/?#]+://)([^/?#]*)@")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_ORIGIN = re.compile(r"[A-Za-z]+://[^/?#]*")
+_ENCODED_BY_BROWSERS = re.compile(r'[ "<>]')
 _NOT_IN_A_URL = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\<>\"]")
 
 
@@ -68,9 +70,16 @@ def literal(url: str) -> str:
 
 
 def completed(text: str) -> str:
-    """An address as people type or copy it, with a scheme: `example.org` and `feed:` become https."""
+    """An address as people type or copy it, as `url:` takes it: with a scheme, and blanks percent-encoded.
+
+    `example.org` and `feed:` become https. Nothing is encoded before the path, where a password may be.
+    """
     rest = re.sub(r"^feed:(?://)?", "", text.strip(), flags=re.IGNORECASE)
-    return f"https://{rest}" if _is_without_scheme(rest) else rest
+    if _is_without_scheme(rest):
+        rest = f"https://{rest}"
+    if match := _ORIGIN.match(rest):
+        rest = match[0] + _ENCODED_BY_BROWSERS.sub(lambda m: quote(m[0]), rest[match.end() :])
+    return rest
 
 
 def feed_id(url: str, host: str) -> str:

@@ -5,13 +5,14 @@ whole file anew changes blanks and numbers of other entries. Files are pipeline.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import yaml
 
-from rss_pipeline.collector.registry.yaml_nodes import YAML_LOADER, json_as_yaml
+from rss_pipeline.collector.registry.yaml_nodes import YAML_LOADER, is_null, json_as_yaml
 
 _COMMENT = "# The feeds to collect; docs/feeds-yaml.md explains all keys."
 
@@ -49,6 +50,15 @@ class _Mark(Protocol):
     def column(self) -> int: ...
 
 
+class _Found(NamedTuple):
+    event: yaml.Event
+    """The start of the list, or the null in its place."""
+    events: Iterator[yaml.Event]
+    """Behind it."""
+    column: int
+    """Of the key `feeds`; 0 if the list is the root."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _List:
     """The list of feeds in the text. Positions count characters from 0."""
@@ -63,34 +73,58 @@ class _List:
     """The end of its last value; None if it is empty."""
 
 
+def lists_nothing(text: str) -> bool:
+    """No list is in the text yet: it has no document, or nothing behind `feeds:`.
+
+    The loader refuses such a file, which may have been cut short; new entries may be written into it.
+    """
+    try:
+        found = _find(json_as_yaml(text))
+    except (ValueError, yaml.YAMLError):
+        return False
+    return found is None or isinstance(found.event, yaml.ScalarEvent)
+
+
 def with_entries(text: str, entries: Sequence[NewEntry]) -> str:
-    """A feeds.yaml without mistakes, or an empty text, with these entries behind its own.
+    """A feeds.yaml without mistakes, or one that `lists_nothing`, with these entries behind its own.
 
     Raises ValueError where the list is written in a form that cannot be continued.
     """
     text = json_as_yaml(text)
     newline = "\r\n" if "\r\n" in text else "\n"
     written = [entry.as_yaml() for entry in entries]
-    feeds = _find(text)
-    if feeds is None:
-        head = text.rstrip() or _COMMENT
+    found = _find(text)
+    if found is None:
+        head = text if text.strip() else _COMMENT
         return _ended(head, newline) + f"feeds:{newline}" + _block(written, 2, newline)
+    feeds = _measured(text, found)
     if not feeds.is_flow:
         end = text.find("\n", feeds.last or 0)
         head, tail = (text, "") if end < 0 else (text[: end + 1], text[end + 1 :])
         return _ended(head, newline) + _block(written, feeds.column, newline) + tail
-    if feeds.last is None and not _is_json(text):
-        tail = text[feeds.end :].lstrip(" \t").lstrip("\r\n")
-        head = text[: feeds.start].rstrip()
-        column = feeds.column + 2 if head.endswith(":") else 0
-        return (_ended(head, newline) if head else "") + _block(written, column, newline) + tail
     items = [json.dumps(each, ensure_ascii=False) for each in written]
     if feeds.last is None:
-        return text[: feeds.start + 1] + ", ".join(items) + text[feeds.end - 1 :]
+        return _with_first(text, feeds, written, newline) or (
+            f"{text[: feeds.start]}[{', '.join(items)}{text[feeds.start + 1 : feeds.end] or ']'}"
+            f"{text[feeds.end :]}"
+        )
     line = text[text.rfind("\n", 0, feeds.last) + 1 : feeds.last]
     is_long = newline in text[feeds.start : feeds.end]
     between = f",{newline}" + line[: len(line) - len(line.lstrip())] if is_long else ", "
     return text[: feeds.last] + between + between.join(items) + text[feeds.last :]
+
+
+def _with_first(text: str, feeds: _List, entries: Sequence[str | dict[str, Any]], newline: str) -> str | None:
+    """The text with these entries as a block in place of an empty list; None where no block can be."""
+    inside, eol = text[feeds.start + 1 : feeds.end - 1], text.find("\n", feeds.end)
+    end = eol + 1 if eol >= 0 else len(text)
+    comment = text[feeds.end : end]
+    if _is_json(text) or inside.strip() or comment.strip()[:1] not in ("", "#"):
+        return None
+    head = text[: feeds.start].rstrip(" \t")
+    column = feeds.column + 2 if head.rstrip().endswith(":") else 0
+    line = head + (comment if comment.strip() or not head else comment.lstrip(" \t"))
+    return (_ended(line, newline) if line.strip() else "") + _block(entries, column, newline) + text[end:]
 
 
 def _ended(text: str, newline: str) -> str:
@@ -112,22 +146,25 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _find(text: str) -> _List | None:
+def _find(text: str) -> _Found | None:
     """The list of feeds: the root, or the value of its key `feeds`. None if the text has no document."""
     events = yaml.parse(text, Loader=YAML_LOADER)
     depth, is_key, key = 0, False, ("", 0)
     for event in events:
         opens = isinstance(event, yaml.CollectionStartEvent)
         if depth == 0 and isinstance(event, yaml.ScalarEvent):
+            if is_null(event) and not event.value:
+                return None
             break
         if depth == 1 and (opens or isinstance(event, yaml.ScalarEvent | yaml.AliasEvent)):
             is_key = not is_key
             if is_key:
                 key = (getattr(event, "value", ""), _start(event).column)
-        if isinstance(event, yaml.SequenceStartEvent) and (
-            depth == 0 or (depth == 1 and not is_key and key[0] == "feeds")
+        is_value = depth == 1 and not is_key and key[0] == "feeds"
+        if (isinstance(event, yaml.SequenceStartEvent) and (depth == 0 or is_value)) or (
+            is_value and is_null(event)
         ):
-            return _measured(text, event, events, column=key[1])
+            return _Found(event, events, key[1])
         depth += opens - isinstance(event, yaml.CollectionEndEvent)
     if depth == 0 and not any(line.strip()[:1] not in ("", "#") for line in text.splitlines()):
         return None
@@ -136,25 +173,31 @@ def _find(text: str) -> _List | None:
     )
 
 
-def _measured(
-    text: str, start: yaml.SequenceStartEvent, events: Iterator[yaml.Event], *, column: int
-) -> _List:
+def _measured(text: str, found: _Found) -> _List:
+    start, end = _start(found.event).index, _end(found.event)
+    if not isinstance(found.event, yaml.SequenceStartEvent):
+        return _List(column=found.column, is_flow=True, start=start, end=end.index, last=None)
     inside, last = 1, None
-    for event in events:
+    for event in found.events:
         if isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
             last = _end(event).index
             if getattr(event, "style", None) in ("|", ">"):
                 last = len(text[:last].rstrip())
             continue
         inside += 1 if isinstance(event, yaml.CollectionStartEvent) else -1
+        end = _end(event)
         if inside == 0:
             break
         # A collection in block form ends where the next token begins, behind all comments.
-        if _end(event).index > _start(event).index:
-            last = _end(event).index
-    if start.flow_style:
-        return _List(column=column, is_flow=True, start=_start(start).index, end=_end(event).index, last=last)
-    return _List(column=_start(start).column, is_flow=False, start=_start(start).index, end=0, last=last)
+        if end.index > _start(event).index:
+            last = end.index
+    # An anchor or a tag may be before the list.
+    if found.event.flow_style:
+        start = text.index("[", start)
+        return _List(column=found.column, is_flow=True, start=start, end=end.index, last=last)
+    dash = re.compile(r"^ *-", re.MULTILINE).search(text, start)
+    column = _start(found.event).column if text[start] == "-" or dash is None else len(dash[0]) - 1
+    return _List(column=column, is_flow=False, start=start, end=0, last=last)
 
 
 def _start(event: yaml.Event) -> _Mark:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import yaml
 
@@ -175,8 +175,7 @@ class _NodeBuilder:
         node: Node
         match event:
             case yaml.ScalarEvent():
-                is_null = _is_plain(event) and event.value in ("", "~", "null", "Null", "NULL")
-                node = ScalarNode(line, event.value, is_null)
+                node = ScalarNode(line, event.value, is_null(event))
             case yaml.SequenceStartEvent():
                 items = []
                 while not isinstance(following := next(self._events), yaml.SequenceEndEvent):
@@ -243,7 +242,12 @@ class _NodeBuilder:
         self.mistakes.append(Mistake(line, "", sentence))
 
 
-def _is_plain(event: yaml.Event) -> bool:
+def is_null(event: yaml.Event) -> bool:
+    """The event is a plain null, or an empty text in its place."""
+    return _is_plain(event) and event.value in ("", "~", "null", "Null", "NULL")
+
+
+def _is_plain(event: yaml.Event) -> TypeGuard[yaml.ScalarEvent]:
     return isinstance(event, yaml.ScalarEvent) and not event.style
 
 

@@ -63,7 +63,7 @@ def prepare(session: Session, *, environ: Mapping[str, str]) -> None:
         InfrastructureError: a store cannot work now.
     """
     run = session.run
-    if run.settings.feeds_file.exists():
+    if registered(run.settings.feeds_file, environ=environ):
         sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
     run.objects.probe()
     [held] = run.database.batch([known_statement(run.clock())])

@@ -3,6 +3,7 @@
 The text is collector.registry.new_entries'. What a new feed's first visit is, is pipeline.adding's.
 """
 
+import codecs
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.registry.load import load_registry, parse_registry
-from rss_pipeline.collector.registry.new_entries import NewEntry, with_entries
+from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
 from rss_pipeline.collector.registry.yaml_nodes import read_text
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Row
@@ -21,8 +22,13 @@ from rss_pipeline.storage.feeds.feeds import registry_changes
 
 
 def registered(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
-    """The feeds of feeds.yaml; none if there is no file yet. Raises RegistryError with its mistakes."""
-    return load_registry(path, environ=environ) if path.exists() else []
+    """The feeds of feeds.yaml; none if there is no file yet, or no list in it.
+
+    Raises RegistryError with its mistakes.
+    """
+    if not path.exists() or lists_nothing(read_text(path)):
+        return []
+    return load_registry(path, environ=environ)
 
 
 def write_feeds(
@@ -38,7 +44,7 @@ def write_feeds(
     """
     with _locked(path.resolve().parent):
         before = read_text(path) if path.exists() else ""
-        specs = parse_registry(before, path=path, environ=environ) if before.strip() else []
+        specs = [] if lists_nothing(before) else parse_registry(before, path=path, environ=environ)
         try:
             after = with_entries(before, entries)
             new = parse_registry(after, path=path, environ=environ)[len(specs) :]
@@ -49,7 +55,8 @@ def write_feeds(
         if written[: len(specs)] != specs or len(written) != len(specs) + len(entries):
             raise RegistryError(str(path), ["new entries would change others; add them by hand"])
         registry_changes(written, rows, path=str(path))
-        _replace(path, after)
+        mark = codecs.BOM_UTF8 if path.exists() and path.read_bytes().startswith(codecs.BOM_UTF8) else b""
+        _replace(path, mark + after.encode())
     return written[len(specs) :]
 
 
@@ -78,9 +85,9 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, body: bytes) -> None:
     try:
-        replace_file(path, text.encode())
+        replace_file(path, body)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         advice = (

@@ -38,6 +38,16 @@ def mistakes(body: bytes | str) -> list[str]:
         ('<outline text="A&nbsp;B" xmlUrl="feed://a.example/f"/>', "https://a.example/f", "A B"),
         ('<outline text="https://a.example/" xmlUrl="https://a.example/"/>', "https://a.example/", None),
         ('<outline text=" a&#10; b\u200b " xmlUrl="https://a.example/"/>', "https://a.example/", "a b"),
+        (
+            '<outline text="می\u200cخواهم\u200f 👩\u200d🚀" xmlUrl="https://a.example/"/>',
+            "https://a.example/",
+            "می\u200cخواهم 👩\u200d🚀",
+        ),
+        (
+            '<outline xmlUrl="https://a.example/s?q=&quot;a  b&quot;&amp;r=&lt;1"/>',
+            "https://a.example/s?q=%22a%20%20b%22&r=%3C1",
+            None,
+        ),
     ],
 )
 def test_a_feed_s_url_and_title(outline: str, url: str, title: str | None) -> None:

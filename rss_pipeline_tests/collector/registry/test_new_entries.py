@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.registry.load import parse_registry
-from rss_pipeline.collector.registry.new_entries import NewEntry, with_entries
+from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
 
 ROOT = Path(__file__).parents[3]
 NEW = [
@@ -27,6 +27,8 @@ LAYOUTS = {
     "an end of document": "%YAML 1.1\n---\nfeeds:\n  - https://a.example/é😀\n...\n",
     "lines of Windows": "feeds:\r\n  - https://a.example/x\r\n  # c\r\ndefaults: {}\r\n",
     "no last newline": "feeds:\n  - https://a.example/x",
+    "an anchor and tags": "feeds: &all !!seq\n    # c\n    - !!str https://a.example/x\n",
+    "tabs between values": "feeds:\t\n  - url:\thttps://a.example/x\t# c\n",
     "brackets": "feeds: [https://a.example/x]  # c\ndefaults: {keep: 3d}\n",
     "JSON": json.dumps(
         {"feeds": ["https://a.example/x", {"url": "https://b.example", "title": "x"}]}, indent=2
@@ -53,12 +55,38 @@ def test_new_entries_stand_behind_the_others_and_no_other_character_changes(text
 
 @pytest.mark.parametrize(
     "text",
-    ["", "# mine\n", "feeds: []\n", "# a\nfeeds: []  # none yet\n", "[]", "defaults: {}\nfeeds: [\n]\n"],
+    [
+        "",
+        "# mine\n",
+        "# mine",
+        "--- # mine\n",
+        "feeds: []\n",
+        "# a\nfeeds: []  # none yet\n# z\n",
+        "feeds: [\n  # none yet\n]\n",
+        "{feeds: [], defaults: {}}\n",
+        "[]",
+        "[]  # none yet\n",
+        "defaults: {}\nfeeds: [\n]\n",
+        "feeds: &x []\n",
+        "feeds:",
+        "feeds:   # mine\n  # - https://old.example/\ndefaults: {keep: 3d}\n",
+        "# a\r\nfeeds: ~  # none yet\r\n",
+    ],
 )
 def test_the_first_entries_of_an_empty_list(text: str) -> None:
-    read = parse_registry(with_entries(text, NEW), path=Path("feeds.yaml"), environ={})
+    after = with_entries(text, NEW)
+    read = parse_registry(after, path=Path("feeds.yaml"), environ={})
     assert [spec.url for spec in read] == ["https://new.example/feed", "https://plain.example/feed"]
-    assert all(line in with_entries(text, NEW) for line in ("# mine", "# a", "# none yet") if line in text)
+    kept = [line.replace("[]", "").replace("~", "").split() for line in text.splitlines() if "#" in line]
+    assert all(line in [each.replace("[]", "").split() for each in after.splitlines()] for line in kept)
+    assert "\n" not in after.replace("\r\n", "") or "\r\n" not in text
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "feeds: {}\n", "feeds: *x\n", "feeds: []\n", "x: 1\n", "- a\n", "text"]
+)
+def test_a_text_with_a_list_or_a_mistake_does_not_count_as_empty(text: str) -> None:
+    assert not lists_nothing(text)
 
 
 def test_a_list_that_cannot_be_continued_is_refused() -> None:

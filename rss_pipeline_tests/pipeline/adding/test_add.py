@@ -69,6 +69,16 @@ def test_a_feed_is_written_visited_once_and_collected(mine: Pipeline, server: Fe
     assert len(server.requests) == 1, "it is not due again, and nothing but its entry changed"
 
 
+def test_the_first_feed_of_a_file_with_comments_only_is_added(pipeline: Pipeline, server: FeedServer) -> None:
+    pipeline.settings.feeds_file.write_text("# later\nfeeds:\n  # - https://old.example/\n", "utf-8")
+    url = server.route(HOST, "/a%20b", Answer(body=rss("a")))
+    [result] = added(pipeline, url.replace("%20", " "))
+    assert isinstance(result, Added)
+    assert result.url == url
+    assert "feeds:\n  - url: " in text(pipeline)
+    assert text(pipeline).endswith("\n  # - https://old.example/\n")
+
+
 def test_of_a_web_page_the_first_feed_that_it_names_is_added(mine: Pipeline, server: FeedServer) -> None:
     site = server.route(HOST, "/blog/", page("broken.xml", "posts.xml", "/comments.xml"))
     server.route(HOST, "/blog/posts.xml", Answer(body=rss("a")))

@@ -39,6 +39,22 @@ def test_a_missing_file_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        (b"", b"# The feeds to collect; docs/feeds-yaml.md explains all keys.\nfeeds:\n  - @\n"),
+        (b"# - https://old.example/\r\n", b"# - https://old.example/\r\nfeeds:\r\n  - @\r\n"),
+        (b"feeds:\n  # - https://old.example/\n", b"feeds:\n  - @\n  # - https://old.example/\n"),
+        (b"\xef\xbb\xbf- https://a.example/\r\n", b"\xef\xbb\xbf- https://a.example/\r\n- @\r\n"),
+    ],
+)
+def test_a_file_as_an_editor_left_it_keeps_its_bytes(tmp_path: Path, body: bytes, after: bytes) -> None:
+    path = tmp_path / "feeds.yaml"
+    path.write_bytes(body)
+    assert write(path) == ["https://new.example/feed"]
+    assert path.read_bytes() == after.replace(b"@", b"https://new.example/feed")
+
+
+@pytest.mark.parametrize(
     ("text", "entry", "sentence"),
     [
         (

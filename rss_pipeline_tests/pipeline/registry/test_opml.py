@@ -1,6 +1,8 @@
 """Lists of other readers into feeds.yaml and back: nothing lost, nothing twice.
 
-The files are in the forms of FreshRSS, Miniflux and NetNewsWire, by their own sources, and of Feedly.
+The 500 feeds are in the forms of FreshRSS, Miniflux and NetNewsWire, by their own sources, and of Feedly. The
+files in `lists` are what the readers of these names exported (Akregator 22.12, Liferea 1.14, newsboat 2.21,
+rss2email 3.13, sfeed 1.7) after one and the same list was imported into each.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,10 +21,11 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 Listed = tuple[str, str, str | None]
 """URL, title, folder."""
 
+TITLES = ("Nachrichten “für” Zürich", "R&D <weekly>", "新闻", "It’s ${HOME} 👩\u200d🚀")
 FEEDS: list[Listed] = [
     (
         f"https://site{n}.example/{'feed' if n % 3 else 'rss.php?a=1&b=' + str(n)}",
-        f"{('Nachrichten “für” Zürich', 'R&D <weekly>', '新闻', 'It’s ${HOME} 🚀')[n % 4]} {n}",
+        f"{TITLES[n % 4]} {n}",
         (None, "Tech", "News & Views", "Tech 2", "Zeitung")[n % 5],
     )
     for n in range(500)
@@ -159,6 +162,47 @@ def test_500_feeds_of_another_reader_go_in_and_out_and_in_again(
     assert imported(other, out).added == 500
     assert listed(other) == wanted
     assert exported(other) == out
+    other.close()
+
+
+EXPORTED: list[Listed] = [
+    ("https://news.example/rss.php?a=1&b=2", "Nachrichten “für” Zürich", "News"),
+    ("https://farsi.example/feed", "می\u200cخواهم", "News/Europe"),
+    ("https://weekly.example/feed/atom", "R&D <weekly>", "News/Europe"),
+    ("http://quoted.example:8080/f?t='x'", 'It\'s "quoted" 👩\u200d🚀', "Tech & Code"),
+    ("https://münchen.example/日本/feed", "新闻", "Tech & Code"),
+    ("https://plain.example/feed", "100% $HOME", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("reader", "doubles", "has_folders", "has_titles"),
+    [
+        ("akregator", 1, True, True),
+        ("liferea", 1, True, True),
+        ("newsboat", 0, False, True),
+        ("sfeed", 1, False, True),
+        ("rss2email", 1, False, False),
+    ],
+)
+def test_the_export_of_a_real_reader_goes_in_and_out_and_in_again(
+    tmp_path: Path, pipeline: Pipeline, reader: str, doubles: int, has_folders: bool, has_titles: bool
+) -> None:
+    body = (Path(__file__).with_name("lists") / f"{reader}.opml").read_bytes()
+    result = imported(pipeline, body)
+    assert (result.added, result.merged) == (6, doubles)
+    first = listed(pipeline)
+    wanted = {
+        (url, title if has_titles else None, folder if has_folders else None)
+        for url, title, folder in EXPORTED
+    }
+    assert {(url, title if has_titles else None, folder) for url, title, folder in first} == wanted
+    pipeline.sync()
+    again = imported(pipeline, exported(pipeline))
+    assert (again.added, again.known) == (0, 6)
+    other = Pipeline(tmp_path / "other")
+    assert imported(other, exported(pipeline)).added == 6
+    assert listed(other) == first
     other.close()
 
 
