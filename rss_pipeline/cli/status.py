@@ -9,7 +9,8 @@ from dataclasses import asdict
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
-from rss_pipeline.cli.output import feeds as output
+from rss_pipeline.cli.output import status as output
+from rss_pipeline.cli.output.feeds import show_items
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
@@ -26,26 +27,32 @@ from rss_pipeline.storage.reports import overview
     show_default=f"{output.FEEDS_LISTED}, all with --json",
     help="List at most this many feeds; 0 for all.",
 )
+@click.option("-v", "--verbose", is_flag=True, help="Also show why each feed is next then, and all notes.")
 @as_json
 @click.pass_obj
-def status(settings: Settings, feed: str | None, limit: int | None, as_json: bool) -> None:
-    """Show the feeds: health, next visit and its reason, stored items, disk use.
+def status(settings: Settings, feed: str | None, limit: int | None, verbose: bool, as_json: bool) -> None:
+    """Show the feeds, one line each: failing ones first, then by the next visit. Errors are listed below.
+
+    `last new` is the age of the feed's newest item, `next` the time until the next visit. With FEED (an id, a
+    URL or a part of one): all that is known of this feed.
 
     Exit code 1 if a feed has failed ten times in a row, or no feed could ever be reached.
     """
     from rss_pipeline.pipeline.health.feed_notes import feed_notes
     from rss_pipeline.pipeline.health.unreached import nothing_reached_yet
 
+    now = utc_now()
     if limit is None and not as_json:
         limit = output.FEEDS_LISTED
     with open_database(settings) as database:
-        whole = overview.overview(database, now=utc_now())
+        whole = overview.overview(database, now=now)
+        wanted = None if feed is None else one_feed(database, feed)["id"]
+        rows = overview.feed_health(database, feed_id=wanted, limit=limit or None)
         offline = nothing_reached_yet(database)
-        rows = overview.feed_health(database, limit=limit or None)
-        if feed is not None:
-            wanted = one_feed(database, feed)["id"]
-            rows = [row for row in overview.feed_health(database) if row["id"] == wanted]
-    rows = [{**row, "notes": feed_notes(row, now=utc_now())} for row in rows]
+        problems, kinds = overview.problems(
+            database, limit=output.PROBLEMS_LISTED, feeds=output.FEEDS_OF_A_PROBLEM
+        )
+    rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
     disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if offline is not None:
         complain(offline)
@@ -54,7 +61,13 @@ def status(settings: Settings, feed: str | None, limit: int | None, as_json: boo
     elif feed is not None:
         show_fields(rows[0])
     else:
-        output.show_status(whole, rows, disk)
+        output.show_overview(whole, disk=disk, now=now)
+        if rows:
+            more = whole.registered + whole.disabled + whole.unregistered - len(rows)
+            output.show_feeds(rows, more=more, now=now, verbose=verbose)
+        if not verbose:
+            output.show_problems(problems, more=kinds - len(problems))
+            output.show_notes(rows)
     if whole.failing_long or offline is not None:
         sys.exit(1)
 
@@ -72,7 +85,7 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
     if as_json:
         say_json(rows)
     else:
-        output.show_items(found, rows)
+        show_items(found, rows)
 
 
 @click.command()

@@ -20,7 +20,6 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
-from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -253,121 +252,6 @@ def test_poll_takes_more_than_half_of_the_feeds_out_only_with_yes(
     assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 12
     assert invoke("poll", "feed-0", "--yes").exit_code == 0
     assert len(pipeline.rows("SELECT id FROM feeds WHERE registered = 1")) == 2
-
-
-def test_status_of_an_empty_home_says_what_to_do(invoke: Any) -> None:
-    result = invoke("status")
-    assert result.exit_code == 0
-    assert "No feeds yet: list some in feeds.yaml and run `rss-pipeline poll`." in result.stdout
-
-
-def test_status_shows_each_feed_its_state_and_the_next_visit_and_why(
-    invoke: Any, collected: Pipeline
-) -> None:
-    """A title is a stranger's text: no markup of the terminal's."""
-    result = invoke("status")
-    assert result.exit_code == 0
-    assert "2 feeds scheduled" in result.stdout
-    assert "1 failing (0 ten times or more)" in result.stdout
-    news = next(line for line in result.stdout.splitlines() if line.startswith("News"))
-    assert "News [/b] :x:" in news
-    assert " 2 " in news
-    feed = collected.feed("news")
-    assert feed["next_fetch_at"] in news
-    assert feed["schedule_reason"] in news
-    assert "failed 1x, http_status: " in result.stdout
-
-
-def test_status_tells_of_moves_and_missed_items_beside_a_feed_that_does_well(
-    invoke: Any, collected: Pipeline
-) -> None:
-    collected.database.query(
-        "UPDATE feeds SET fetch_url = 'http://new.example/', gaps = 2, last_gap_at = ? WHERE id = 'news'",
-        [instant(utc_now())],
-    )
-    result = invoke("status")
-    assert "0 gone, 1 moved" in result.stdout
-    assert (
-        "ok; moved for good, requested at http://new.example/: write that into feeds.yaml with"
-        in result.stdout
-    )
-    found = json.loads(invoke("status", "--json").stdout)
-    news = next(feed for feed in found["feeds"] if feed["id"] == "news")
-    assert (found["moved"], found["gaps"], news["fetch_url"], news["gaps"]) == (
-        1,
-        2,
-        "http://new.example/",
-        2,
-    )
-    assert [note.partition(",")[0] for note in news["notes"]] == [
-        "moved for good",
-        "items were probably missed 2 times",
-    ]
-    one = invoke("status", "news").stdout
-    assert one.count("\nnotes ") == 2
-
-
-def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pipeline) -> None:
-    result = json.loads(invoke("status", "--json").stdout)
-    assert {
-        name: result[name] for name in ("registered", "failing", "items", "unregistered", "disabled")
-    } == {
-        "registered": 2,
-        "failing": 1,
-        "items": 2,
-        "unregistered": 0,
-        "disabled": 0,
-    }
-    assert set(result["disk"]) == {"database", "objects"}
-    assert result["disk"]["database"]["bytes"] > 0
-    assert {feed["id"]: feed["items"] for feed in result["feeds"]} == {"news": 2, "broken": 0}
-
-
-def add_feeds(database: Database, count: int) -> None:
-    """Feeds as the registry makes them, never visited."""
-    database.query(
-        """INSERT INTO feeds (id, url, host, next_fetch_at, created_at)
-        SELECT 'f' || value, 'http://h' || value || '/', 'h' || value, ?2, ?2 FROM json_each(?1)""",
-        [json.dumps(list(range(count))), instant(utc_now())],
-    )
-
-
-def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pipeline) -> None:
-    add_feeds(collected.database, 60)
-    collected.database.query("UPDATE feeds SET enabled = 0 WHERE id = 'f1'")
-    collected.database.query("UPDATE feeds SET registered = 0 WHERE id = 'f2'")
-
-    def ending(*arguments: str) -> str:
-        return str(invoke("status", *arguments).stdout.splitlines()[-1])
-
-    assert ending() == "... and 12 more: --limit 0 shows all"
-    assert ending("--limit", "61") == "... and 1 more: --limit 0 shows all"
-    assert "more" not in ending("--limit", "62")
-    assert "more" not in ending("--limit", "0")
-
-
-def test_status_as_json_has_all_feeds_unless_told_otherwise(invoke: Any, collected: Pipeline) -> None:
-    add_feeds(collected.database, 60)
-
-    def listed(*arguments: str) -> int:
-        return len(json.loads(invoke("status", "--json", *arguments).stdout)["feeds"])
-
-    assert (listed(), listed("--limit", "0"), listed("--limit", "7")) == (62, 62, 7)
-
-
-def test_status_of_one_feed_shows_all_of_it(invoke: Any, collected: Pipeline) -> None:
-    result = invoke("status", "broken")
-    assert result.exit_code == 0
-    assert "consecutive_failures  1\n" in result.stdout
-    assert "http_status" in result.stdout
-    assert "schedule_reason       failure 1 in a row (http_status): 30 min" in result.stdout
-    assert "News" not in result.stdout
-
-
-def test_status_exits_with_1_once_a_feed_has_failed_ten_times(invoke: Any, collected: Pipeline) -> None:
-    collected.database.query("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'broken'")
-    assert invoke("status").exit_code == 1
-    assert invoke("status", "--json").exit_code == 1
 
 
 def test_a_poll_with_nothing_due_needs_no_dagster_and_no_parser_and_is_no_run(

@@ -131,6 +131,8 @@ def show_fields(row: Row) -> None:
     for name, value in fields:
         if value is not None:
             shown = int(value) if isinstance(value, float) and value.is_integer() else value
+            if isinstance(value, bool):
+                shown = "yes" if value else "no"
             # Lines of a value are indented: none of them looks like the name of another one.
             lines = f"\n{'':<22}".join(plain(line) for line in str(shown).splitlines() or [""])
             console.print(Text.assemble((f"{name:<22}", "bold"), lines), soft_wrap=True)

@@ -1,5 +1,9 @@
-"""Counts over all feeds and items, and a list of the feeds with their state, for `status`. Reads only."""
+"""Counts over all feeds and items, the feeds with their state, and what is wrong with them, for `status`.
 
+Reads only: a database without the right to write is enough.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,12 +14,17 @@ from rss_pipeline.storage.feeds.predicates import (
     FAILING,
     FAILING_LONG,
     GONE,
+    HEALTH,
     MOVED,
     NOT_ANSWERING,
     POLLED,
     REDIRECTING,
+    WARNED,
 )
 from rss_pipeline.storage.images.closings import image_totals
+from rss_pipeline.storage.sql import NOW
+
+MANY = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,31 +91,98 @@ def overview(database: Database, *, now: datetime) -> Overview:
     )
 
 
-def feed_health(database: Database, *, limit: int | None = None) -> list[Row]:
-    """One row for each feed with its item count: polled feeds that fail first, then by the next visit.
+def feed_health(database: Database, *, feed_id: str | None = None, limit: int | None = None) -> list[Row]:
+    """One row for each feed, or for one: polled feeds that fail first, then by the next visit.
 
-    `same_as` is another registered feed with the same address, as far as permanent redirects show.
+    `health` is a word of predicates.HEALTH. `newest_item_at` is the publication time of the newest item that
+    the feed lists, else the time at which the last item was collected; in the future there are announcements
+    only. `same_as` is another registered feed with the same address, as far as permanent redirects show.
     """
-    return database.query(
-        f"""SELECT feeds.id, url, title, registered, enabled, consecutive_failures, last_error_kind,
-        last_error, warning, last_fetched_at, last_success_at, next_fetch_at, schedule_reason,
-        fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
-        CASE WHEN registered = 0 THEN NULL
-          WHEN min(feeds.id) OVER same <> feeds.id THEN min(feeds.id) OVER same
-          WHEN max(feeds.id) OVER same <> feeds.id THEN max(feeds.id) OVER same END AS same_as,
+    # Items and JSON are read for the listed feeds only: D1 counts the rows, and 5,000 feeds are many.
+    rows = database.query(
+        f"""WITH listed AS (
+          SELECT id, {HEALTH} AS health,
+            CASE WHEN registered = 0 THEN NULL
+              WHEN min(id) OVER same <> id THEN min(id) OVER same
+              WHEN max(id) OVER same <> id THEN max(id) OVER same END AS same_as,
+            row_number() OVER (ORDER BY registered DESC, enabled DESC,
+              CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
+              warning IS NULL, next_fetch_at, id) AS place
+          FROM feeds
+          WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url)))
+        SELECT feeds.id, feeds.url, feeds.title, health, feeds.registered, feeds.enabled,
+        consecutive_failures, last_error_kind, last_error, warning, last_fetched_at, last_success_at,
+        next_fetch_at, schedule_reason, fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
+        same_as,
         (SELECT max(hold_until) FROM (
           SELECT hold_until FROM hosts WHERE hosts.host = feeds.host
           UNION ALL SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id
         )) AS held_until,
+        coalesce(
+          (SELECT max(value) FROM json_each(feeds.rhythm) WHERE value <= {NOW}),
+          (SELECT max(created_at) FROM items WHERE feed_id = feeds.id)) AS newest_item_at,
         (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
-        FROM feeds
-        WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))
-        ORDER BY registered DESC, CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
-          warning IS NULL, next_fetch_at, feeds.id
-        LIMIT ?""",
-        [-1 if limit is None else limit],
+        FROM listed CROSS JOIN feeds ON feeds.id = listed.id
+        WHERE {"place <= ?" if feed_id is None else "listed.id = ?"} ORDER BY place""",
+        [(MANY if limit is None else limit) if feed_id is None else feed_id],
         name="list feed states",
     ).rows
+    for row in rows:
+        row.update({name: bool(row[name]) for name in ("registered", "enabled", "needs_access")})
+    return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error of last visits, or a warning of last documents, and the feeds that it holds for."""
+
+    kind: str
+    """The kind of a failure, or `warning`."""
+    sentence: str
+    """With `<host>` in the place of the host where feeds of several hosts have it."""
+    count: int
+    feeds: Sequence[tuple[str, int]]
+    """The first of the feeds: id, and failures in a row."""
+
+
+def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Problem], int]:
+    """The most frequent problems of polled feeds, failures first, and the number of all.
+
+    Each has the first `feeds` of its feeds.
+    """
+    rows = database.query(
+        f"""WITH found AS (
+          SELECT id, host, coalesce(last_error_kind, 'unknown') AS kind, coalesce(last_error, '') AS sentence,
+            consecutive_failures AS failures FROM feeds WHERE {FAILING} OR {GONE}
+          UNION ALL
+          SELECT id, host, 'warning', warning, 0 FROM feeds WHERE {WARNED} AND consecutive_failures = 0),
+        placed AS (SELECT *, replace(sentence, host, '<host>') AS same FROM found),
+        counted AS (
+          SELECT *, count(*) OVER alike AS count, min(host) OVER alike <> max(host) OVER alike AS hosts,
+            row_number() OVER (PARTITION BY kind, same ORDER BY failures DESC, id) AS nth
+          FROM placed WINDOW alike AS (PARTITION BY kind, same)),
+        ranked AS (
+          SELECT *, dense_rank() OVER (ORDER BY kind = 'warning', count DESC, kind, same) AS rank
+          FROM counted)
+        SELECT kind, CASE WHEN hosts THEN same ELSE sentence END AS sentence, count, id, failures, rank, ranks
+        FROM (SELECT *, max(rank) OVER () AS ranks FROM ranked)
+        WHERE rank <= ? AND nth <= ? ORDER BY rank, nth""",
+        [limit, feeds],
+        name="group problems of feeds",
+    ).rows
+    grouped: dict[int, list[Row]] = {}
+    for row in rows:
+        grouped.setdefault(int(row["rank"]), []).append(row)
+    found = [
+        Problem(
+            kind=group[0]["kind"],
+            sentence=group[0]["sentence"],
+            count=int(group[0]["count"]),
+            feeds=[(row["id"], int(row["failures"])) for row in group],
+        )
+        for group in grouped.values()
+    ]
+    return found, int(rows[0]["ranks"]) if rows else 0
 
 
 def find_feeds(database: Database, text: str) -> list[Row]:

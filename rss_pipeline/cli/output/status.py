@@ -1,0 +1,221 @@
+"""The output of `status`: counts, a line for each feed, the errors that feeds share, disk use.
+
+The rows come from storage/reports/overview.py. No line is wider than the terminal; in a pipe that is 80
+columns, or as many as COLUMNS says.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from rss_pipeline.cli.output.terminal import new_console, plain
+from rss_pipeline.collector.models.clock import from_instant, instant, rough
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.reports.overview import Overview, Problem
+
+FEEDS_LISTED = 50
+"""Feeds that `status` lists without --limit."""
+PROBLEMS_LISTED = 12
+FEEDS_OF_A_PROBLEM = 6
+_NOTES_LISTED = 8
+_DISK_SECONDS = 0.3
+_STYLES = {
+    "ok": "green",
+    "new": "green",
+    "failing": "red",
+    "gone": "red",
+    "warning": "yellow",
+    "moved": "yellow",
+}
+_GAP = 2
+
+
+def disk_use(paths: Mapping[str, Path]) -> dict[str, dict[str, int | bool]]:
+    """Bytes below each path; `complete` is false if the count stopped after a third of a second."""
+    return dict(zip(paths, map(_size, paths.values()), strict=True))
+
+
+def _size(path: Path) -> dict[str, int | bool]:
+    until = time.monotonic() + _DISK_SECONDS
+    if path.is_file():
+        beside = [path, path.with_name(path.name + "-wal")]
+        return {"bytes": sum(p.stat().st_size for p in beside if p.exists()), "complete": True}
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:
+                continue
+        if time.monotonic() > until:
+            return {"bytes": total, "complete": False}
+    return {"bytes": total, "complete": True}
+
+
+def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool]], now: datetime) -> None:
+    """The counts of feeds, visits, items and images, and the bytes on disk."""
+    console = new_console()
+    if whole.registered + whole.disabled + whole.unregistered == 0:
+        console.print("No feeds yet: list some in feeds.yaml and run `rss-pipeline poll`.")
+        return
+    long = f"{whole.failing:,} failing"
+    if whole.failing_long:
+        long += f" ({whole.failing_long:,} of them ten times or more)"
+    _print_counts(
+        (
+            (1, f"{whole.registered:,} feeds scheduled"),
+            (whole.failing, long),
+            (whole.gone, f"{whole.gone:,} gone"),
+            (whole.moved, f"{whole.moved:,} moved"),
+            (whole.redirecting, f"{whole.redirecting:,} redirecting"),
+            (whole.disabled, f"{whole.disabled:,} disabled"),
+            (whole.unregistered, f"{whole.unregistered:,} no longer in feeds.yaml"),
+        ),
+    )
+    next_at = from_instant(whole.next_fetch_at)
+    if whole.due:
+        console.print(f"{whole.due:,} due now")
+    elif next_at is not None:
+        console.print(f"nothing due now, the next visit is in {_from_now(next_at, now)}")
+    tasks = whole.image_tasks
+    _print_counts(
+        (
+            (1, f"{whole.items:,} items"),
+            (1, f"{tasks.get('success', 0):,} images"),
+            (tasks.get("pending", 0), f"{tasks.get('pending', 0):,} images to download"),
+            (tasks.get("failed", 0), f"{tasks.get('failed', 0):,} images failed"),
+            *((1, f"{name} {_megabytes(size)}") for name, size in disk.items()),
+        ),
+    )
+
+
+def _print_counts(counts: Sequence[tuple[int, str]]) -> None:
+    _print_wrapped(Text(", ".join(text for count, text in counts if count)))
+
+
+def _print_wrapped(text: Text, *, indent: int = 0) -> None:
+    """The text in lines of the console's width, without blanks at their ends: a pipe would keep them."""
+    console = new_console()
+    for line in text.wrap(console, max(console.width - indent, 20)):
+        line.rstrip()
+        console.print(Text.assemble(" " * indent, line), soft_wrap=True)
+
+
+def _megabytes(size: Mapping[str, int | bool]) -> str:
+    return f"{'' if size['complete'] else 'at least '}{int(size['bytes']) / 1e6:,.1f} MB"
+
+
+def show_feeds(rows: Sequence[Row], *, more: int, now: datetime, verbose: bool) -> None:
+    """A line for each feed; with `verbose`, the next visit, its reason and the notes below it.
+
+    The title is the last column: a terminal may give some scripts and emoji another width than we do, and
+    turns a text from right to left together with the numbers beside it. Behind it there is nothing to move.
+    """
+    console = new_console()
+    lines = [("feed", "health", "items", "last new", "next", "title"), *(_cells(row, now) for row in rows)]
+    widths = _widths(lines, console.width)
+    console.print(_line(lines[0], widths, style="bold"))
+    for row, line in zip(rows, lines[1:], strict=True):
+        console.print(_line(line, widths, health_style=_STYLES.get(row["health"], "dim")))
+        for sentence in _details(row) if verbose else ():
+            _print_wrapped(Text(sentence), indent=4)
+    if more > 0:
+        console.print(f"... and {more:,} more: --limit 0 shows all")
+
+
+def _cells(row: Row, now: datetime) -> tuple[str, ...]:
+    newest = from_instant(row["newest_item_at"])
+    at, _ = _next_visit(row)
+    return (
+        row["id"],
+        row["health"],
+        f"{int(row['items']):,}",
+        "-" if newest is None else rough(now - newest),
+        "-" if at is None else _from_now(at, now),
+        plain(row["title"] or ""),
+    )
+
+
+def _widths(lines: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The columns' widths. An id, which a person types, gets three fifths of what the others leave."""
+    id, *fixed, title = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    room = max(width - sum(fixed) - _GAP * (len(fixed) + 1), 10)
+    id = min(id, room - min(title, room * 2 // 5))
+    return [id, *fixed, min(title, room - id)]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], *, style: str = "", health_style: str = "") -> Text:
+    line = Text(style=style, no_wrap=True, overflow="crop", end="")
+    for n, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        text = Text(cell, style=health_style if n == 1 else "")
+        text.truncate(width, overflow="ellipsis")
+        blank = " " * (width - text.cell_len)
+        is_number = 2 <= n <= 4
+        line.append_text(Text.assemble(blank, text) if is_number else Text.assemble(text, blank))
+        line.append(" " * _GAP)
+    line.rstrip()
+    line.end = "\n"
+    return line
+
+
+def _next_visit(row: Row) -> tuple[datetime | None, str]:
+    """The time and its reason; a feed may be due while its host is on hold."""
+    due, why = from_instant(row["next_fetch_at"]), str(row["schedule_reason"] or "it was not visited yet")
+    if not (row["registered"] and row["enabled"]):
+        return None, "it is not in feeds.yaml" if row["enabled"] else "`enabled: false` in feeds.yaml"
+    held = from_instant(row["held_until"])
+    return (held, "its host is on hold") if held and due and held > due else (due, why)
+
+
+def _from_now(at: datetime, now: datetime) -> str:
+    """`now`, or the time until then in whole minutes, none of which is cut: `1 min` is not over."""
+    return "now" if at <= now else rough(at - now + timedelta(seconds=59))
+
+
+def _details(row: Row) -> list[str]:
+    at, why = _next_visit(row)
+    sentences = [f"no next visit: {why}" if at is None else f"next visit at {instant(at)}: {plain(why)}"]
+    if row["health"] in ("failing", "gone"):
+        sentences.append(plain(f"{_times(int(row['consecutive_failures']))}: {row['last_error']}"))
+    if row["warning"]:
+        sentences.append(f"warning: {plain(row['warning'])}")
+    return sentences + [plain(note) for note in row["notes"]]
+
+
+def _times(failures: int) -> str:
+    return {1: "failed once", 2: "failed twice"}.get(failures, f"failed {failures} times")
+
+
+def show_problems(found: Sequence[Problem], *, more: int) -> None:
+    """Each error or warning once, with the feeds that it holds for below it."""
+    console = new_console()
+    if found:
+        console.print()
+    for problem in found:
+        style = "yellow" if problem.kind == "warning" else "red"
+        _print_wrapped(Text.assemble((f"{problem.kind}: ", style), plain(problem.sentence)))
+        names = [f"{id} ({_times(failures)})" if failures else id for id, failures in problem.feeds]
+        if problem.count > len(names):
+            names.append(f"... and {problem.count - len(names):,} more feeds")
+        _print_wrapped(Text(", ".join(names)), indent=4)
+    if more > 0:
+        console.print(
+            f"... and {more:,} more errors and warnings: `rss-pipeline status FEED` shows one feed's"
+        )
+
+
+def show_notes(rows: Sequence[Row]) -> None:
+    """The notes on the listed feeds."""
+    console = new_console()
+    notes = [(row["id"], note) for row in rows for note in row["notes"]]
+    if notes:
+        console.print()
+    for id, note in notes[:_NOTES_LISTED]:
+        _print_wrapped(Text.assemble((f"{id}: ", "yellow"), plain(note)))
+    if len(notes) > _NOTES_LISTED:
+        console.print(f"... and {len(notes) - _NOTES_LISTED:,} more notes: -v shows all")
