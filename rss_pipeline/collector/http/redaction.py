@@ -19,6 +19,7 @@ from typing import Self
 from urllib.parse import unquote
 
 from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import Item, ParsedFeed
 
 REPLACEMENT = "***"
@@ -157,6 +158,18 @@ def _without(item: Item, secrets: Secrets) -> Item:
         summary=_maybe(item.summary, secrets),
         content_html=_maybe(item.content_html, secrets),
         base_url=_maybe(item.base_url, secrets),
+        identities=item.identities and _without_identities(item.identities, secrets),
+    )
+
+
+def _without_identities(identities: Identities, secrets: Secrets) -> Identities:
+    return replace(
+        identities,
+        guid=secrets.removed(identities.guid),
+        link=secrets.removed(identities.link),
+        url=_maybe(identities.url, secrets),
+        titles=tuple(_maybe(title, secrets) for title in identities.titles),
+        pub_date_raw=_maybe(identities.pub_date_raw, secrets),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.identity import Identities
 
 GuidSource = Literal["guid", "link", "hash"]
 
@@ -46,6 +47,8 @@ class Item:
     content_html: str | None = None
     base_url: str | None = None
     """xml:base in force for the content, resolved; None where the document sets none."""
+    identities: Identities | None = None
+    """For an item without guid, with a link: `guid` may be another one of these where it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

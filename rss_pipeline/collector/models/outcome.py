@@ -70,6 +70,8 @@ class Document:
     """Hex SHA-256 of body, NUL and the Content-Type's charset parameter (lower case, or nothing)."""
     backup_key: str | None = None
     """Set once the document is in the object store."""
+    are_links_shared: bool = True
+    """False for a backup of an earlier version, which stored the first item of a link alone, by the link."""
 
 
 FetchOutcome = NotModified | Document | Failure | NotBegun | OnHold
@@ -87,6 +89,8 @@ class Parsed:
     duplicate_guids: int
     dropped_items: int
     shared_guids: int = 0
+    without_guid: int = 0
+    """Items with a link and no guid, whose identity depends on what is stored."""
     cut_off: bool = False
     """Items may be missing: what is stored of it is no reason for a 304."""
     bad_dates: tuple[tuple[str, str], ...]

@@ -3,18 +3,19 @@
 The formats are read in `rss_atom.py`, `json_feed.py` and `feedparser_fallback.py`. No I/O, no storage.
 """
 
-import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree.ElementTree import ParseError
 
 from rss_pipeline.collector.models.feed import ItemKey
-from rss_pipeline.collector.models.item import FeedHeader, GuidSource, Item, ParsedFeed
+from rss_pipeline.collector.models.identity import Identities
+from rss_pipeline.collector.models.item import FeedHeader, Item, ParsedFeed
 from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.decode import decode
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
+from rss_pipeline.collector.parse.identity import Identity, identities
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.collector.parse.repair import OpenedDocument, is_feed_name, opened, repaired, with_prefixes
@@ -78,28 +79,6 @@ def parse_feed(
     )
 
 
-def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
-    """The identity of an item in its feed, and its source.
-
-    The raw guid, else the raw link, else MD5 of raw title and raw date: never a resolved URL, which a
-    redirect would change, and never a date of our own, which each poll would change. `key` puts link or hash
-    first. Without title and date, the hash is of the content.
-    """
-    hashed = _hash(item)
-    order: dict[ItemKey, list[tuple[str | None, GuidSource]]] = {
-        "guid": [(item.guid, "guid"), (item.link, "link")],
-        "link": [(item.link, "link"), (item.guid, "guid")],
-        "title+date": [],
-    }
-    return next(((value, source) for value, source in order[key] if value), (hashed, "hash"))
-
-
-def _hash(item: RawItem) -> str:
-    text = (item.title or "") + (item.dates[0] if item.dates else "")
-    text = text or (item.content_html or "") or "".join(each.url for each in item.enclosures)
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
 def _read(text: str, content_type: str | None, url: str | None, now: datetime) -> RawFeed:
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         return read_json_feed(text.strip("\ufeff\x00 \t\r\n"), url, now=now)
@@ -158,7 +137,7 @@ def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
 
 
 def _identified(
-    raw_items: Iterable[RawItem], key: ItemKey, now: datetime
+    raw_items: Collection[RawItem], key: ItemKey, now: datetime
 ) -> tuple[tuple[Item, ...], tuple[str, ...], int]:
     """The items in order, the first with each guid; the guids of the others, and how many of those are other
     items and no repetitions."""
@@ -166,8 +145,8 @@ def _identified(
     firsts: dict[str, RawItem] = {}
     duplicates: list[str] = []
     shared = 0
-    for raw in raw_items:
-        guid, source = guid_of(raw, key)
+    for raw, identity in identities(raw_items, key):
+        guid = identity.guid
         if guid in items:
             duplicates.append(guid)
             shared += _shows(raw) != _shows(firsts[guid])
@@ -175,9 +154,9 @@ def _identified(
         firsts[guid] = raw
         updated = _first_readable(raw.updates, now)
         published = _first_readable(raw.dates, now) or updated
-        items[guid] = Item(
+        item = Item(
             guid=guid,
-            guid_source=source,
+            guid_source=identity.source,
             link=raw.url,
             title=raw.plain_title or raw.title,
             author=raw.author,
@@ -190,7 +169,24 @@ def _identified(
             content_html=raw.content_html or raw.fallback_html,
             base_url=raw.base_url,
         )
+        items[guid] = replace(item, identities=_alternatives(raw, identity, item))
     return tuple(items.values()), tuple(duplicates), shared
+
+
+def _alternatives(raw: RawItem, identity: Identity, item: Item) -> Identities | None:
+    if identity.hash is None or identity.linked_hash is None or raw.link is None:
+        return None
+    return Identities(
+        guid=identity.guid,
+        link=raw.link,
+        hash=identity.hash,
+        linked_hash=identity.linked_hash,
+        shares_link=identity.shares_link,
+        url=item.link,
+        titles=tuple(dict.fromkeys((item.title, raw.title))),
+        pub_date=item.pub_date,
+        pub_date_raw=item.pub_date_raw,
+    )
 
 
 def _shows(item: RawItem) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed, Pending
+from rss_pipeline.pipeline.visits.identify import Planned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,8 @@ class BackupVisit:
     """Also bring back items that were retired since then, by the database's clock."""
     handled: set[str] = field(default_factory=set, repr=False, compare=False)
     """Items that earlier backups of the feed brought; shared by its visits, which go one after the other."""
+    planned: Planned = field(default_factory=dict, repr=False, compare=False)
+    """In a dry run, the items that earlier backups would have brought; shared as `handled` is."""
     outcome: BackupOutcome = field(default_factory=Pending)
 
     @property

@@ -78,6 +78,7 @@ def _opened(visit: BackupVisit, objects: ObjectStore, folder: Path) -> BackupVis
         body_bytes=len(body),
         content_hash=backup.content_hash,
         backup_key=backup.key,
+        are_links_shared=backup.are_links_shared,
     )
     # As the feed was then: the codec it had shown, and what identified its items.
     feed = replace(

@@ -29,6 +29,7 @@ from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
+from rss_pipeline.pipeline.visits.identify import Planned
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
@@ -146,6 +147,7 @@ def backup_visits(
 ) -> BackupVisits:
     """A visit of each backup of a feed, oldest first. `access` is the feed's in feeds.yaml."""
     handled: set[str] = set()
+    planned: Planned = {}
     secrets = Secrets.of(access or Access())
     return [
         BackupVisit(
@@ -157,6 +159,7 @@ def backup_visits(
             secrets=secrets,
             retired_since=retired_since,
             handled=handled,
+            planned=planned,
         )
         for info in list_backups(objects, feed.id)
     ]

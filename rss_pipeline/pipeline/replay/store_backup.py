@@ -11,6 +11,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, Finding, NoLongerRead, Replayed
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
+from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.items import replay as replays
@@ -28,6 +29,7 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         StorageRejected: the database refuses something of it.
     """
     feed, fetched_at = visit.feed, parsed.document.response.fetched_at
+    parsed = identify(database, feed, parsed, planned=visit.planned if visit.dry_run else None)
     chunks = list(read_chunks(parsed.path))
     fresh = _not_handled(chunks, visit.handled)
     if visit.dry_run:

@@ -67,9 +67,15 @@ def parse_document(task: ParseTask) -> Parsed:
     parsed = without_secrets(parsed, task.secrets)
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
+    identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
     with path.open("wb") as file:
         for chunk in item_rows(feed.id, parsed.items, fetched_at=fetched_at):
-            pickle.dump(replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)), file)
+            chunk = replace(
+                chunk,
+                imageless=tuple(id for id in chunk.ids if id in imageless),
+                identities=tuple(identities[id] for id in chunk.ids if id in identities),
+            )
+            pickle.dump(chunk, file)
             if file.tell() > _ROWS_BYTES:
                 raise StorageRejected(
                     f"its items fill more than {_ROWS_BYTES:,} bytes; that is no feed's size"
@@ -81,6 +87,7 @@ def parse_document(task: ParseTask) -> Parsed:
         items_seen=len(parsed.items),
         duplicate_guids=len(parsed.duplicate_guids),
         shared_guids=parsed.shared_guids,
+        without_guid=len(identities),
         dropped_items=parsed.dropped_items,
         cut_off=parsed.cut_off,
         warnings=tuple(document_warnings(parsed, key=feed.key)),

@@ -21,6 +21,7 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.guid_warnings import warn_of_guids
+from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Statement
@@ -74,6 +75,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         )
         yield [closing]
 
+    parsed = identify(run.database, feed, parsed)
     parsed, left_out = _within_day(visit, parsed, now, run=run)
     about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
     results: list[Result] = []

@@ -43,6 +43,9 @@ class Backup:
     content_hash: str
     item_key: ItemKey | None = None
     """The key that identified the feed's items then; None in backups that do not say it."""
+    are_links_shared: bool = False
+    """The items without guid that share a link were all stored; False in backups of earlier versions, which
+    stored the first of them under the link."""
     secrets: Places = ()
     """Places in the document where it repeats the feed's password or a header of feeds.yaml."""
     keep_days: int | None = None
@@ -74,6 +77,7 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
         "hint": feed.http.charset,
         "content_hash": document.content_hash,
         "key": feed.key,
+        "shared_links": True,
         "keep": feed.keep_days,
     }
     if secrets:
@@ -136,6 +140,7 @@ def describe_backup(info: ObjectInfo) -> Backup:
             hint=_text(known, "hint", optional=True),
             content_hash=_text(known, "content_hash") or "",
             item_key=cast("ItemKey", known["key"]) if known.get("key") in get_args(ItemKey) else None,
+            are_links_shared=known.get("shared_links") is True,
             secrets=tuple((int(start), int(length)) for start, length in known.get("secrets", ())),
             keep_days=_keep_days(known),
             is_keep_known=_is_keep_known(known),

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.item import Enclosure, Item, item_id
+from rss_pipeline.collector.models.identity import Identities
+from rss_pipeline.collector.models.item import Enclosure, GuidSource, Item, item_id
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
@@ -76,6 +77,8 @@ class RowChunk:
     imageless: tuple[str, ...] = ()
     """The ids of items that certainly show no image: they need not be read again, which saves D1 a row
     written for each."""
+    identities: tuple[Identities, ...] = ()
+    """Of its items without guid; the rows have their preferred guids until they are settled."""
 
     def guids(self) -> list[str]:
         """The guids of its rows, read back from them."""
@@ -112,6 +115,13 @@ def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
         size += length
     if pending:
         yield RowChunk(text=f"[{','.join(pending)}]", ids=tuple(ids))
+
+
+def with_guid(row: Sequence[Any], feed_id: str, guid: str, source: GuidSource) -> list[Any]:
+    """The row of an item, under another guid."""
+    changed = dict(zip(COLUMNS, row, strict=True))
+    changed |= {"id": item_id(feed_id, guid), "guid": guid, "guid_source": source}
+    return _fit(list(changed.values()))
 
 
 def _row(feed_id: str, item: Item, fetched_at: datetime) -> list[Any]:

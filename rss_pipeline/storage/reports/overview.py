@@ -20,6 +20,7 @@ from rss_pipeline.storage.feeds.predicates import (
     POLLED,
     REDIRECTING,
     WARNED,
+    has_warning,
 )
 from rss_pipeline.storage.images.closings import image_totals
 from rss_pipeline.storage.sql import NOW
@@ -43,6 +44,8 @@ class Overview:
     moved: int
     redirecting: int
     """These six as storage.feeds.predicates defines them."""
+    sharing: int
+    """Polled feeds with items left out, because another one has the same guid or link."""
     gaps: int
     """Documents of registered feeds, so far, that had no item in common with the one before."""
     items: int
@@ -64,6 +67,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
           coalesce(sum({GONE}), 0) AS gone,
           coalesce(sum({MOVED}), 0) AS moved,
           coalesce(sum({REDIRECTING}), 0) AS redirecting,
+          coalesce(sum({POLLED} AND {has_warning("shared_guids")}), 0) AS sharing,
           coalesce(sum(CASE WHEN registered = 1 THEN gaps END), 0) AS gaps,
           min(CASE WHEN {POLLED} THEN next_fetch_at END) AS next_fetch_at
         FROM feeds""",
@@ -84,6 +88,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         gone=int(feeds["gone"]),
         moved=int(feeds["moved"]),
         redirecting=int(feeds["redirecting"]),
+        sharing=int(feeds["sharing"]),
         gaps=int(feeds["gaps"]),
         next_fetch_at=feeds["next_fetch_at"],
         items=int(items),

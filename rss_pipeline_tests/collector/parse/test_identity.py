@@ -1,6 +1,7 @@
 """What identifies an item: guid, else link, else a hash, raw and never resolved."""
 
 import hashlib
+import json
 
 import pytest
 
@@ -82,3 +83,99 @@ def test_a_json_item_without_id_falls_back_likewise() -> None:
     )
     assert [item.guid_source for item in feed.items] == ["link", "hash", "hash"]
     assert feed.items[0].guid == "/1"
+
+
+def md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def listed(items: list[tuple[str, str | None, str]]) -> dict[str, str]:
+    """Documents of every format with these items (link, title, date), none of which has a guid."""
+
+    def each(template: str) -> str:
+        return "".join(
+            template.format(link=link, title="" if title is None else f"<title>{title}</title>", date=date)
+            for link, title, date in items
+        )
+
+    rdf = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+    dated = "<item>{title}<link>{link}</link><pubDate>{date}</pubDate></item>"
+    return {
+        "rss": rss(each(dated)),
+        "loose": rss(
+            each(dated) + "<item><link>http://e.example/other</link><description>a <b>x</description></item>"
+        ),
+        "rdf": f'<rdf:RDF xmlns:rdf="{rdf}" xmlns="http://purl.org/rss/1.0/" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>T</title></channel>'
+        + each("<item>{title}<link>{link}</link><dc:date>{date}</dc:date></item>")
+        + "</rdf:RDF>",
+        "atom": atom(each('<entry>{title}<link href="{link}"/><published>{date}</published></entry>')),
+        "json": json.dumps(
+            {
+                "version": "https://jsonfeed.org/version/1.1",
+                "items": [
+                    {"url": link, "title": title, "date_published": date} for link, title, date in items
+                ],
+            }
+        ),
+    }
+
+
+PAGE = "http://e.example/news"
+FORMATS = ["rss", "loose", "rdf", "atom", "json"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_items_that_share_a_link_but_differ_in_title_are_identified_by_title_and_date(form: str) -> None:
+    days = ["2026-01-01", "2026-01-02"]
+    document = listed([
+        (PAGE, "a", days[0]), (PAGE, "b", days[0]), (PAGE, "a", days[1]), (PAGE, "a", days[0]),
+        ("http://e.example/alone", "a", days[0]),
+    ])[form]  # fmt: skip
+    feed = parsed(document)
+    found = [(item.guid, item.guid_source) for item in feed.items][:4]
+    assert found == [
+        (md5("a2026-01-01"), "hash"),
+        (md5("b2026-01-01"), "hash"),
+        (md5("a2026-01-02"), "hash"),
+        ("http://e.example/alone", "link"),
+    ]
+    assert (feed.duplicate_guids, feed.shared_guids) == ((md5("a2026-01-01"),), 0), "a repetition"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_items_of_two_shared_links_with_one_title_and_date_stay_apart(form: str) -> None:
+    other = "http://e.example/other-series"
+    document = listed([(link, f"Chapter {n}", "2026-01-01") for link in (PAGE, other) for n in (1, 2)])[form]
+    guids = [item.guid for item in parsed(document).items][:4]
+    assert guids[:2] == [md5("Chapter 12026-01-01"), md5("Chapter 22026-01-01")]
+    assert len(set(guids)) == 4
+
+
+def test_an_item_without_link_has_its_hash_before_those_that_share_one() -> None:
+    alone = "<item><title>a</title><pubDate>d</pubDate></item>"
+    shared = "".join(f"<item><title>{t}</title><pubDate>d</pubDate><link>{PAGE}</link></item>" for t in "ab")
+    guids = [item.guid for item in parsed(rss(shared + alone)).items]
+    assert guids[1:] == [md5("bd"), md5("ad")]
+    assert len(set(guids)) == 3
+
+
+def test_items_that_share_link_and_title_are_one_item_as_ever() -> None:
+    feed = parsed(listed([(PAGE, "a", "2026-01-01"), (PAGE, "a", "2026-01-02")])["rss"])
+    assert [(item.guid, item.guid_source) for item in feed.items] == [(PAGE, "link")]
+
+
+def test_items_with_guids_share_a_link_without_any_consequence() -> None:
+    shared = "".join(f"<item><guid>{n}</guid><title>{n}</title><link>{PAGE}</link></item>" for n in "ab")
+    feed = parsed(rss(shared + f"<item><title>c</title><link>{PAGE}</link></item>"))
+    assert [item.guid for item in feed.items] == ["a", "b", PAGE]
+
+
+def test_a_key_of_the_feed_means_what_it_says() -> None:
+    document = listed([(PAGE, "a", "2026-01-01"), (PAGE, "b", "2026-01-01")])["rss"]
+    by_link = parsed(document, key="link")
+    assert [item.guid for item in by_link.items] == [PAGE]
+    assert by_link.shared_guids == 1
+    by_hash = parsed(document, key="title+date")
+    assert [item.guid for item in by_hash.items] == [md5("a2026-01-01"), md5("b2026-01-01")]
+    assert [item.identities for item in (*by_link.items, *by_hash.items)] == [None] * 3

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from rss_pipeline.collector.models.feed import ItemKey
-from rss_pipeline.collector.parse.document import guid_of
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
+from rss_pipeline.collector.parse.identity import guid_of
 from rss_pipeline.collector.parse.raw_feed import RawItem
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml_tree import read_tree

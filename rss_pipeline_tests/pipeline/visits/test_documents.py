@@ -18,6 +18,7 @@ from rss_pipeline.pipeline.health.verdicts import judge_unstable
 from rss_pipeline.pipeline.visits.visit import Stored
 from rss_pipeline.storage.backups.backups import describe_backup
 from rss_pipeline.storage.reports import health
+from rss_pipeline.storage.reports.overview import overview
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -302,7 +303,9 @@ def test_items_that_share_a_link_are_counted_and_warned_of(
     pipeline: Pipeline, server: FeedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     items = "".join(
-        f"<item><title>News {n}</title><link>http://example.com/news</link></item>" for n in range(3)
+        f"<item><title>News</title><link>http://example.com/news</link><pubDate>{n + 1} Mar 2026</pubDate>"
+        f"<description>Text {n}</description></item>"
+        for n in range(3)
     )
     body = f'<rss version="2.0"><channel><title>T</title>{items}</channel></rss>'.encode()
     id = pipeline.register(serve(server, body, '"1"'), "feed")
@@ -313,6 +316,7 @@ def test_items_that_share_a_link_are_counted_and_warned_of(
     assert "key: title+date" in feed["warning"]
     assert "2 of 3 items were left out" in caplog.text
     assert pipeline.reports(id)[0]["duplicate_guids"] == 2
+    assert overview(pipeline.database, now=pipeline.clock()).sharing == 1
     check = judge_unstable(health.unstable(pipeline.database))
     assert check.state == "warning"
     assert [row["feed"] for row in check.rows] == [id]

@@ -1,0 +1,166 @@
+"""The identities that an item without a guid may have, and the choice between them by what is stored.
+
+Its link identifies it, as long as no other item of the document has that link and another title; where one
+has, each of them is identified by a hash of title and date. Documents change, and so the same item would be
+known by its link today and by its hash tomorrow: it keeps the identity under which it is stored. Pure
+functions; the stored items are read in storage.items.identities.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+
+MAX_TITLE_CHARACTERS = 500
+"""The beginning of a title that is compared: titles may have megabytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identities:
+    """An item without a guid: the identities that it may have, and what it is recognized by."""
+
+    guid: str
+    """Its identity if nothing is stored."""
+    link: str
+    """As published."""
+    hash: str
+    """Of title and date, as published."""
+    linked_hash: str
+    """Of title, date and link: for an item where one with another link has the other hash."""
+    shares_link: bool
+    """Another item of the document has the link too, and another title."""
+    url: str | None
+    """The link, resolved."""
+    titles: tuple[str | None, ...]
+    """As published and as plain text: earlier versions stored the one, later versions the other."""
+    pub_date: datetime | None = None
+    pub_date_raw: str | None = None
+
+    @property
+    def guids(self) -> tuple[str, str, str]:
+        return self.link, self.hash, self.linked_hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is stored under a guid: an item, or the tombstone of one, which has no more than its time."""
+
+    title: str | None = None
+    link: str | None = None
+    pub_date: datetime | None = None
+    """None where the document gave none that could be read."""
+    pub_date_raw: str | None = None
+    backup_key: str | None = None
+    retired_at: datetime | None = None
+
+
+def settled(
+    items: Sequence[Identities],
+    known: Mapping[str, Known],
+    *,
+    earlier: str | None = None,
+    others: Set[str] = frozenset(),
+) -> list[str]:
+    """The guid of each of a document's items, in their order.
+
+    `known` is what is stored under their guids, and `others` are the guids of the document's other items.
+    `earlier` is the backup key of a document that an earlier version stored: the first item of each link
+    alone, under the link. A restore gives it this guid again. The same guid twice: the first item has it, the
+    others are left out.
+    """
+    chosen: dict[int, str] = {}
+    for place, item in enumerate(items):
+        guid = _hash_of_stored(item, known)
+        if guid is not None and guid not in others:
+            chosen[place] = guid
+    by_link: dict[str, list[int]] = {}
+    for place, item in enumerate(items):
+        if item.shares_link and item.link not in others:
+            by_link.setdefault(item.link, []).append(place)
+    for link, places in by_link.items():
+        left = [place for place in places if place not in chosen]
+        found = None
+        if link in known:
+            found = _stored_by_link(known[link], left, items)
+        if found is None and left == places and _is_first_of_link(link, known, earlier):
+            found = places[0]
+        if found is not None:
+            chosen[found] = link
+    return [chosen.get(place) or _guid_of_new(item, known, others) for place, item in enumerate(items)]
+
+
+def held_back(item: Identities, guid: str, known: Mapping[str, Known]) -> bool:
+    """Return True if the item may be news, and is not stored: one with its link was retired, and as the item
+    has no date, it may be that one."""
+    return item.shares_link and guid == item.link and _may_be_retired(item, known) and item.pub_date is None
+
+
+def _hash_of_stored(item: Identities, known: Mapping[str, Known]) -> str | None:
+    """The hash under which the item is stored or retired, if it is.
+
+    A tombstone knows no link: an item of another link, with that title and date, is as old as the one it
+    keeps away.
+    """
+    if item.linked_hash in known:
+        return item.linked_hash
+    found = known.get(item.hash)
+    if found is None or (found.retired_at is None and _page(found.link) != _page(item.url)):
+        return None
+    return item.hash
+
+
+def _stored_by_link(stored: Known, places: Sequence[int], items: Sequence[Identities]) -> int | None:
+    """The item that is stored under the link which these share: that with its title and no other date."""
+    if stored.retired_at is not None:
+        return None
+    titled = [place for place in places if _start(stored.title) in map(_start, items[place].titles)]
+    for alike in (_has_date_of, _may_have_date_of):
+        for place in titled:
+            if alike(items[place], stored):
+                return place
+    return None
+
+
+def _is_first_of_link(link: str, known: Mapping[str, Known], earlier: str | None) -> bool:
+    """Return True if an earlier version stored the document's first item with the link, or would have.
+
+    It is stored of that document, its title read otherwise now (another charset); or it is lost.
+    """
+    return earlier is not None and (link not in known or known[link].backup_key == earlier)
+
+
+def _guid_of_new(item: Identities, known: Mapping[str, Known], others: Set[str]) -> str:
+    if not item.shares_link:
+        return item.link
+    if _may_be_retired(item, known):
+        return item.link
+    if item.guid == item.hash and (item.hash in known or item.hash in others):
+        return item.linked_hash
+    return item.guid
+
+
+def _may_be_retired(item: Identities, known: Mapping[str, Known]) -> bool:
+    """Return True if an item was retired under the link, and this one is not newer than that."""
+    retired_at = known[item.link].retired_at if item.link in known else None
+    return retired_at is not None and (item.pub_date is None or item.pub_date <= retired_at)
+
+
+def _start(title: str | None) -> str:
+    return (title or "")[:MAX_TITLE_CHARACTERS]
+
+
+def _has_date_of(item: Identities, stored: Known) -> bool:
+    if item.pub_date is not None and stored.pub_date is not None:
+        return instant(item.pub_date) == instant(stored.pub_date)
+    return item.pub_date_raw is not None and item.pub_date_raw == stored.pub_date_raw
+
+
+def _may_have_date_of(item: Identities, stored: Known) -> bool:
+    """Return True if one of them has no date: earlier versions did not read all of them."""
+    return item.pub_date_raw is None or stored.pub_date_raw is None
+
+
+def _page(url: str | None) -> str | None:
+    """The URL without scheme and host, which change when a site moves."""
+    return None if url is None else url.partition("://")[2].partition("/")[2]

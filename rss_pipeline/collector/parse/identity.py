@@ -1,0 +1,80 @@
+"""What identifies each item of a document: its guid, its link or a hash; as if nothing were stored yet.
+
+What is stored may give an item without guid another of its identities: collector.models.identity.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rss_pipeline.collector.models.feed import ItemKey
+from rss_pipeline.collector.models.item import GuidSource
+from rss_pipeline.collector.parse.raw_feed import RawItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The identity of an item in its feed. The hashes are those of an item that may be known by several."""
+
+    guid: str
+    source: GuidSource
+    hash: str | None = None
+    linked_hash: str | None = None
+    shares_link: bool = False
+
+
+def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawItem, Identity]]:
+    """Each item with its identity: `guid_of`, but the hash for items without guid that share a link.
+
+    They share it if they differ in title: else all but one of a site that links each item to the same page
+    would be lost. Where an item of another link has the same title and date, the hash is of the link too.
+    """
+    identified = [
+        (item, Identity(guid=guid, source=source)) for item in items for guid, source in (guid_of(item, key),)
+    ]
+    if key != "guid":
+        yield from identified
+        return
+    shared = _shared_links(items)
+    by_hash: dict[str, str | None] = {each.guid: None for _, each in identified if each.source != "link"}
+    for item, each in identified:
+        if each.source != "link" or item.link is None:
+            yield item, each
+            continue
+        hashed = _hash(item)
+        linked = hashlib.md5(f"{hashed}\n{item.link}".encode(), usedforsecurity=False).hexdigest()
+        shares = item.link in shared
+        if shares:
+            is_free = by_hash.setdefault(hashed, item.link) == item.link
+            each = Identity(guid=hashed if is_free else linked, source="hash")
+        yield item, replace(each, hash=hashed, linked_hash=linked, shares_link=shares)
+
+
+def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
+    """The identity of an item for itself, and its source.
+
+    The raw guid, else the raw link, else MD5 of raw title and raw date: never a resolved URL, which a
+    redirect would change, and never a date of our own, which each poll would change. `key` puts link or hash
+    first. Without title and date, the hash is of the content.
+    """
+    order: Mapping[ItemKey, list[tuple[str | None, GuidSource]]] = {
+        "guid": [(item.guid, "guid"), (item.link, "link")],
+        "link": [(item.link, "link"), (item.guid, "guid")],
+        "title+date": [],
+    }
+    return next(((value, source) for value, source in order[key] if value), (_hash(item), "hash"))
+
+
+def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:
+    """The links that several items without guid have, with different titles."""
+    titles: dict[str, set[str | None]] = {}
+    for item in items:
+        if item.link and not item.guid:
+            titles.setdefault(item.link, set()).add(item.title)
+    return frozenset(link for link, some in titles.items() if len(some) > 1)
+
+
+def _hash(item: RawItem) -> str:
+    text = (item.title or "") + (item.dates[0] if item.dates else "")
+    text = text or (item.content_html or "") or "".join(each.url for each in item.enclosures)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,280 @@
+"""Items without guid: all that share a link are stored, and what is stored keeps its guid and comes once."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from rss_pipeline.collector.models.item import item_id
+from rss_pipeline.pipeline.health.verdicts import judge_unstable
+from rss_pipeline.storage.backends.connect import connect
+from rss_pipeline.storage.backups.backups import METADATA_NAME
+from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline.storage.items import retention
+from rss_pipeline.storage.reports import health
+from rss_pipeline_tests.pipeline.replay.replays import drop_database, replayed, restored
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
+
+PAGE = "http://e.example/news"
+FIRST, SECOND, THIRD = "1 Jan 2026", "2 Jan 2026", "3 Jan 2026"
+
+
+def document(*items: tuple[str, str | None], link: str = PAGE) -> bytes:
+    """A document with these items (title and date), none of which has a guid, all with one link."""
+    rows = "".join(
+        f"<item><title>{title}</title><link>{link}</link>"
+        + (f"<pubDate>{date}</pubDate>" if date else "")
+        + f"<description>{title}&lt;img src='http://images.example/{title}.png'&gt;</description></item>"
+        for title, date in items
+    )
+    return f"<rss version='2.0'><channel><title>T</title>{rows}</channel></rss>".encode()
+
+
+class Serves:
+    """A feed and its publisher: each document is served, and the feed visited."""
+
+    def __init__(self, pipeline: Pipeline, server: FeedServer, body: bytes, **options: str) -> None:
+        self.pipeline, self.server = pipeline, server
+        self.id = pipeline.register(self._serve(body), "feed", **options)
+        pipeline.poll()
+
+    def _serve(self, body: bytes) -> str:
+        return self.server.route("127.0.0.2", "/feed", Answer(body=body, etag=etag_of(body)))
+
+    def then(self, *items: tuple[str, str | None], **fields: str) -> dict[str, str]:
+        """The stored items after a visit that found these."""
+        return self.then_body(document(*items, **fields))
+
+    def then_body(self, body: bytes) -> dict[str, str]:
+        self._serve(body)
+        self.pipeline.clock.turn(hours=3)
+        self.pipeline.poll(all_feeds=True)
+        return self.stored()
+
+    def stored(self) -> dict[str, str]:
+        """Title and guid of each item."""
+        rows = self.pipeline.rows("SELECT title, guid FROM items ORDER BY title, guid")
+        found = {row["title"]: row["guid"] for row in rows}
+        assert len(found) == len(rows), "an item came twice"
+        return found
+
+
+def md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def retire(pipeline: Pipeline, guid: str) -> None:
+    """Let this item be retired now, by the pipeline's clock."""
+    id = item_id("feed", guid)
+    pipeline.database.query("DELETE FROM image_tasks WHERE item_id = ?", [id])
+    assert retention.retire(pipeline.database, [id], [], db_now=pipeline.clock()) == (id,)
+
+
+def as_by_an_earlier_version(pipeline: Pipeline) -> str:
+    """Leave the feed as the code before left it: the first item alone, under its link; return its title."""
+    [body] = [pipeline.objects.get(key) for key in pipeline.backups("feed")]
+    assert body is not None
+    text, info = body
+    known = json.loads(info.metadata[METADATA_NAME])
+    assert known.pop("shared_links")
+    path = pipeline.settings.home / "backup"
+    path.write_bytes(text)
+    pipeline.objects.delete_many([info.key])
+    pipeline.objects.put(
+        info.key, path, content_type="application/xml", metadata={METADATA_NAME: json.dumps(known)}
+    )
+    first, *others = pipeline.rows("SELECT id, guid, title FROM items ORDER BY arrived")
+    for item in (first, *others):
+        pipeline.database.query("DELETE FROM image_tasks WHERE item_id = ?", [item["id"]])
+    for item in others:
+        pipeline.database.query("DELETE FROM items WHERE id = ?", [item["id"]])
+    pipeline.database.query(
+        "UPDATE items SET id = ?, guid = ?, guid_source = 'link' WHERE id = ?",
+        [item_id("feed", PAGE), PAGE, first["id"]],
+    )
+    return str(first["title"])
+
+
+NEWS = [(f"News {n:02}", f"{n} Jan 2026") for n in range(1, 21)]
+
+
+def test_items_that_share_a_link_are_all_stored_and_come_once(place: Pipeline, server: FeedServer) -> None:
+    feed = Serves(place, server, document(*NEWS))
+    before = feed.stored()
+    assert before == {title: md5(title + date) for title, date in NEWS}
+    assert {row["guid_source"] for row in place.items("feed")} == {"hash"}
+    assert len(place.tasks()) == 20, "one image each"
+    assert feed.then(("News 21", "21 Jan 2026"), *NEWS) == before | {"News 21": md5("News 2121 Jan 2026")}
+    assert feed.then(NEWS[3]) == feed.stored(), "also alone it is the item that it was"
+    assert place.feed("feed")["warning"] is None
+    assert judge_unstable(health.unstable(place.database)).state == "ok"
+
+
+def test_an_item_that_came_alone_keeps_its_link_as_guid(pipeline: Pipeline, server: FeedServer) -> None:
+    feed = Serves(pipeline, server, document(("a", FIRST)))
+    assert feed.stored() == {"a": PAGE}
+    found = feed.then(("b", SECOND), ("a", FIRST))
+    assert found == {"a": PAGE, "b": md5("b" + SECOND)}
+    assert feed.then(("b", SECOND)) == found
+    assert feed.then(("c", THIRD), ("b", SECOND)) == found | {"c": md5("c" + THIRD)}
+    assert feed.then(("a", FIRST), ("c", THIRD)) == feed.stored()
+    assert len(feed.stored()) == 3
+
+
+def test_items_that_share_a_link_are_the_same_ones_after_their_site_has_moved(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(pipeline, server, document(("b", SECOND), ("a", FIRST)))
+    before = feed.stored()
+    assert feed.then(("b", SECOND), ("a", FIRST), link="https://www.moved.example/news") == before
+    other = feed.then_body(
+        document(("b", SECOND), ("c", FIRST), link="http://e.example/another").replace(
+            b"<title>b", b"<title>B"
+        )
+    )
+    assert sorted(other) == ["B", "a", "b", "c"]
+
+
+def test_an_edited_title_is_no_new_item_while_its_link_is_not_shared(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(pipeline, server, document(("a", FIRST)))
+    assert feed.then(("a, corrected", FIRST)) == {"a": PAGE}
+
+
+@pytest.mark.parametrize("by", ["visit", "replay"])
+def test_what_an_earlier_version_stored_of_a_link_stays_and_the_others_come(
+    by: str, place: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(place, server, document(*NEWS))
+    first = as_by_an_earlier_version(place)
+    assert feed.stored() == {first: PAGE}
+    [before] = place.items("feed")
+    if by == "visit":
+        feed.then(*NEWS[::-1])
+    else:
+        [dry] = replayed(place, dry_run=True)
+        [done] = replayed(place)
+        assert dry.counts["items_new"] == done.counts["items_new"] == 19
+        assert done.counts["items_differ"] == done.counts["items_gone"] == 0
+    assert feed.stored() == {title: md5(title + date) for title, date in NEWS} | {first: PAGE}
+    assert [row for row in place.items("feed") if row["guid"] == PAGE] == [before]
+    [again] = replayed(place, repair=True)
+    assert (again.counts["items_new"], again.counts["items_gone"]) == (0, 0)
+    assert len(place.tasks()) == 19, "those of the new items"
+
+
+def test_a_restore_gives_back_the_guids_of_an_earlier_version(pipeline: Pipeline, server: FeedServer) -> None:
+    feed = Serves(pipeline, server, document(*NEWS))
+    as_by_an_earlier_version(pipeline)
+    before = feed.then(("News 21", "21 Jan 2026"), *NEWS)
+    drop_database(pipeline)
+    restored(pipeline)
+    assert feed.stored() == before
+
+
+def test_a_title_that_was_stored_as_published_is_recognized_as_plain_text(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(pipeline, server, document(("Tom &amp;amp; Jerry", FIRST), ("b", FIRST)))
+    as_by_an_earlier_version(pipeline)
+    pipeline.database.query("UPDATE items SET title = 'Tom &amp; Jerry'")
+    found = feed.then(("c", SECOND), ("Tom &amp;amp; Jerry", FIRST), ("b", FIRST))
+    assert found == {"Tom &amp; Jerry": PAGE, "b": md5("b" + FIRST), "c": md5("c" + SECOND)}
+
+
+def test_a_backup_with_another_reading_of_a_title_is_repaired_and_doubles_nothing(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(pipeline, server, document(("não", FIRST), ("b", FIRST)))
+    as_by_an_earlier_version(pipeline)
+    pipeline.database.query("UPDATE items SET title = 'năo'")
+    replayed(pipeline, repair=True)
+    assert feed.stored() == {"não": PAGE, "b": md5("b" + FIRST)}
+
+
+def test_a_retired_item_does_not_come_back_under_its_other_identity(
+    place: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(place, server, document(("a", FIRST)))
+    feed.then(("b", SECOND), ("a", FIRST))
+    retire(place, PAGE)
+    assert list(feed.then(("b", SECOND), ("a", FIRST))) == ["b"]
+    retire(place, md5("b" + SECOND))
+    assert feed.then(("b", SECOND)) == {}, "alone it would have its link"
+    assert feed.then(("b", SECOND), ("a", FIRST)) == {}
+    replayed(place)
+    assert feed.stored() == {}
+    place.clock.turn(days=3)
+    assert feed.then(("c", "4 Mar 2026"), ("b", SECOND), ("a", FIRST)) == {"c": md5("c4 Mar 2026")}
+    assert place.feed("feed")["warning"] is None
+
+
+def test_items_without_a_date_wait_with_a_warning_where_one_of_their_link_was_retired(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(pipeline, server, document(("a", None)))
+    retire(pipeline, PAGE)
+    assert feed.then(("b", None), ("a", None)) == {}
+    assert "2 of 2 items were left out" in pipeline.feed("feed")["warning"]
+    check = judge_unstable(health.unstable(pipeline.database))
+    assert [row["feed"] for row in check.rows] == ["feed"]
+
+
+def test_a_key_of_the_feed_is_not_looked_behind(pipeline: Pipeline, server: FeedServer) -> None:
+    feed = Serves(pipeline, server, document(("a", FIRST)))
+    pipeline.feeds[0]["key"] = "title+date"
+    pipeline.write_registry()
+    feed.server.route("127.0.0.2", "/feed", Answer(body=document(("a", FIRST), ("b", FIRST))))
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids("feed") == sorted([PAGE, md5("a" + FIRST), md5("b" + FIRST)])
+
+
+def test_secrets_are_in_no_identity(pipeline: Pipeline, server: FeedServer) -> None:
+    secret = "s3cr3t-of-the-feed"
+    link = f"{PAGE}?token={secret}"
+    url = server.route("127.0.0.2", "/feed", Answer(body=document(("a", FIRST), link=link)))
+    pipeline.register(url, "feed", headers={"X-Token": secret})
+    pipeline.poll()
+    server.route("127.0.0.2", "/feed", Answer(body=document(("b", SECOND), ("a", FIRST), link=link)))
+    pipeline.poll(all_feeds=True)
+    assert pipeline.guids("feed") == sorted([md5("b" + SECOND), f"{PAGE}?token=***"])
+
+
+class Named(Database):
+    """The names of the statements that a run sends to the database."""
+
+    def __init__(self, real: Database) -> None:
+        self.real = real
+        self.names: list[str] = []
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        self.names.append(name)
+        return self.real.query(sql, params, name=name)
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self.names += [statement.name for statement in statements]
+        return self.real.batch(statements)
+
+    def close(self) -> None:
+        self.real.close()
+
+
+def test_only_a_new_document_with_items_without_guid_asks_what_is_stored(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def looks() -> int:
+        database = Named(connect(pipeline.settings))
+        pipeline.poll(all_feeds=True, database=lambda: database)
+        return database.names.count("find known identities")
+
+    body = rss("a", "b")
+    url = server.route("127.0.0.2", "/feed", Answer(body=body, etag=etag_of(body)))
+    pipeline.register(url, "feed")
+    assert looks() == 0
+    body = document(("a", FIRST))
+    server.route("127.0.0.2", "/feed", Answer(body=body, etag=etag_of(body)))
+    assert looks() == 1
+    assert looks() == 0, "not modified"
