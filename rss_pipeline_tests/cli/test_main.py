@@ -143,10 +143,10 @@ def test_poll_visits_what_is_due_then_nothing_and_all_of_it_with_all(
         "on_hold": 0,
         "not_visited": [],
         "items_new": 0,
-        "sharing": 0,
         "gaps": 0,
         "errors": [],
         "registry_error": None,
+        "nothing_reached": None,
     }
 
     one = invoke("poll", "fine")
