@@ -123,13 +123,14 @@ def test_health_is_one_word_for_each_state(invoke: Any, pipeline: Pipeline) -> N
         "broken": ("failing", failed("timeout", "It is slow.")),
         "away": ("gone", failed("gone", "410 Gone.")),
         "elsewhere": ("moved", {"fetch_url": "http://new.example/"}),
-        "doubtful": ("warning", {"warning": "Its guids change.", "warning_kinds": '["unstable_guids"]'}),
+        "doubtful": ("warning", {"warning": "Its guids change.", "warning_kinds": '["shared_guids"]'}),
         "off": ("disabled", {"enabled": 0, **failed("gone", "410 Gone.")}),
         "out": ("unlisted", {"registered": 0, **failed("timeout", "It is slow.")}),
     }
     for id, (_, columns) in states.items():
         add_feed(pipeline.database, id, **columns)
     result = invoke("status")
+    assert ", 1 with items that share a guid or link" in result.stdout.splitlines()[0]
     table = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[4:12]}
     assert table == {id: health for id, (health, _) in states.items()}
     as_json = {feed["id"]: feed["health"] for feed in json.loads(invoke("status", "--json").stdout)["feeds"]}

@@ -73,9 +73,9 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
             (whole.gone, f"{whole.gone:,} gone"),
             (whole.moved, f"{whole.moved:,} moved"),
             (whole.redirecting, f"{whole.redirecting:,} redirecting"),
-            (whole.sharing, f"{whole.sharing:,} with items that share a guid or link"),
             (whole.disabled, f"{whole.disabled:,} disabled"),
             (whole.unregistered, f"{whole.unregistered:,} no longer in feeds.yaml"),
+            (whole.sharing, f"{whole.sharing:,} with items that share a guid or link"),
         ),
     )
     next_at = from_instant(whole.next_fetch_at)
