@@ -15,6 +15,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
+from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health import verdicts
 from rss_pipeline.pipeline.health.findings import Check, check_d1_size, judge_disk
@@ -200,6 +201,7 @@ def build_check_schedule() -> dg.ScheduleDefinition:
     return dg.ScheduleDefinition(
         name="check_health_hourly",
         job=check_health,
+        run_config=QUIET,
         cron_schedule="40 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING,
         tags={CONCERNS: "upkeep", **UPKEEP_TAGS},

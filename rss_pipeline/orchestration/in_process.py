@@ -4,15 +4,15 @@ The rounds of a poll are in pipeline/visits/rounds.py, the printed output is in 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import dagster as dg
 
-from rss_pipeline import errors
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.orchestration.instance.dead_runs import host_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.purge_job import PURGE_HISTORY
+from rss_pipeline.orchestration.reporting.run_errors import first_error
+from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.database import Database
@@ -20,12 +20,6 @@ from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
 """The UI lists the runs of a job by this tag."""
-_OWN_ERRORS = frozenset(
-    name
-    for name, value in vars(errors).items()
-    if isinstance(value, type) and issubclass(value, errors.RssPipelineError)
-)
-_INTERRUPTS = frozenset({"DagsterExecutionInterruptedError", "KeyboardInterrupt"})
 
 
 def poll_in_process(
@@ -46,7 +40,7 @@ def poll_in_process(
             job.execute_in_process(
                 run_config={
                     "ops": {"claim": {"config": _config(wanted)}},
-                    "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+                    **QUIET,
                 },
                 instance=instance,
                 raise_on_error=False,
@@ -75,7 +69,7 @@ def purge_in_process(
     result = definitions.resolve_job_def(PURGE_HISTORY).execute_in_process(
         run_config={
             "ops": {"purge": {"config": config}},
-            "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            **QUIET,
         },
         instance=instance,
         tags={**_REPOSITORY_TAG, **host_tags()},
@@ -88,34 +82,11 @@ def purge_in_process(
 def _round(result: dg.ExecuteInProcessResult) -> Round:
     if result.success:
         return Round(run_id=result.run_id, visits=_visits(result))
-    sentences = []
-    for event in result.all_events:
-        error = getattr(event.event_specific_data, "error", None)
-        if error is not None:
-            sentences.append(f"{event.step_key or event.event_type_value.lower()}: {_sentence(error)}")
-    return Round(
-        run_id=result.run_id,
-        visits=_visits(result),
-        error=next(iter(sentences), "the run failed and gave no reason"),
-    )
+    found = first_error(result.all_events)
+    error = "the run failed and gave no reason" if found is None else ": ".join(found)
+    return Round(run_id=result.run_id, visits=_visits(result), error=error)
 
 
 def _visits(result: dg.ExecuteInProcessResult) -> Sequence[Visit]:
     passed = {event.step_key for event in result.all_events if event.is_step_success}
     return result.output_for_node("extract_images") if "extract_images" in passed else ()
-
-
-def _sentence(error: Any) -> str:
-    """The sentence that a person can act on: the text of the project's own exception, not of its cause."""
-    while error.cause is not None and error.cls_name not in _OWN_ERRORS:
-        error = error.cause
-    if error.cls_name in _INTERRUPTS:
-        return "stopped before its end; feeds that were not finished are due again"
-    text = str(error.message).strip()
-    return _without_class_name(text) if error.cls_name in _OWN_ERRORS else text
-
-
-def _without_class_name(text: str) -> str:
-    # Dagster passes errors on as text, "rss_pipeline.errors.DatabaseUnavailable: the sentence", and nothing
-    # else.
-    return text.partition(": ")[2]

@@ -5,6 +5,7 @@ pipeline/registry/sync.py, the search for killed runs in instance/dead_runs.py. 
 https://docs.dagster.io/guides/automate/sensors
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.collector.models.plain_text import plain_lines
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
@@ -30,6 +32,8 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline.storage.images.claims import images_due
+
+_logger = logging.getLogger(__name__)
 
 
 def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefinition]:
@@ -61,9 +65,15 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
             # The result is a skip reason and no log line: a tick that logs costs a file, each half a minute.
             try:
-                return dg.SkipReason(work(context, settings, clock))
-            except RssPipelineError as error:
-                return dg.SkipReason(str(error))
+                said, error = work(context, settings, clock), ""
+            except RssPipelineError as failed:
+                said = error = str(failed)
+            if error != (context.cursor or ""):
+                context.update_cursor(error)
+                if error:
+                    # To the terminal of `up`, once: this logger is none that Dagster captures.
+                    _logger.warning("%s: %s", name, plain_lines(error))
+            return dg.SkipReason(said)
 
         return dg.sensor(
             name=name,

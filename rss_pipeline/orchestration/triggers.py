@@ -11,6 +11,7 @@ import dagster as dg
 
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.queueing import REASON_TAG
+from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
@@ -28,7 +29,7 @@ def tick(decision: Start | Wait, *, tags: Mapping[str, str]) -> Tick:
     """
     match decision:
         case Start(reason=reason, run_config=config):
-            return dg.RunRequest(tags={**tags, REASON_TAG: reason}, run_config=dict(config))
+            return dg.RunRequest(tags={**tags, REASON_TAG: reason}, run_config={**QUIET, **config})
         case Wait(reason=reason):
             return dg.SkipReason(reason)
 

@@ -103,6 +103,13 @@ def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
     tags = {tag["key"]: tag["value"] for tag in run["tags"]}
     assert (tags["dagster/sensor_name"], tags["dagster/priority"]) == ("poll_feeds_when_due", "-1")
 
+    def printed() -> list[str]:
+        lines = Path(up.log.name).read_text("utf-8").splitlines()
+        return [line for line in lines if " poll: " in line or "poll_feeds" in line]
+
+    (line,) = soon(printed)
+    assert line[9:] == "poll: 6 feeds, 10 new items, 1 failed: broken (http_status 404)"
+
 
 def launch_of_a_check(up: Up, door: str, **run_config: Any) -> dict[str, Any]:
     """A GraphQL request that starts a run of `check_health`, with the door by which it came as a tag."""

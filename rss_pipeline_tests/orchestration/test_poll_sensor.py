@@ -302,6 +302,35 @@ def test_a_database_that_cannot_be_asked_is_a_skip_with_a_sentence(
     assert "check the path" in says(tick(pipeline, "sync_registry"))
 
 
+def test_a_mistake_in_feeds_yaml_comes_to_the_terminal_once(
+    pipeline: DagsterPipeline, feed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    definition = pipeline.definitions().resolve_sensor_def("sync_registry")
+
+    def logged(text: str) -> list[str]:
+        pipeline.settings.feeds_file.write_text(text, "utf-8")
+        caplog.clear()
+        for _ in range(2):
+            definition(context)
+        return [record.getMessage() for record in caplog.records if record.name.startswith("rss_pipeline")]
+
+    good = pipeline.settings.feeds_file.read_text("utf-8")
+    with dg.build_sensor_context(instance=pipeline.instance) as context:
+        assert logged(good) == []
+        (line,) = logged("feeds: [")
+        assert line.startswith(f"sync_registry: {pipeline.settings.feeds_file}: ")
+        assert logged(good) == []
+        assert len(logged("feeds: [")) == 1, "the mistake is new again"
+
+
+def test_a_run_of_the_daemon_leaves_its_events_out_of_the_terminal(
+    pipeline: DagsterPipeline, feed: str
+) -> None:
+    request = tick(pipeline)
+    assert isinstance(request, dg.RunRequest)
+    assert request.run_config["loggers"]["console"]["config"] == {"log_level": "CRITICAL"}
+
+
 def test_the_registry_sensor_takes_changes_over_and_says_what_it_did(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:

@@ -11,7 +11,7 @@ import dagster as dg
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
-from rss_pipeline.pipeline.visits.summary import failures, summary
+from rss_pipeline.pipeline.visits.summary import failures, poll_sentence, summary
 from rss_pipeline.pipeline.visits.visit import Visit
 
 _ROWS = 50
@@ -52,4 +52,4 @@ def poll_event(
     if failed := failures(visits):
         rest = "more are in the table of the op `report`."
         metadata["failures"] = failure_table(failed, rows=_ROWS, rest=rest)
-    return dg.AssetMaterialization(asset_key=POLLS, metadata=metadata)
+    return dg.AssetMaterialization(asset_key=POLLS, description=poll_sentence(visits), metadata=metadata)

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
@@ -24,7 +25,10 @@ from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarge
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 
+from rss_pipeline.orchestration.serving.run_lines import RunLines
+
 LOOK_SECONDS = 1.0
+LINES_SECONDS = 3.0
 STOP_SECONDS = 60.0
 """Time for webserver and daemon to end by themselves."""
 
@@ -36,21 +40,47 @@ def run(workspace: Path | None) -> int:
 
     The code locations are those of this workspace.yaml, or else the pipeline alone.
     """
-    with code_servers(workspace) as addresses:
+    with dg.DagsterInstance.get() as instance, code_servers(instance, workspace) as addresses:
         return until_one_ends(
             {
                 "webserver": ("rss_pipeline.orchestration.serving.webserver", str(addresses)),
-                "daemon": ("dagster._daemon", "run", "--workspace", str(addresses)),
-            }
+                # Its other messages are those of every tick of every sensor.
+                "daemon": ("dagster._daemon", "run", "--log-level", "warning", "--workspace", str(addresses)),
+            },
+            on_look=print_lines(RunLines(instance, began=datetime.now(UTC))),
         )
 
 
+def print_lines(lines: RunLines, *, every: float = LINES_SECONDS) -> Callable[[], None]:
+    """A function that prints the lines that are new, at most once in so many seconds."""
+    next_look = 0.0
+
+    def look() -> None:
+        nonlocal next_look
+        if time.monotonic() < next_look:
+            return
+        next_look = time.monotonic() + every
+        try:
+            for line in lines.new():
+                sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+        # A history that cannot be read now, a terminal that is gone: collecting goes on without the lines.
+        except Exception as error:  # noqa: BLE001
+            _logger.debug("no line about runs: %s", error)
+
+    return look
+
+
 def until_one_ends(
-    modules: Mapping[str, Sequence[str]], *, look: float = LOOK_SECONDS, stop: float = STOP_SECONDS
+    modules: Mapping[str, Sequence[str]],
+    *,
+    look: float = LOOK_SECONDS,
+    stop: float = STOP_SECONDS,
+    on_look: Callable[[], None] = lambda: None,
 ) -> int:
     """Run these modules with their arguments, each in a process, until one ends; then end the others.
 
-    Return the exit code 1; an interrupt of this process ends them all, too.
+    `on_look` is called at each look. Return the exit code 1; an interrupt of this process ends them all, too.
     """
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
@@ -61,16 +91,16 @@ def until_one_ends(
                 if process.poll() is not None:
                     _logger.error("Dagster's %s ended (exit code %s)", name, process.returncode)
                     return 1
+            on_look()
             time.sleep(look)
     finally:
         _stop(*processes.values(), seconds=stop)
 
 
 @contextmanager
-def code_servers(workspace: Path | None) -> Iterator[Path]:
+def code_servers(instance: dg.DagsterInstance, workspace: Path | None) -> Iterator[Path]:
     """A server for each code location, and the file that says where they listen."""
     with (
-        dg.DagsterInstance.get() as instance,
         ProxyServerManager(instance, _target(workspace), code_server_log_level="warning") as servers,
         tempfile.TemporaryDirectory() as folder,
     ):

@@ -4,14 +4,18 @@ How the UI shows them is orchestration.reporting's, how the command prints them 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.outcome import NotBegun, NotModified
+from rss_pipeline.collector.models.plain_text import one_line
 from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
+
+_NAMED = 5
+"""Failed feeds that a line names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,25 @@ def summary(visits: Iterable[Visit]) -> dict[str, Any]:
         "items_new": items_new,
         "gaps": gaps,
     }
+
+
+def poll_sentence(visits: Sequence[Visit]) -> str:
+    """A poll in one line: its feeds, new items, and the feeds that failed, each with its reason in a word."""
+    counts = summary(visits)
+    parts = [f"{len(visits)} feeds", f"{counts['items_new']} new items"]
+    failed = [
+        f"{visit.feed.id} ({_in_a_word(visit.outcome)})"
+        for visit in visits
+        if isinstance(visit.outcome, Failure)
+    ]
+    if failed:
+        more = f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
+        parts.append(f"{len(failed)} failed: {', '.join(failed[:_NAMED])}{more}")
+    return one_line(", ".join(parts))
+
+
+def _in_a_word(failure: Failure) -> str:
+    return failure.kind if failure.status is None else f"{failure.kind} {failure.status}"
 
 
 def failures(visits: Iterable[Visit]) -> list[FailureRow]:
