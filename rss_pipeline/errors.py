@@ -10,6 +10,7 @@ RssPipelineError
  ├ CleanRefused             a clean would remove what is probably not old
  ├ CopyRefused              a copy would lose or mix something
  ├ ExportRefused            a file that cannot be written as requested
+ ├ ForgetRefused            a feed that cannot be forgotten now
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
@@ -90,6 +91,10 @@ class CopyRefused(RssPipelineError):
 
 class ExportRefused(RssPipelineError):
     """Items cannot be written as requested: the format's library is missing, or the file cannot be made."""
+
+
+class ForgetRefused(RssPipelineError):
+    """A feed is registered or in use, so that nothing of it was deleted."""
 
 
 class StorageRejected(RssPipelineError):

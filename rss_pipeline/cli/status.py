@@ -62,8 +62,10 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         show_fields(rows[0])
     else:
         output.show_overview(whole, disk=disk, now=now)
+        # The others are one line of the overview; they come last, so that a limit cuts them off first.
+        rows = [row for row in rows if row["registered"]]
         if rows:
-            more = whole.registered + whole.disabled + whole.unregistered - len(rows)
+            more = whole.registered + whole.disabled - len(rows)
             output.show_feeds(rows, more=more, now=now, verbose=verbose)
         if not verbose:
             output.show_problems(problems, more=kinds - len(problems))

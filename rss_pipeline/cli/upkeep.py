@@ -12,8 +12,9 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output import upkeep as output
-from rss_pipeline.cli.output.terminal import Bars, say, say_json
+from rss_pipeline.cli.output.terminal import Bars, complain, say, say_json
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.copy.stores import SIDES, SideName, open_side
@@ -102,14 +103,23 @@ def _purge_in_process(
 
 
 @click.command()
-@click.argument("feed")
+@click.argument("feed", required=False)
+@click.option("--unlisted", is_flag=True, help="Forget every feed that is no longer in feeds.yaml.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.pass_obj
-def forget(settings: Settings, feed: str, yes: bool) -> None:
-    """Delete FEED's rows and partition key. Its backups and images stay in the object store."""
+def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> None:
+    """Delete FEED's rows and partition key. Its backups and images stay in the object store.
+
+    FEED must have left feeds.yaml. Exit code 1 if a feed could not be forgotten.
+    """
+    if (feed is None) != unlisted:
+        raise click.UsageError("name a FEED, or use --unlisted for all that are no longer in feeds.yaml")
     from rss_pipeline.pipeline.registry.forget import check_forgettable
 
     with open_database(settings) as database:
+        if feed is None:
+            _forget_unlisted(settings, database, yes=yes)
+            return
         found = one_feed(database, feed)
         check_forgettable(database, found["id"], now=utc_now())
         if not yes:
@@ -121,6 +131,41 @@ def forget(settings: Settings, feed: str, yes: bool) -> None:
         with open_instance(settings) as instance:
             gone = forget_feed(database, instance, found["id"])
     say(f"{found['id']}: {gone['items']} items and {gone['image_tasks']} image tasks deleted.")
+
+
+def _forget_unlisted(settings: Settings, database: Database, *, yes: bool) -> None:
+    from rss_pipeline.pipeline.registry.sync import sync_registry
+    from rss_pipeline.storage.feeds.unlisted import unlisted
+
+    # First, so that a feed that was taken out or added a moment ago counts as what it is now.
+    synced = sync_registry(database, settings, now=utc_now())
+    say(f"{settings.feeds_file}: {synced}", err=True)
+    rows = unlisted(database)
+    if rows and not yes:
+        output.show_unlisted(rows)
+        click.confirm("Delete these feeds with their items?", abort=True)
+    if not (rows or synced.forgotten):
+        say("There is nothing to forget: every feed is in feeds.yaml.")
+        return
+    from rss_pipeline.orchestration.instance.forget_feed import forget_feed
+    from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.orchestration.registry_partitions import register
+
+    feeds = items = 0
+    refused: dict[str, None] = {}
+    with open_instance(settings) as instance:
+        register(database, instance, synced)
+        for row in rows:
+            try:
+                items += forget_feed(database, instance, row["id"])["items"]
+                feeds += 1
+            except ForgetRefused as error:
+                refused[str(error)] = None
+    say(f"{feeds} feeds and {items} items deleted.")
+    for sentence in refused:
+        complain(sentence)
+    if refused:
+        sys.exit(1)
 
 
 @click.command()

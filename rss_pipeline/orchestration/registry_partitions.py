@@ -1,6 +1,7 @@
 """Partition keys for the registry's feeds, and its changes as events of the asset `registry`.
 
-The rows are written in pipeline/registry/sync.py. Keys of feeds that were removed stay, with their history.
+The rows are written in pipeline/registry/sync.py. The key of a feed that was taken out stays, with its
+history, as long as something of the feed is stored.
 """
 
 import dagster as dg
@@ -16,12 +17,12 @@ from rss_pipeline.storage.feeds import feed_changes
 def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:
     """Add the keys that a synced registry needs and record its changes; return the number of keys added.
 
-    Feeds that a killed `forget` left half-way are removed.
+    Unlisted feeds of which nothing was collected are removed, and those that a killed `forget` left half-way.
     """
     complete_forgets(database, instance, synced.forgotten)
     added = register_keys(database, instance, [spec.id for spec in synced.specs])
     changes = synced.changes
-    if not changes.is_empty:
+    if synced.removed or not changes.is_empty:
         instance.report_runless_asset_event(
             dg.AssetMaterialization(
                 asset_key=REGISTRY,
@@ -30,6 +31,7 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
                     "added": len(changes.added),
                     "updated": len(changes.updated),
                     "unregistered": len(changes.unregistered),
+                    "removed": len(synced.removed),
                 },
             )
         )

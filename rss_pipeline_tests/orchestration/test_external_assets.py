@@ -115,7 +115,13 @@ def test_a_change_of_the_registry_is_told_and_nothing_else(three: DagsterPipelin
     three.write_registry()
     three.sync()
     assert [event["feeds"] for event in told(three, REGISTRY)] == [2, 3]
-    assert told(three, REGISTRY)[0] == {"feeds": 2, "added": 0, "updated": 0, "unregistered": 1}
+    assert told(three, REGISTRY)[0] == {
+        "feeds": 2,
+        "added": 0,
+        "updated": 0,
+        "unregistered": 1,
+        "removed": 1,
+    }
 
 
 def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeline: DagsterPipeline) -> None:

@@ -8,6 +8,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+from dagster._core.test_utils import create_run_for_test
+
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
@@ -69,6 +72,49 @@ def test_a_feed_that_is_gone_keeps_its_key_and_its_place(
     pipeline.write_registry()
     pipeline.sync()
     assert keys(pipeline) == ["first", "second", "third"], "a key keeps its place"
+
+
+def test_a_feed_that_is_gone_and_never_brought_anything_has_neither_row_nor_key(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route(HOST, "/fine", Answer(body=rss("a"))), "fine")
+    dead = {
+        "not-found": server.route(HOST, "/404", Answer(status=404)),
+        "unanswered": "http://127.0.0.2:1/feed",
+    }
+    for id, url in dead.items():
+        pipeline.register(url, id)
+    pipeline.visit()
+    pipeline.feeds = pipeline.feeds[:1]
+    pipeline.write_registry()
+    synced = pipeline.sync(yes=True)
+    assert (synced.removed, keys(pipeline)) == (("not-found", "unanswered"), ["fine"])
+    assert pipeline.rows("SELECT id FROM feeds") == [{"id": "fine"}]
+    assert str(synced).endswith("2 no longer scheduled, 2 removed (nothing was collected)")
+    again = pipeline.sync()
+    assert (again.removed, again.forgotten) == ((), ())
+    assert "removed" not in str(again)
+
+
+def test_the_removal_waits_for_the_end_of_a_backfill_and_a_feed_added_again_begins_anew(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    pipeline.register(server.route(HOST, "/fine", Answer(body=rss("a"))), "fine")
+    pipeline.register(server.route(HOST, "/404", Answer(status=404)), "dead")
+    pipeline.visit()
+    dead = pipeline.feeds.pop()
+    pipeline.write_registry()
+    run = create_run_for_test(pipeline.instance, job_name="__ASSET_JOB", status=dg.DagsterRunStatus.STARTED)
+    assert pipeline.sync().removed == ("dead",)
+    assert keys(pipeline) == ["fine", "dead"], "a key that is deleted under a run fails that run"
+    pipeline.feeds.append(dead)
+    pipeline.write_registry()
+    pipeline.sync()
+    pipeline.instance.report_run_canceled(run)
+    pipeline.sync()
+    assert keys(pipeline) == ["fine", "dead"]
+    feed = pipeline.feed("dead")
+    assert (feed["registered"], feed["forgotten"], feed["consecutive_failures"]) == (1, 0, 0)
 
 
 def test_keys_stand_in_the_order_of_the_file_and_new_ones_come_last(pipeline: DagsterPipeline) -> None:

@@ -90,8 +90,9 @@ def status(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> dict[s
     assert (
         f"{whole['registered']} feeds scheduled, {whole['failing']} failing"
         f" ({whole['failing_long']} of them ten times or more), {whole['gone']} gone, {whole['moved']} moved,"
-        f" {whole['redirecting']} redirecting, {whole['disabled']} disabled,"
+        f" {whole['redirecting']} redirecting, {whole['disabled']} disabled\n"
     ) in text
+    assert f"{whole['unregistered']} no longer in feeds.yaml: " in text
     names = (
         "registered",
         "disabled",

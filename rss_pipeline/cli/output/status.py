@@ -74,7 +74,6 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
             (whole.moved, f"{whole.moved:,} moved"),
             (whole.redirecting, f"{whole.redirecting:,} redirecting"),
             (whole.disabled, f"{whole.disabled:,} disabled"),
-            (whole.unregistered, f"{whole.unregistered:,} no longer in feeds.yaml"),
             (whole.sharing, f"{whole.sharing:,} with items that share a guid or link"),
         ),
     )
@@ -83,6 +82,13 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
         console.print(f"{whole.due:,} due now")
     elif next_at is not None:
         console.print(f"nothing due now, the next visit is in {_from_now(next_at, now)}")
+    if whole.unregistered:
+        _print_wrapped(
+            Text(
+                f"{whole.unregistered:,} no longer in feeds.yaml: what was collected stays until it expires,"
+                " or until `rss-pipeline forget --unlisted`"
+            )
+        )
     tasks = whole.image_tasks
     _print_counts(
         (
@@ -167,8 +173,8 @@ def _line(cells: Sequence[str], widths: Sequence[int], *, style: str = "", healt
 def _next_visit(row: Row) -> tuple[datetime | None, str]:
     """The time and its reason; a feed may be due while its host is on hold."""
     due, why = from_instant(row["next_fetch_at"]), str(row["schedule_reason"] or "it was not visited yet")
-    if not (row["registered"] and row["enabled"]):
-        return None, "it is not in feeds.yaml" if row["enabled"] else "`enabled: false` in feeds.yaml"
+    if not row["enabled"]:
+        return None, "`enabled: false` in feeds.yaml"
     held = from_instant(row["held_until"])
     return (held, "its host is on hold") if held and due and held > due else (due, why)
 

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from rss_pipeline.cli.output.terminal import ROWS_SHOWN, complain, new_console, new_table, plain
+from rss_pipeline.cli.output.terminal import (
+    ROWS_SHOWN,
+    complain,
+    new_console,
+    new_table,
+    plain,
+    say,
+    show_table,
+)
 from rss_pipeline.storage.copy.stores import Copied
+from rss_pipeline.storage.database import Row
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.health.findings import Check
@@ -33,6 +42,17 @@ def show_checks(checks: "Sequence[Check]") -> None:
             console.print(Text(f"{'':<24}{plain(line)}", style=style), soft_wrap=True)
     counts = Counter(check.state for check in checks)
     console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")
+
+
+def show_unlisted(rows: Sequence[Row]) -> None:
+    """The feeds that `forget --unlisted` would delete, with their items."""
+    shown = rows[:_FEEDS_SHOWN]
+    show_table(
+        ("feed", "items", "address"), [(row["id"], f"{int(row['items']):,}", row["url"]) for row in shown]
+    )
+    more = f" ({len(rows) - len(shown):,} more are not shown)" if len(rows) > len(shown) else ""
+    items = sum(int(row["items"]) for row in rows)
+    say(f"{len(rows):,} feeds are no longer in feeds.yaml{more}; they have {items:,} items.")
 
 
 def copied_as_json(copied: Copied) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.pipeline.registry.forget import check_forgettable
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
@@ -27,28 +27,28 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
     """Delete a feed that the registry no longer has; return the number of deleted rows of each table.
 
     Raises:
-        RssPipelineError: it is still registered, a run holds it, or runs are in progress (a partition key
+        ForgetRefused: it is still registered, a run holds it, or runs are in progress (a partition key
             that is deleted under a run fails that run at its end).
     """
     check_forgettable(database, feed_id, now=utc_now())
     if _is_materializing(instance):
-        raise RssPipelineError("a materialization or backfill is in progress: try again after its end")
+        raise ForgetRefused("a materialization or backfill is in progress: try again after its end")
     gone = feeds.begin_forget(database, feed_id)
     _end(database, instance, feed_id)
     return gone
 
 
 def complete_forgets(database: Database, instance: dg.DagsterInstance, ids: Sequence[str]) -> None:
-    """Complete the removal of these feeds, which a killed process has begun; not while a backfill runs."""
+    """Complete the removal of these feeds, which a sync or a killed process began; not during a backfill."""
     if ids and not _is_materializing(instance):
-        for id in ids:
-            _end(database, instance, id)
+        _end(database, instance, *ids)
 
 
-def _end(database: Database, instance: dg.DagsterInstance, feed_id: str) -> None:
-    # The row goes last: it alone shows that the key has to go.
-    instance.delete_dynamic_partition("feeds", feed_id)
-    feeds.forget(database, feed_id)
+def _end(database: Database, instance: dg.DagsterInstance, *feed_ids: str) -> None:
+    # The rows go last: they alone show which keys have to go.
+    for id in feed_ids:
+        instance.delete_dynamic_partition("feeds", id)
+    feeds.end_forget(database, *feed_ids)
 
 
 def _is_materializing(instance: dg.DagsterInstance) -> bool:

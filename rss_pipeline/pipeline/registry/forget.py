@@ -5,7 +5,7 @@ The rows go by storage/feeds/feeds.py, the partition key by orchestration/instan
 
 from datetime import datetime
 
-from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due
 
@@ -14,13 +14,13 @@ def check_forgettable(database: Database, feed_id: str, *, now: datetime) -> Non
     """Do nothing if this feed can be forgotten now.
 
     Raises:
-        RssPipelineError: it is still registered, or a run holds it.
+        ForgetRefused: it is still registered, or a run holds it.
     """
     row = due.availability(database, [feed_id], now=now)[feed_id]
     if row["registered"]:
-        raise RssPipelineError(
+        raise ForgetRefused(
             f"{feed_id} is still in feeds.yaml and would come back: remove it there, run"
             " `rss-pipeline poll`, then forget it"
         )
     if row["held_token"] is not None:
-        raise RssPipelineError(f"{feed_id} is being visited now: try again in a minute")
+        raise ForgetRefused(f"{feed_id} is being visited now: try again in a minute")

@@ -1,7 +1,7 @@
 """The feeds table as the registry writes it; feeds by id; forgetting a feed.
 
 Claims are in claims.py, closed visits in closings.py, changes and their reports in feed_changes.py.
-`registry_changes` is a pure decision; only `apply` and `forget` write.
+`registry_changes` is a pure decision; only `apply`, `begin_forget` and `end_forget` write.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,13 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.storage.database import Database, Result, Row, Statement
+from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
+from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.sql import chunked, compact, seconds
 
-_MANY = 10
-"""Registries of more feeds than this are protected against losing more than half at once."""
+_MANY = 3
+"""Registries of so many feeds are protected against losing more than half at once."""
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, enabled, registered_title, folder, interval, item_key, images, keep_days,"
@@ -39,8 +40,8 @@ class RegistryChanges:
 
     @property
     def is_suspicious(self) -> bool:
-        """More than half of over ten feeds would go: the wrong file, or the wrong database."""
-        return self.registered_before > _MANY and 2 * len(self.unregistered) > self.registered_before
+        """More than half of three feeds or more would go: the wrong file, or the wrong database."""
+        return self.registered_before >= _MANY and 2 * len(self.unregistered) > self.registered_before
 
 
 def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: str) -> RegistryChanges:
@@ -71,14 +72,16 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
 
 
 def registry_rows(database: Database) -> list[Row]:
-    """Every feed with its entry in the last registry, and the flags `suspect` and `forgotten`.
+    """Every feed with its entry in the last registry, and the flags suspect, undocumented and forgotten.
 
-    A feed is suspect if its last claim never ended in a close, or its document crashed the parser. It is read
-    here, for a query of its own would be one more request in every poll.
+    A feed is suspect if its last claim never ended in a close, or its document crashed the parser, and
+    undocumented if no document of it is known. They are read here, for a query of their own would be one more
+    request in every poll.
     """
     return database.query(
         f"""SELECT {_REGISTRY_COLUMNS}, forgotten,
-        unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect
+        unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect,
+        {WITHOUT_DOCUMENT} AS undocumented
         FROM feeds""",
         name="read registry",
     ).rows
@@ -172,7 +175,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name not in {"suspect", "forgotten", "host"}
+        if name not in {"suspect", "undocumented", "forgotten", "host"}
     }
 
 
@@ -224,14 +227,14 @@ def forget_failed_document(database: Database, feed_id: str, document_hash: str)
 
 
 def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
-    """Delete all of a feed but its row, which says that it is forgotten; how many rows went.
+    """Delete all of a feed but its row, which says that it is forgotten; how many rows went. Objects stay.
 
-    The row goes by `forget`, after its partition key: without it nothing would show a key that a killed
+    The row goes by `end_forget`, after its partition key: without it nothing would show a key that a killed
     process left. Its URL is free at once.
     """
-    *deleted, _ = database.batch(
+    *_, image_tasks, items, _ = database.batch(
         [
-            *_of_its_own(feed_id),
+            *_of_their_own("IN (SELECT value FROM json_each(?))", compact([feed_id])),
             Statement(
                 "UPDATE feeds SET forgotten = 1, registered = 0, url = 'forgotten:' || id WHERE id = ?",
                 [feed_id],
@@ -239,31 +242,36 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
             ),
         ]
     )
-    return _counts(deleted)
-
-
-def forget(database: Database, feed_id: str) -> dict[str, int]:
-    """Delete a feed with its items, image tasks and tombstones; how many rows went. Objects stay."""
-    *deleted, feed = database.batch(
-        [
-            *_of_its_own(feed_id),
-            Statement("DELETE FROM feeds WHERE id = ?", [feed_id], name="forget feed"),
-        ]
-    )
-    return {**_counts(deleted), "feeds": feed.changes}
-
-
-def _of_its_own(feed_id: str) -> list[Statement]:
-    of_its_items = "item_id IN (SELECT id FROM items WHERE feed_id = ?)"
-    return [
-        Statement("DELETE FROM feed_holds WHERE feed_id = ?", [feed_id], name="forget holds"),
-        Statement("DELETE FROM expired_items WHERE feed_id = ?", [feed_id], name="forget tombstones"),
-        Statement(f"DELETE FROM item_versions WHERE {of_its_items}", [feed_id], name="forget versions"),
-        Statement(f"DELETE FROM image_tasks WHERE {of_its_items}", [feed_id], name="forget image tasks"),
-        Statement("DELETE FROM items WHERE feed_id = ?", [feed_id], name="forget items"),
-    ]
-
-
-def _counts(deleted: Sequence[Result]) -> dict[str, int]:
-    *_, image_tasks, items = deleted
     return {"image_tasks": image_tasks.changes, "items": items.changes}
+
+
+def end_forget(database: Database, *feed_ids: str) -> int:
+    """Delete those of these feeds that are marked as forgotten, with whatever they still have; return their
+    number. One that was registered again meanwhile stays."""
+    deleted = 0
+    for chunk in chunked(map(compact, feed_ids)):
+        *_, feeds = database.batch(
+            [
+                *_of_their_own(f"IN (SELECT id FROM feeds WHERE {_FORGOTTEN})", chunk),
+                Statement(f"DELETE FROM feeds WHERE {_FORGOTTEN}", [chunk], name="forget feeds"),
+            ]
+        )
+        deleted += feeds.changes
+    return deleted
+
+
+_FORGOTTEN = "forgotten = 1 AND id IN (SELECT value FROM json_each(?))"
+
+
+def _of_their_own(among: str, ids: str) -> list[Statement]:
+    """Statements that delete the rows of some feeds in the other tables.
+
+    Their holds stay: a publisher's Retry-After is valid also for a feed that is taken out and added again.
+    """
+    of_items = f"item_id IN (SELECT id FROM items WHERE feed_id {among})"
+    return [
+        Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
+        Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
+        Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
+        Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),
+    ]

@@ -1,7 +1,7 @@
 """Conditions on rows of `feeds`, each written once, for every report, check, alert and claim.
 
-A feed that is not polled (disabled, or no longer in feeds.yaml) meets none of them: there is nothing to do
-about it. The conditions of a claim, which also needs leases and holds, are in claimable.py.
+A feed that is not polled (disabled, or no longer in feeds.yaml) meets none of those about visits: there is
+nothing to do about it. The conditions of a claim, which also needs leases and holds, are in claimable.py.
 """
 
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, PROMINENT_FAILURES
@@ -9,6 +9,12 @@ from rss_pipeline.collector.models.warning import WarningKind
 
 POLLED = "registered = 1 AND enabled = 1"
 """In feeds.yaml, and not `enabled: false`."""
+
+UNLISTED = "registered = 0 AND forgotten = 0"
+"""Not in feeds.yaml any more. Only such feeds are ever removed."""
+
+WITHOUT_DOCUMENT = "last_body_at IS NULL AND content_hash IS NULL AND failed_hash IS NULL"
+"""No visit that was closed has brought a document, a readable or an unreadable one."""
 
 GONE = f"{POLLED} AND last_error_kind IS 'gone'"
 """The publisher answered the last visit with 410 Gone. Such a feed is not counted as failing: it needs

@@ -19,6 +19,7 @@ from rss_pipeline.storage.feeds.predicates import (
     NOT_ANSWERING,
     POLLED,
     REDIRECTING,
+    UNLISTED,
     WARNED,
     has_warning,
 )
@@ -59,7 +60,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         f"""SELECT
           coalesce(sum({POLLED}), 0) AS registered,
           coalesce(sum(registered = 1 AND enabled = 0), 0) AS disabled,
-          coalesce(sum(registered = 0), 0) AS unregistered,
+          coalesce(sum({UNLISTED}), 0) AS unregistered,
           coalesce(sum({POLLED} AND next_fetch_at <= ? AND {NOT_HELD}), 0) AS due,
           coalesce(sum({FAILING}), 0) AS failing,
           coalesce(sum({NOT_ANSWERING}), 0) AS not_answering,
@@ -113,7 +114,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
             row_number() OVER (ORDER BY registered DESC, enabled DESC,
               CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
               warning IS NULL, next_fetch_at, id) AS place
-          FROM feeds
+          FROM feeds WHERE forgotten = 0
           WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url)))
         SELECT feeds.id, feeds.url, feeds.title, health, feeds.registered, feeds.enabled,
         consecutive_failures, last_error_kind, last_error, warning, last_fetched_at, last_success_at,
@@ -198,15 +199,15 @@ def find_feeds(database: Database, text: str) -> list[Row]:
     columns = f"""id, url, title, registered, enabled, last_visited_at, consecutive_failures, last_error_kind,
         last_error, next_fetch_at, ({FAILING} OR {GONE}) AS failed"""
     exact = database.query(
-        f"SELECT {columns} FROM feeds WHERE id = ? OR url = ?",
+        f"SELECT {columns} FROM feeds WHERE forgotten = 0 AND (id = ? OR url = ?)",
         [text, text],
         name="find a feed by its address",
     ).rows
     return (
         exact
         or database.query(
-            f"""SELECT {columns} FROM feeds WHERE instr(lower(id), lower(?)) > 0
-        OR instr(lower(url), lower(?)) > 0 OR instr(lower(coalesce(title, '')), lower(?)) > 0
+            f"""SELECT {columns} FROM feeds WHERE forgotten = 0 AND (instr(lower(id), lower(?)) > 0
+        OR instr(lower(url), lower(?)) > 0 OR instr(lower(coalesce(title, '')), lower(?)) > 0)
         ORDER BY id LIMIT 20""",
             [text, text, text],
             name="find feeds by a text",

@@ -207,9 +207,9 @@ def test_two_feeds_that_swap_their_urls_are_refused(database: Database) -> None:
 
 @pytest.mark.parametrize(
     ("before", "gone", "suspicious"),
-    [(10, 10, False), (11, 5, False), (11, 6, True), (100, 50, False), (100, 51, True)],
+    [(2, 2, False), (3, 1, False), (3, 2, True), (10, 5, False), (10, 6, True), (100, 51, True)],
 )
-def test_to_lose_more_than_half_of_over_ten_feeds_is_suspicious(
+def test_to_lose_more_than_half_of_three_feeds_or_more_is_suspicious(
     before: int, gone: int, suspicious: bool
 ) -> None:
     unregistered = tuple(f"f{n}" for n in range(gone))
@@ -293,8 +293,9 @@ def test_forgetting_takes_the_feed_its_items_and_their_tasks_and_nothing_else(
         "INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position)"
         " SELECT id, id, 'u', '', '', 'h', 0 FROM items"
     )
-    assert feeds.forget(database, "a") == {"image_tasks": 2, "items": 2, "feeds": 1}
-    assert feeds.forget(database, "a") == {"image_tasks": 0, "items": 0, "feeds": 0}
+    assert feeds.end_forget(database, "a", "b") == 0, "neither is marked"
+    assert feeds.begin_forget(database, "a") == {"image_tasks": 2, "items": 2}
+    assert (feeds.end_forget(database, "a", "b"), feeds.end_forget(database, "a")) == (1, 0)
     assert overview(database, now=NOW).items == 2
     assert overview(database, now=NOW).image_tasks == {"pending": 2}
 

@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.item import Enclosure, Item, item_id
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.copy.tables import TABLES, copy_table
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.feeds.feeds import forget
+from rss_pipeline.storage.feeds.feeds import begin_forget, end_forget
 from rss_pipeline.storage.items import cursor as arrivals
 from rss_pipeline.storage.items import items, retention
 from rss_pipeline.storage.items import read as reading
@@ -106,7 +106,8 @@ def test_a_cursor_whose_item_is_gone_still_names_its_place(known: Database) -> N
 def test_a_feed_that_was_forgotten_and_came_again_is_read_from_its_start(known: Database) -> None:
     visit(known, [item("1"), item("2")])
     cursor = last(known)
-    forget(known, "a")
+    begin_forget(known, "a")
+    end_forget(known, "a")
     register(known, spec("a"))
     visit(known, [item("1")], now=NOW + HOUR)
     assert guids(known, since=cursor) == ["1"]
