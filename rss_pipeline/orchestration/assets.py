@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.orchestration import ops
+from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
 from rss_pipeline.orchestration.reporting.images import image_metadata
@@ -54,7 +55,7 @@ def item_images(
     context: dg.AssetExecutionContext, session: ops.SessionResource
 ) -> dg.MaterializeResult[None]:
     """Claim, download, store and record images in rounds, until none is due or 15 minutes are over."""
-    with session.step():
+    with run_step(context, session):
         done = download.download_images(
             run=session.run,
             lease_keeper=session.leases,

@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.orchestration.cause_first import cause_first
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.run_config import QUIET
@@ -100,10 +101,13 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         compute_kind="file",
     )
     def backups_there(
-        database: dg.ResourceParam[Database], objects: dg.ResourceParam[ObjectStore]
+        context: dg.AssetCheckExecutionContext,
+        database: dg.ResourceParam[Database],
+        objects: dg.ResourceParam[ObjectStore],
     ) -> dg.AssetCheckResult:
         """Look in the object store for the newest backup of each feed that changed last."""
-        loss = diagnostics.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
+        with cause_first(context):
+            loss = diagnostics.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
         return _result(verdicts.judge_backups(loss))
 
     @dg.asset_check(
@@ -115,8 +119,12 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         ),
         compute_kind="python",
     )
-    def database_has_room() -> dg.AssetCheckResult:
+    def database_has_room(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         """Compare the database's size with D1's limit, and read the free space of the disk."""
+        with cause_first(context):
+            return judge_room()
+
+    def judge_room() -> dg.AssetCheckResult:
         checks = []
         if settings.d1 is not None:
             size = probes.query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
@@ -152,8 +160,11 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
 def _build(
     asset: dg.AssetKey, name: str, description: str, judge: Judge, *, clock: Clock
 ) -> dg.AssetChecksDefinition:
-    def check(database: dg.ResourceParam[Database]) -> dg.AssetCheckResult:
-        return _result(judge(database, clock()))
+    def check(
+        context: dg.AssetCheckExecutionContext, database: dg.ResourceParam[Database]
+    ) -> dg.AssetCheckResult:
+        with cause_first(context):
+            return _result(judge(database, clock()))
 
     # The graph of a run shows it: the description of the op is the docstring of the function.
     check.__doc__ = description

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import CleanRefused
+from rss_pipeline.orchestration.cause_first import cause_first
 from rss_pipeline.orchestration.run_config import NOTHING, plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.clean import clean
@@ -75,26 +76,27 @@ class CleanConfig(dg.Config):
 def clean_(context: dg.OpExecutionContext, cleaning: dg.ResourceParam[Cleaning]) -> dg.Output[None]:
     """Remove old items with their images, and old backups; write backups again that must not expire."""
     config = CleanConfig(**context.op_config)
-    try:
-        cleaned = clean(
-            cleaning.database,
-            cleaning.objects,
-            cleaning.settings,
-            now=cleaning.clock(),
-            dry_run=config.dry_run,
-            confirmed=config.yes,
-            allowance=Allowance(CLEAN_SECONDS),
-        )
-    except CleanRefused:
-        context.instance.add_run_tags(context.run_id, {REFUSED_TAG: "true"})
-        raise
-    if cleaned.refusal is not None:
-        context.log.warning(f"Without `dry_run`: {cleaned.refusal}")
-    if cleaned.is_unfinished and not config.dry_run:
-        context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
-    for key, reason in cleaned.refusals.items():
-        context.log.warning(f"{key} could not be removed: {reason}")
-    return dg.Output(None, metadata=metadata(cleaned))
+    with cause_first(context):
+        try:
+            cleaned = clean(
+                cleaning.database,
+                cleaning.objects,
+                cleaning.settings,
+                now=cleaning.clock(),
+                dry_run=config.dry_run,
+                confirmed=config.yes,
+                allowance=Allowance(CLEAN_SECONDS),
+            )
+        except CleanRefused:
+            context.instance.add_run_tags(context.run_id, {REFUSED_TAG: "true"})
+            raise
+        if cleaned.refusal is not None:
+            context.log.warning(f"Without `dry_run`: {cleaned.refusal}")
+        if cleaned.is_unfinished and not config.dry_run:
+            context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
+        for key, reason in cleaned.refusals.items():
+            context.log.warning(f"{key} could not be removed: {reason}")
+        return dg.Output(None, metadata=metadata(cleaned))
 
 
 def metadata(cleaned: CleanResult) -> dict[str, Any]:

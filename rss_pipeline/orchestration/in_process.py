@@ -66,14 +66,19 @@ def purge_in_process(
         InfrastructureError: the database cannot work now.
     """
     config = {"dry_run": dry_run, **({} if days is None else {"days": days})}
-    result = definitions.resolve_job_def(PURGE_HISTORY).execute_in_process(
-        run_config={
-            "ops": {"purge": {"config": config}},
-            **QUIET,
-        },
-        instance=instance,
-        tags={**_REPOSITORY_TAG, **host_tags()},
-    )
+    job = definitions.resolve_job_def(PURGE_HISTORY)
+    try:
+        result = job.execute_in_process(
+            run_config={
+                "ops": {"purge": {"config": config}},
+                **QUIET,
+            },
+            instance=instance,
+            tags={**_REPOSITORY_TAG, **host_tags()},
+        )
+    except (dg.Failure, dg.DagsterResourceFunctionError) as error:
+        # Ours is the cause of Dagster's: cause_first.py.
+        raise (error.__cause__ or error) from None
     [output] = [each for each in result.all_node_events if each.is_successful_output]
     found = output.step_output_data.metadata
     return {name: value.value for name, value in found.items()}  # type: ignore[misc]

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import NothingReached, RegistryError
+from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting import feeds as reporting
@@ -82,7 +83,7 @@ class ClaimConfig(dg.Config):
 def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
     """Sync the registry, check that both stores work, and claim the feeds that this run visits."""
     config = ClaimConfig(**context.op_config)
-    with session.step():
+    with run_step(context, session):
         synced = _synced(context, session)
         accesses = None if synced is None else synced.accesses
         suspects = synced is None or synced.has_suspects
@@ -140,7 +141,7 @@ def _instant(text: str) -> datetime:
 @dg.op(ins=visits_in, out=visits_out, tags=kind("http"))
 def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Request each feed with the validators of its stored document; close unchanged and failed visits."""
-    with session.step():
+    with run_step(context, session):
         try:
             return steps.fetch(
                 session, visits, round_seconds=None if context.has_partitions else poll.ROUND_SECONDS
@@ -151,30 +152,30 @@ def fetch(context: dg.OpExecutionContext, session: SessionResource, visits: Visi
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("file"))
-def backup(session: SessionResource, visits: Visits) -> Visits:
+def backup(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Put each new document into the object store as served, before it is parsed."""
-    with session.step():
+    with run_step(context, session):
         return steps.backup(session, visits)
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("python"))
-def parse(session: SessionResource, visits: Visits) -> Visits:
+def parse(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Decode, repair and parse each document in worker processes with a time limit."""
-    with session.step():
+    with run_step(context, session):
         return steps.parse(session, visits)
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
-def store(session: SessionResource, visits: Visits) -> Visits:
+def store(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Insert new items, then close each visit: store validators and schedule, release the claim."""
-    with session.step():
+    with run_step(context, session):
         return steps.store(session, visits)
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
-def extract_images(session: SessionResource, visits: Visits) -> Visits:
+def extract_images(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
     """Store a download task for each image of the new items, and of items that an earlier run left."""
-    with session.step():
+    with run_step(context, session):
         visits = steps.extract_images(session, visits)
         session.leases.end({visit.token for visit in visits})
         return visits
@@ -184,7 +185,7 @@ def extract_images(session: SessionResource, visits: Visits) -> Visits:
 @dg.op(ins=visits_in, out=dg.Out(dg.Nothing, is_required=False))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
     """Record the feeds that changed as materialized (in a backfill, all that were read), and failures."""
-    with session.step():
+    with run_step(context, session):
         session.run.progress.begin("report", 0)
         rest, held = poll.apart(visits)
         if context.has_partitions:

@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.purged import Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource
@@ -42,7 +43,7 @@ def purge_(context: dg.OpExecutionContext, session: SessionResource) -> Iterator
     from rss_pipeline.orchestration.purge import purge
 
     config = PurgeConfig(**context.op_config)
-    with session.step():
+    with run_step(context, session):
         days = session.run.settings.history_days if config.days is None else config.days
         for each in purge(
             session.run,

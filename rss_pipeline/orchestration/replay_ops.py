@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.ops import SessionResource, visits_in, visits_out
 from rss_pipeline.orchestration.reporting import replays
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
@@ -43,7 +44,7 @@ class ReplayConfig(dg.Config):
 def open_backups(context: dg.OpExecutionContext, session: SessionResource) -> BackupVisits:
     """List the backups of the feed, oldest first; no request is made to its publisher."""
     config = ReplayConfig(**context.op_config)
-    with session.step():
+    with run_step(context, session):
         run = session.run
         feed = replay.one_feed(run.database, context.partition_key)
         visits = replay.backup_visits(
@@ -58,23 +59,29 @@ def open_backups(context: dg.OpExecutionContext, session: SessionResource) -> Ba
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("python"))
-def parse_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
+def parse_backups(
+    context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
+) -> BackupVisits:
     """Decode, repair and parse each backup in worker processes with a time limit."""
-    with session.step():
+    with run_step(context, session):
         return steps.parse(visits, run=session.run, pool=session.parser_pool, spool=session.spool)
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
-def store_backups(session: SessionResource, visits: BackupVisits) -> BackupVisits:
+def store_backups(
+    context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
+) -> BackupVisits:
     """Insert the items that are missing, or, in a dry run, find them."""
-    with session.step():
+    with run_step(context, session):
         return steps.store(visits, run=session.run)
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("sql"))
-def extract_backup_images(session: SessionResource, visits: BackupVisits) -> BackupVisits:
+def extract_backup_images(
+    context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
+) -> BackupVisits:
     """Store a download task for each image of the items that were inserted or rewritten."""
-    with session.step():
+    with run_step(context, session):
         return steps.extract_images(visits, run=session.run, pool=session.parser_pool)
 
 
@@ -83,7 +90,7 @@ def report_replay(
     context: dg.OpExecutionContext, session: SessionResource, visits: BackupVisits
 ) -> Iterator[Any]:
     """Report the new or differing items, and the backups that could not be read."""
-    with session.step():
+    with run_step(context, session):
         done = replay.FeedReplay(feed=replay.one_feed(session.run.database, context.partition_key))
         for visit in visits:
             done.add(visit)
@@ -92,8 +99,8 @@ def report_replay(
         yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=done.feed.id, metadata=done.counts)
         if done.unread:
             raise dg.Failure(
-                description=f"{len(done.unread)} of {done.backups} backups could not be read; all others"
-                f" were. {done.unread[0].message}",
+                description=f"{done.unread[0].message} {len(done.unread)} of {done.backups} backups could not"
+                " be read; all others were.",
                 metadata=metadata,
                 allow_retries=False,
             )

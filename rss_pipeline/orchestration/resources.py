@@ -14,6 +14,7 @@ from pydantic import Field
 
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.orchestration.cause_first import resource_cause_first
 from rss_pipeline.orchestration.instance.open_history import history_held_open
 from rss_pipeline.orchestration.run_config import NOTHING, closed
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -36,12 +37,13 @@ class SqliteResource(dg.ConfigurableResource[Database]):
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
-        database = SqliteDatabase(Path(self.path))
-        try:
-            migrate(database)
-            yield database
-        finally:
-            database.close()
+        with resource_cause_first(context):
+            database = SqliteDatabase(Path(self.path))
+            try:
+                migrate(database)
+                yield database
+            finally:
+                database.close()
 
 
 class D1Resource(dg.ConfigurableResource[Database]):
@@ -56,12 +58,13 @@ class D1Resource(dg.ConfigurableResource[Database]):
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
         ca_file = None if self.ca_file is None else Path(self.ca_file)
-        database = D1Database(self.url, self.token, ca_file=ca_file)
-        try:
-            check_schema(database)
-            yield database
-        finally:
-            database.close()
+        with resource_cause_first(context):
+            database = D1Database(self.url, self.token, ca_file=ca_file)
+            try:
+                check_schema(database)
+                yield database
+            finally:
+                database.close()
 
 
 class FolderResource(dg.ConfigurableResource[ObjectStore]):
@@ -70,7 +73,8 @@ class FolderResource(dg.ConfigurableResource[ObjectStore]):
     root: str = Field(description="The folder.")
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
-        return FolderStore(Path(self.root))
+        with resource_cause_first(context):
+            return FolderStore(Path(self.root))
 
 
 class R2Resource(dg.ConfigurableResource[ObjectStore]):
@@ -88,13 +92,14 @@ class R2Resource(dg.ConfigurableResource[ObjectStore]):
         # boto3 takes a third of a second and 25 MB; an installation with a folder does not need it.
         from rss_pipeline.storage.backends.r2 import R2Store
 
-        return R2Store(
-            endpoint_url=self.endpoint_url,
-            bucket=self.bucket,
-            access_key_id=self.access_key_id,
-            secret_access_key=self.secret_access_key,
-            public_url=self.public_url,
-        )
+        with resource_cause_first(context):
+            return R2Store(
+                endpoint_url=self.endpoint_url,
+                bucket=self.bucket,
+                access_key_id=self.access_key_id,
+                secret_access_key=self.secret_access_key,
+                public_url=self.public_url,
+            )
 
 
 def database_resource(settings: Settings) -> dg.ResourceDefinition:
@@ -138,6 +143,7 @@ def session_resource(
     def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
         run_id = "" if context.run is None else context.run.run_id
         with (
+            resource_cause_first(context),
             history_held_open(context.instance, run_id),
             Session(
                 settings=settings,

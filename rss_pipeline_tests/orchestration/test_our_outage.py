@@ -30,7 +30,7 @@ def test_a_poll_in_the_middle_of_which_the_network_goes_reports_what_came_before
     (round_,) = pipeline.try_poll(all_feeds=True)
     assert round_.error is not None
     assert "4 of 7 feeds failed in the network" in round_.error
-    assert "our own network was down" in round_.error
+    assert "Our own network was down" in round_.error
     assert len(round_.visits) == 7
     assert [pipeline.guids(id) for id in up] == [["u11"], ["u12"], ["u13"]]
     assert [len(pipeline.events(id)) for id in up] == [1, 1, 1]

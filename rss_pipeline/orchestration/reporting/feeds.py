@@ -171,17 +171,27 @@ def raise_for(failed: Sequence[FailureRow], *, visits: int) -> None:
     """
     if failed:
         # Our own outage first: it explains more than the failure of one feed.
-        failed = sorted(failed, key=lambda each: each.kind != "our_network")
-        names = ", ".join(each.feed_id for each in failed[:3])
+        failed = sorted(failed, key=lambda each: (each.kind != "our_network", each.feed_id))
         raise dg.Failure(
-            description=f"{len(failed)} of {visits} feeds were not collected: {names}"
-            f"{' ...' if len(failed) > 3 else ''}. {failed[0].message}",
+            description=_first_of(failed, visits=visits),
             metadata={
                 "failed": failure_table(failed),
                 FAILED_OURS: sum(each.kind in _OURS for each in failed),
             },
             allow_retries=False,
         )
+
+
+def _first_of(failed: Sequence[FailureRow], *, visits: int) -> str:
+    """The first failure, and after it how many there are."""
+    first = f"{failed[0].feed_id}: {failed[0].message}"
+    if visits == 1:
+        return first
+    names = ", ".join(each.feed_id for each in failed[:3])
+    return (
+        f"{first}{'' if first.endswith('.') else '.'} {len(failed)} of {visits} feeds were not collected:"
+        f" {names}{' ...' if len(failed) > 3 else ''}."
+    )
 
 
 def _failure(visit: Visit, change: Change | None) -> tuple[str, str] | None:

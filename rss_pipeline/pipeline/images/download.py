@@ -322,8 +322,8 @@ class _Round:
         )
         self._release()
         raise NetworkUnavailable(
-            f"all {len(ids)} images failed in the network, and no feed has answered since: our own network is"
-            f" down. They are due again in 5 minutes, no attempt is counted. The first one said: {said}"
+            f"Our own network is down: all {len(ids)} images failed in the network, and no feed has answered"
+            f" since. They are due again in 5 minutes, no attempt is counted. The first one said: {said}"
         )
 
     def _release(self) -> None:

@@ -97,6 +97,6 @@ def raise_for_our_outage(visits: Visits) -> None:
     if messages:
         many = f"all {len(messages)}" if len(messages) == len(visits) else f"{len(messages)} of {len(visits)}"
         raise NetworkUnavailable(
-            f"{many} feeds failed in the network, hosts among them that answered before: our own network was"
-            f" down. They are due again in 5 minutes. The first one said: {messages[0]}"
+            f"Our own network was down: {many} feeds failed in the network, hosts among them that answered"
+            f" before. They are due again in 5 minutes. The first one said: {messages[0]}"
         )

@@ -125,8 +125,8 @@ class D1Database:
         more = f" and {len(statements) - 1} more" if len(statements) > 1 else ""
         return DatabaseUnavailable(
             self._without_token(
-                f"POST {self._url}{path} -> {what[:_MESSAGE_CHARACTERS]} ({advice})."
-                f" Statement: {described(statements[0], characters=200)}{more}"
+                f"the database cannot be used: {advice}. POST {self._url}{path} ->"
+                f" {what[:_MESSAGE_CHARACTERS]}. Statement: {described(statements[0], characters=200)}{more}"
             )
         )
 

@@ -252,14 +252,18 @@ class R2Store:
         if answer.code in _REFUSED:
             return StorageRejected(f"the object store refused {what}: {answer}")
         advice = _ADVICE.get(answer.code, "the poll is tried again later")
-        return ObjectStoreUnavailable(f"{what} at {self._endpoint}/{self._bucket} -> {answer} ({advice})")
+        return self._unusable(advice, what, str(answer))
 
     def _unavailable(self, error: Exception, what: str) -> ObjectStoreUnavailable:
         # The only parameter that is not checked before botocore does.
         bucket = isinstance(error, ParamValidationError)
         advice = "check R2_BUCKET" if bucket else "check R2_ENDPOINT_URL and the network"
+        return self._unusable(advice, what, f"{type(error).__name__}: {error}")
+
+    def _unusable(self, advice: str, what: str, answer: str) -> ObjectStoreUnavailable:
         return ObjectStoreUnavailable(
-            f"{what} at {self._endpoint}/{self._bucket} -> {type(error).__name__}: {error} ({advice})"
+            f"the object store cannot be used: {advice}."
+            f" {what} at {self._endpoint}/{self._bucket} -> {answer}"
         )
 
     def _info(self, key: str, found: Mapping[str, Any], what: str) -> ObjectInfo:

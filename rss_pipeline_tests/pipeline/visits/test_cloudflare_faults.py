@@ -94,10 +94,10 @@ FAULTS: Mapping[str, Fault] = {
     "half and time-out": Half(hold=True),
 }
 WORDS = {
-    "401": r"401 unauthorized: Authorization must be .* \(D1_PROXY_TOKEN is not the Worker's secret;"
-    r"|401 Unauthorized: Unauthorized \(check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY\)",
+    "401": r"D1_PROXY_TOKEN is not the Worker's secret; .* 401 unauthorized: Authorization must be "
+    r"|check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY\. .* 401 Unauthorized: Unauthorized",
     "500": r"500 internal: D1_ERROR: internal error|500 InternalError: We encountered",
-    "503": r"503 overloaded: D1_ERROR: D1 DB is overloaded.*next poll tries again"
+    "503": r"next poll tries again\..*503 overloaded: D1_ERROR: D1 DB is overloaded"
     r"|503 ServiceUnavailable: Please reduce",
     "reset before": r"ReadError|RemoteProtocolError|ConnectionClosedError|ConnectionError|ProtocolError",
     "reset after": r"ReadError|RemoteProtocolError|ConnectionClosedError|ConnectionError|ProtocolError",

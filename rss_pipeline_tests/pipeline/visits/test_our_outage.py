@@ -91,7 +91,7 @@ def test_a_network_that_goes_in_the_middle_of_a_round_costs_no_feed_and_loses_no
     (round_,) = pipeline.try_poll(all_feeds=True)
     assert round_.error is not None
     assert "4 of 7 feeds failed in the network" in round_.error
-    assert "our own network was down" in round_.error
+    assert "Our own network was down" in round_.error
     assert len(round_.visits) == 7
     assert [pipeline.guids(id) for id in up] == [["u11"], ["u12"], ["u13"]]
     for id in gone:
