@@ -48,6 +48,9 @@ _LEAF = re.compile(
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
 _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
+_TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?=\s)[^<>]*?(/?)>")
+_MOST_ATTRIBUTES = 500
+"""feedparser's time grows with the square of a tag's attributes: 20,000 took it a minute."""
 # feedparser files all of these under content or summary; as `x-media-description` each keeps its own place.
 _OTHER_TEXTS = re.compile(
     r"(</?)((?:itunes:(?:summary|subtitle)|media:(?:description|text|title)|dc:description|xhtml:body))\b"
@@ -73,6 +76,7 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     bases = _BASE.findall(root)
     shielded = _BASE.sub("", _OTHER_TEXTS.sub(_renamed, shielded))
     shielded = _LEAF.sub(shield.leaf, shielded)
+    shielded = _TAG.sub(_without_many_attributes, shielded)
     shielded = with_one_of_each(shielded, root=root, is_blank=lambda text: not shield.restored(text).strip())
     try:
         # Bytes in a stream: a str might be opened as a file or URL. Lower-case names: others are ignored
@@ -205,6 +209,11 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         thumbnails=_thumbnails(entry, bases, content),
         base_url=base,
     )
+
+
+def _without_many_attributes(found: re.Match[str]) -> str:
+    tag = found[0]
+    return tag if tag.count("=") <= _MOST_ATTRIBUTES else f"{tag.split(None, 1)[0]}{found[1]}>"
 
 
 def _renamed(found: re.Match[str]) -> str:

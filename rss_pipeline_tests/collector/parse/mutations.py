@@ -3,6 +3,8 @@
 No test is in here.
 """
 
+import random
+import re
 from collections.abc import Callable
 
 from hypothesis import strategies as st
@@ -164,12 +166,11 @@ def _mutation(kind: str, at: float, length: int, token: bytes) -> _Mutation:
     return apply
 
 
+_KINDS = ("cut off", "drop", "double", "repeat", "swap", "flip", "replace", "insert", "insert")
 _mutations = st.lists(
     st.builds(
         _mutation,
-        st.sampled_from(
-            ("cut off", "drop", "double", "repeat", "swap", "flip", "replace", "insert", "insert")
-        ),
+        st.sampled_from(_KINDS),
         st.floats(0, 1, width=16),
         st.integers(1, 60),
         st.sampled_from(_TOKENS),
@@ -186,6 +187,66 @@ def _mutated(body: bytes, mutations: list[_Mutation]) -> bytes:
 
 mutated = st.builds(_mutated, st.sampled_from(SOUND), _mutations)
 """Sound documents with up to six faults."""
+
+_TAG = re.compile(rb"<[^<>]{1,2000}>")
+_LABEL = re.compile(rb"(<\?xml[^>]*?encoding=[\"'])[^\"']*")
+_LABELS = (
+    b"utf-8",
+    b"utf-16",
+    b"gb2312",
+    b"shift_jis",
+    b"iso-8859-1",
+    b"koi8-r",
+    b"big5",
+    b"iso-2022-jp",
+    b"x",
+)
+
+
+def broken(body: bytes, dice: random.Random) -> bytes:
+    """A document with one to six faults: those above, and faults of its tags, its charset and its size."""
+    for _ in range(dice.randint(1, 6)):
+        body = _fault(body, dice)
+    return body
+
+
+def _fault(body: bytes, dice: random.Random) -> bytes:
+    kind = dice.choice(
+        ("bytes", "bytes", "bytes", "tags", "label", "nested", "attribute", "attributes", "long")
+    )
+    if kind == "bytes":
+        how = dice.choice(_KINDS)
+        return _mutation(how, dice.random(), dice.randint(1, 200), dice.choice(_TOKENS))(body)
+    if kind == "label":
+        label = dice.choice(_LABELS)
+        named = _LABEL.sub(rb"\g<1>" + label, body, count=1)
+        return named if named != body else b"<?xml version='1.0' encoding='" + label + b"'?>" + body
+    tags = list(_TAG.finditer(body))
+    tag = dice.choice(tags) if tags else None
+    if tag is None:
+        return body
+    before, found, after = body[: tag.start()], tag[0], body[tag.end() :]
+    match kind:
+        case "tags":
+            return before + found * dice.choice((0, 0, 2, 3)) + after
+        case "nested":
+            name = dice.choice((b"item", b"div", b"entry", b"a", b"media:group", b"x:y"))
+            depth = dice.choice((10, 1_000, 10_000))
+            return before + found + b"<%s>" % name * depth + b"</%s>" % name * dice.choice((0, depth)) + after
+        case "attribute":
+            value = dice.choice((b"x", b"&amp;", b"/", b"\xe4\xb8\xad", b" ")) * dice.choice((1_000, 100_000))
+            return before + found.rstrip(b"/>") + b" href='" + value + b"'>" + after
+        case "attributes":
+            many = b"".join(b" a%d='b'" % n for n in range(dice.choice((100, 20_000))))
+            return before + found.rstrip(b"/>") + many + b">" + after
+        case _:
+            return (
+                before
+                + found
+                + dice.choice((b"&", b"<", b"]]>", b"&nbsp;", b"&#146;", b"<p>")) * 10_000
+                + after
+            )
+
 
 _texts = st.text(max_size=12) | st.sampled_from(["", " ", "http://example.com/1", "1", "&amp;", "<b>", "é中"])
 _NAMES = (
@@ -254,16 +315,15 @@ _json = st.recursive(
 json_made = st.lists(_json, max_size=4)
 """What may stand where a JSON Feed has its items."""
 
-content_types = st.sampled_from(
-    (
-        None,
-        "application/rss+xml",
-        "text/xml; charset=utf-8",
-        "text/xml; charset=gb2312",
-        'application/xml; charset="ISO-8859-1"',
-        "text/html; charset=undefined",
-        "text/xml; charset=unicode_escape",
-        "application/json",
-        ";;charset==,\xff",
-    )
+CONTENT_TYPES = (
+    None,
+    "application/rss+xml",
+    "text/xml; charset=utf-8",
+    "text/xml; charset=gb2312",
+    'application/xml; charset="ISO-8859-1"',
+    "text/html; charset=undefined",
+    "text/xml; charset=unicode_escape",
+    "application/json",
+    ";;charset==,\xff",
 )
+content_types = st.sampled_from(CONTENT_TYPES)
