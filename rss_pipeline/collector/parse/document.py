@@ -12,6 +12,7 @@ from xml.etree.ElementTree import ParseError
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import FeedHeader, Item, ParsedFeed
+from rss_pipeline.collector.parse.c1_characters import with_c1_read
 from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.decode import decode
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
@@ -69,7 +70,7 @@ def parse_feed(
         repairs=repairs,
         hints=replace(raw.hints, updates=_updates(items, now)),
     )
-    return ParsedFeed(
+    parsed = ParsedFeed(
         header=header,
         items=items,
         duplicate_guids=duplicates,
@@ -77,6 +78,7 @@ def parse_feed(
         dropped_items=raw.dropped_items,
         cut_off=raw.cut_off,
     )
+    return with_c1_read(parsed, decoded.text)
 
 
 def _read(text: str, content_type: str | None, url: str | None, now: datetime) -> RawFeed:

@@ -18,11 +18,12 @@ from rss_pipeline.collector.parse.links import ALTERNATE, absolute, is_web, web_
 from rss_pipeline.collector.parse.loose_fields import with_one_of_each
 from rss_pipeline.collector.parse.media import (
     FURTHER_TEXTS,
+    FURTHER_TITLES,
     IMAGE,
-    IMAGE_TAG,
     PLAIN_TEXTS,
     html_of_plain,
     pixels,
+    shows_image,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.raw_feed import (
@@ -51,9 +52,10 @@ _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
 _TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?=\s)[^<>]*?(/?)>")
 _MOST_ATTRIBUTES = 500
 """feedparser's time grows with the square of a tag's attributes: 20,000 took it a minute."""
-# feedparser files all of these under content or summary; as `x-media-description` each keeps its own place.
+# feedparser files these under content, summary, title or tags; as `x-media-title` each keeps its own place.
 _OTHER_TEXTS = re.compile(
-    r"(</?)((?:itunes:(?:summary|subtitle)|media:(?:description|text|title)|dc:description|xhtml:body))\b"
+    r"(</?)((?:itunes:(?:summary|subtitle|title|keywords|category)|dc:description|xhtml:body"
+    r"|media:(?:description|text|title|keywords|category)))\b"
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
 _ROOT_END = re.compile(r"</(?:rss|rdf:RDF|feed|channel|[A-Za-z]\w*:feed)\s*>", re.IGNORECASE)
@@ -192,7 +194,7 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         dates=_dates(entry),
         # In RSS this is dc:date, a second name for the publication.
         updates=updates if atom else (),
-        categories=distinct([each.raw("term") for each in entry.each("tags")]),
+        categories=distinct([each.raw("term") for each in entry.each("tags")]) or _further_categories(entry),
         enclosures=tuple(
             Enclosure(
                 url=target,
@@ -232,8 +234,13 @@ def _further_text(entry: _Values) -> str | None:
     return None
 
 
+def _further_categories(entry: _Values) -> tuple[str, ...]:
+    keywords = (entry.raw(_own_name(name)) or "" for name in ("media:keywords", "itunes:keywords"))
+    return distinct([entry.raw(_own_name("media:category")), *",".join(keywords).split(",")])
+
+
 def _thumbnails(entry: _Values, bases: tuple[str | None, ...], content: str | None) -> tuple[Enclosure, ...]:
-    if content and IMAGE_TAG.search(content):
+    if content and shows_image(content):
         return ()
     widest = sorted(entry.each("media_thumbnail"), key=lambda each: pixels(each.raw("width")), reverse=True)
     named = [*(each.raw("url") for each in widest), *(each.raw("href") for each in entry.each("image"))]
@@ -247,6 +254,8 @@ def _dates(entry: _Values) -> tuple[str, ...]:
 
 def _plain_title(values: _Values, atom: bool) -> str | None:
     published = values.text("title")
+    if published is None:
+        return next(filter(None, (values.text(_own_name(name)) for name in FURTHER_TITLES)), None)
     kind = next((detail.raw("type") for detail in values.each("title_detail")), None)
     plain = (
         html_title(published) if atom and kind in HTML_TYPES else published if atom else rss_title(published)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.parse.media import IMAGE, shows_image
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.raw_feed import (
     RawFeed,
@@ -79,6 +80,8 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
     authors = [*_objects(item, "authors"), *_objects(item, "author")]
     tags = item.get("tags")
+    images = (absolute(_text(item, key), bases) for key in ("image", "banner_image"))
+    image = None if content and shows_image(content) else next(filter(None, images), None)
     return RawItem(
         guid=trimmed(_text(item, "id")),
         link=link,
@@ -99,6 +102,7 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
             for each in _objects(item, "attachments")
             if (target := absolute(_text(each, "url"), bases))
         ),
+        thumbnails=() if image is None else (Enclosure(url=image, type=IMAGE),),
         summary=summary,
         content_html=content,
     )

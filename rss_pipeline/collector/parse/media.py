@@ -7,15 +7,23 @@ in media:description and its image in media:thumbnail.
 import html
 import re
 from collections.abc import Iterator
+from itertools import islice
 from xml.etree.ElementTree import Element
 
-from rss_pipeline.collector.parse.raw_feed import trimmed
-from rss_pipeline.collector.parse.xml_fields import Fields, Vocabulary
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.raw_feed import byte_count, distinct, trimmed
+from rss_pipeline.collector.parse.xml_fields import Fields, LinkBases, Vocabulary, first_text
 from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
 
 IMAGE = "image/*"
 """The type of an image whose publisher named none."""
-IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b", re.IGNORECASE)
+_IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b[^>]*", re.IGNORECASE)
+_ONE_PIXEL = (
+    re.compile(r"\bwidth\s*[=:]\s*[\"']?\s*[01]\s*(?:px)?(?![0-9.%])", re.IGNORECASE),
+    re.compile(r"\bheight\s*[=:]\s*[\"']?\s*[01]\s*(?:px)?(?![0-9.%])", re.IGNORECASE),
+)
+FURTHER_TITLES = ("media:title", "itunes:title")
+"""Titles of an item or feed without one; they are no part of an identity."""
 FURTHER_TEXTS = ("media:description", "itunes:summary", "dc:description", "xhtml:body")
 PLAIN_TEXTS = frozenset({"media:description", "itunes:summary"})
 """Those of FURTHER_TEXTS that are plain text by their specifications."""
@@ -38,6 +46,22 @@ def further_text(fields: Fields, vocabulary: Vocabulary) -> str | None:
     return None
 
 
+def further_categories(fields: Fields) -> tuple[str, ...]:
+    """The Media RSS and iTunes categories and keywords of an item; keywords are between commas."""
+    categories = [text_of(each) for each in fields.get("media:category", ())]
+    categories += [each.get("text") or "" for each in fields.get("itunes:category", ())]
+    for name in ("media:keywords", "itunes:keywords"):
+        for element in fields.get(name, ()):
+            categories += text_of(element).split(",")
+    return distinct(categories)
+
+
+def shows_image(content: str) -> bool:
+    """True if HTML has an image other than a tracker of one pixel."""
+    tags = (found[0] for found in _IMAGE_TAG.finditer(content))
+    return any(not all(pixel.search(tag) for pixel in _ONE_PIXEL) for tag in tags)
+
+
 def html_of_plain(text: str) -> str:
     """HTML for a text that should be plain, with its line breaks; one that has tags is taken as HTML."""
     if _LOOKS_LIKE_HTML.search(text):
@@ -45,21 +69,48 @@ def html_of_plain(text: str) -> str:
     return "<br>\n".join(html.escape(line, quote=False) for line in text.strip().splitlines())
 
 
-def media_contents(fields: Fields, vocabulary: Vocabulary) -> Iterator[Element]:
+def enclosures(
+    named: list[tuple[str | None, Element]], fields: Fields, vocabulary: Vocabulary, place: LinkBases
+) -> tuple[Enclosure, ...]:
+    """The `named` references, else those of media:content."""
+    named = named or [(each.get("url"), each) for each in _media_contents(fields, vocabulary)]
+    return tuple(
+        Enclosure(
+            url=url,
+            type=trimmed(each.get("type")) or (IMAGE if each.get("medium") == "image" else None),
+            length=byte_count(each.get("length") or each.get("fileSize")),
+        )
+        for reference, each in named
+        if (url := place.resolve(reference))
+    )
+
+
+def thumbnails(
+    fields: Fields, vocabulary: Vocabulary, place: LinkBases, content: str | None
+) -> tuple[Enclosure, ...]:
+    """The widest thumbnail, unless the content shows an image: that is mostly the same one, and larger."""
+    if content and shows_image(content):
+        return ()
+    resolved = (place.resolve(reference) for reference in _thumbnail_references(fields, vocabulary))
+    return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, resolved), 1))
+
+
+def _media_contents(fields: Fields, vocabulary: Vocabulary) -> Iterator[Element]:
     """The media:content elements of an item and of its groups."""
     for place in _with_groups(fields, vocabulary):
         yield from place.get("media:content", ())
 
 
-def thumbnail_references(fields: Fields, vocabulary: Vocabulary) -> list[str]:
-    """References to an item's thumbnails, the widest first, then to its iTunes image."""
+def _thumbnail_references(fields: Fields, vocabulary: Vocabulary) -> list[str]:
+    """References to an item's thumbnails, the widest first, then to its iTunes image and its RSS image."""
     places = list(_with_groups(fields, vocabulary))
-    places += [vocabulary.fields(each) for each in media_contents(fields, vocabulary) if len(each)]
+    places += [vocabulary.fields(each) for each in _media_contents(fields, vocabulary) if len(each)]
     thumbnails = [each for place in places for each in place.get("media:thumbnail", ())]
     thumbnails.sort(key=_width, reverse=True)
     named = [
         *(each.get("url") or text_of(each) for each in thumbnails),
         *(each.get("href") for each in fields.get("itunes:image", ())),
+        *(first_text(vocabulary.fields(each), "url") for each in fields.get("image", ())),
     ]
     return [reference for each in named if (reference := trimmed(each))]
 

@@ -6,20 +6,19 @@ and dates are decided in `document.py`.
 
 import re
 from datetime import datetime
-from itertools import islice
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
-from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import atom_html
+from rss_pipeline.collector.parse.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.links import ALTERNATE, is_web, web_base
 from rss_pipeline.collector.parse.media import (
-    IMAGE,
-    IMAGE_TAG,
+    FURTHER_TITLES,
+    enclosures,
+    further_categories,
     further_text,
     markup,
-    media_contents,
-    thumbnail_references,
+    thumbnails,
 )
 from rss_pipeline.collector.parse.namespaces import ATOM_03, XML
 from rss_pipeline.collector.parse.newest_items import newest_items
@@ -28,7 +27,6 @@ from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
     RawFeed,
     RawItem,
-    byte_count,
     content_and_summary,
     distinct,
     trimmed,
@@ -161,8 +159,9 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
                 *(text_of(each) for name in ("category", "dc:subject") for each in fields.get(name, ())),
                 *(each.get("term") for each in fields.get("atom:category", ())),
             ]
-        ),
-        enclosures=_enclosures(
+        )
+        or further_categories(fields),
+        enclosures=enclosures(
             [
                 *((each.get("url"), each) for each in fields.get("enclosure", ())),
                 *((each.get("href"), each) for each in fields.get("atom:link", ()) if _is(each, _ENCLOSURE)),
@@ -171,7 +170,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
             vocabulary,
             place,
         ),
-        thumbnails=_thumbnails(fields, vocabulary, place, content),
+        thumbnails=thumbnails(fields, vocabulary, place, content),
         summary=summary,
         content_html=content,
         fallback_html=None if content else further_text(fields, vocabulary),
@@ -203,44 +202,20 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
                 *(each.get("term") for each in fields.get("category", ())),
                 *(text_of(each) for each in fields.get("dc:subject", ())),
             ]
-        ),
-        enclosures=_enclosures(
-            [(each.get("href"), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)],
+        )
+        or further_categories(fields),
+        enclosures=enclosures(
+            [(_target(each), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)],
             fields,
             vocabulary,
             place,
         ),
-        thumbnails=_thumbnails(fields, vocabulary, place, content),
+        thumbnails=thumbnails(fields, vocabulary, place, content),
         summary=summary,
         content_html=content,
         fallback_html=None if content else further_text(fields, vocabulary),
         base_url=place.within(source).base,
     )
-
-
-def _enclosures(
-    named: list[tuple[str | None, Element]], fields: Fields, vocabulary: Vocabulary, place: LinkBases
-) -> tuple[Enclosure, ...]:
-    named = named or [(each.get("url"), each) for each in media_contents(fields, vocabulary)]
-    return tuple(
-        Enclosure(
-            url=url,
-            type=trimmed(each.get("type")) or (IMAGE if each.get("medium") == "image" else None),
-            length=byte_count(each.get("length") or each.get("fileSize")),
-        )
-        for reference, each in named
-        if (url := place.resolve(reference))
-    )
-
-
-def _thumbnails(
-    fields: Fields, vocabulary: Vocabulary, place: LinkBases, content: str | None
-) -> tuple[Enclosure, ...]:
-    """The widest thumbnail, unless the content shows an image: that is mostly the same one, and larger."""
-    if content and IMAGE_TAG.search(content):
-        return ()
-    resolved = (place.resolve(reference) for reference in thumbnail_references(fields, vocabulary))
-    return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, resolved), 1))
 
 
 def _title(fields: Fields) -> str | None:
@@ -250,15 +225,20 @@ def _title(fields: Fields) -> str | None:
 def _plain_title(fields: Fields, atom: bool) -> str | None:
     element = next((each for name in _TITLES for each in fields.get(name, ()) if text_of(each).strip()), None)
     if element is None:
-        return None
-    published = text_of(element).strip()
+        return first_text(fields, *FURTHER_TITLES)
+    published = text_of(element)
     is_construct = atom or element.get("type") or element.get("mode")
-    plain = atom_title(element) if is_construct else rss_title(published)
-    return None if plain == published else plain
+    plain = atom_title(element) if is_construct else rss_title(trimmed_around(published))
+    return None if plain == published.strip() else plain
 
 
 def _is(link: Element, relation: re.Pattern[str]) -> bool:
     return relation.fullmatch((link.get("rel") or "alternate").strip()) is not None
+
+
+def _target(link: Element) -> str | None:
+    """The href of an Atom link; its text where a publisher wrote the URL there."""
+    return trimmed(link.get("href")) or (text if is_web(text := text_of(link).strip()) else None)
 
 
 def _atom_link(fields: Fields, name: str) -> str | None:

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 from lxml import etree
 
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES, base64_text
-from rss_pipeline.collector.parse.raw_feed import trimmed
+from rss_pipeline.collector.parse.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -27,7 +27,7 @@ def rss_title(text: str | None) -> str | None:
     """The plain text of an RSS title that was read from XML."""
     if text is None or not _ENTITY.search(text):
         return text
-    return trimmed(html.unescape(text))
+    return trimmed_around(html.unescape(text)) or None
 
 
 def atom_title(element: Element) -> str | None:
@@ -39,7 +39,9 @@ def atom_title(element: Element) -> str | None:
         return html_title(inner_html(element))
     else:
         text = text_of(element)
-    return html_title(text) if kind in HTML_TYPES else trimmed(text)
+    if kind in HTML_TYPES:
+        return html_title(text)
+    return (trimmed_around(text) or None) if text is not None else None
 
 
 def html_title(markup: str | None) -> str | None:
@@ -47,7 +49,7 @@ def html_title(markup: str | None) -> str | None:
     if markup is None:
         return None
     if "<" not in markup:
-        return rss_title(trimmed(_SPACES.sub(" ", markup)))
+        return rss_title(trimmed_around(_SPACES.sub(" ", markup)) or None)
     root = etree.fromstring(
         f"<p>{markup[:_LONGEST_MARKUP]}".encode("utf-8", "replace"),
         etree.HTMLParser(encoding="utf-8", no_network=True),
@@ -55,4 +57,4 @@ def html_title(markup: str | None) -> str | None:
     if root is None:
         return None
     etree.strip_elements(root, "script", "style", with_tail=False)
-    return trimmed(_SPACES.sub(" ", str(root.xpath("string()"))))
+    return trimmed_around(_SPACES.sub(" ", str(root.xpath("string()")))) or None

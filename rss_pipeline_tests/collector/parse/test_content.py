@@ -98,10 +98,92 @@ def test_a_thumbnail_is_left_out_where_the_content_shows_an_image() -> None:
         '<guid>1</guid><media:thumbnail url="/small.jpg"/><description>&lt;img src="/a.jpg"&gt;</description>'
     )
     assert item.enclosures == ()
+    html = '<img src="/a.jpg">'
+    shown = {"id": "1", "content_html": html, "image": "/small.jpg"}
+    assert only(json_feed(shown)).enclosures == ()
     video = rss_item(
         '<guid>1</guid><media:thumbnail url="/large.jpg"/><enclosure url="/a.mp4" type="video/mp4"/>'
     )
     assert [each.type for each in video.enclosures] == ["video/mp4", "image/*"]
+
+
+TRACKERS = (
+    '<img src="https://feeds.feedburner.com/~r/x" height="1" width="1" alt=""/>',
+    "<p>x</p><img width=1 height=1 src=/t.gif><img style='width:0px; height: 1px' src=/u.gif>",
+)
+
+
+@pytest.mark.parametrize("html", TRACKERS)
+def test_a_tracker_in_the_content_is_no_image_in_place_of_the_thumbnail(html: str) -> None:
+    fields = f'<guid>1</guid><media:thumbnail url="/large.jpg"/><description><![CDATA[{html}]]></description>'
+    item_of_json = only(json_feed({"id": "1", "content_html": html, "image": "/large.jpg"}))
+    for item in (rss_item(fields), only(rss(f"<item>{fields}</item></b>")), item_of_json):
+        assert item.enclosures == (THUMBNAIL,)
+
+
+@pytest.mark.parametrize(
+    "size", ['width="100%" height="1"', 'width="10" height="1"', 'width="1.5em" height="1"']
+)
+def test_a_low_image_is_one(size: str) -> None:
+    html = f"<img src='/a.png' {size}>"
+    item = rss_item(f'<media:thumbnail url="/l.jpg"/><description><![CDATA[{html}]]></description>')
+    assert item.enclosures == ()
+
+
+def test_the_rss_image_of_an_item_is_its_image() -> None:
+    fields = "<image><title>t</title><url>\n /large.jpg\n</url></image>"
+    assert rss_item(f"<guid>1</guid>{fields}").enclosures == (THUMBNAIL,)
+
+
+def test_the_image_of_a_json_item_is_its_image() -> None:
+    for image in ({"image": "/large.jpg", "banner_image": "/b.jpg"}, {"banner_image": "/large.jpg"}):
+        assert only(json_feed({"id": "1", **image})).enclosures == (THUMBNAIL,)
+
+
+def test_an_enclosure_of_atom_may_be_named_in_the_text_of_its_link() -> None:
+    target = "https://e.example/a.jpg"
+    item = entry(
+        f'<link rel="enclosure" type="image/jpeg"> {target} </link><link rel="enclosure">none</link>'
+    )
+    assert [each.url for each in item.enclosures] == [target]
+
+
+FURTHER_CATEGORIES = (
+    "<media:category>atlanta georgia</media:category>"
+    "<media:keywords>sea, sky,</media:keywords><itunes:keywords>sky,sun</itunes:keywords>"
+)
+
+
+def test_categories_by_last_fallback_are_those_of_media_rss_and_itunes() -> None:
+    itunes = rss_item('<itunes:category text="Arts"/>' + FURTHER_CATEGORIES)
+    assert itunes.categories == (CATEGORIES[0], "Arts", *CATEGORIES[1:])
+    for item in (
+        entry(FURTHER_CATEGORIES),
+        only(rss(f"<item><guid>1</guid>{FURTHER_CATEGORIES}</item></b>")),
+    ):
+        assert item.categories == CATEGORIES
+    for own in (
+        FURTHER_CATEGORIES + "<category>own</category>",
+        "<dc:subject>own</dc:subject>" + FURTHER_CATEGORIES,
+    ):
+        ill_formed = only(rss(f"<item><guid>1</guid>{own}</item></b>"))
+        assert rss_item(own).categories == ill_formed.categories == ("own",)
+
+
+CATEGORIES = ("atlanta georgia", "sea", "sky", "sun")
+
+
+@pytest.mark.parametrize("name", ["media:title", "itunes:title"])
+def test_a_title_by_last_fallback_is_no_part_of_an_identity(name: str) -> None:
+    further = f"<{name}>further</{name}>"
+    ill_formed = only(rss(f"<item><guid>1</guid>{further}</item></b>"))
+    for item in (rss_item(further), entry(further), ill_formed):
+        assert item.title == "further"
+    assert rss_item(further).guid == rss_item("").guid
+    own = only(rss(f"<item><guid>1</guid><title>own</title>{further}</item></b>"))
+    assert rss_item(f"{further}<title>own</title>").title == own.title == "own"
+    feed = parsed(rss("<item><guid>1</guid></item>", channel=further))
+    assert feed.header.title == "further"
 
 
 @pytest.mark.parametrize(
