@@ -45,9 +45,7 @@ def with_c1_read(feed: ParsedFeed, document: str) -> ParsedFeed:
     return replace(
         feed,
         header=replace(feed.header, title=feed.header.title and read(feed.header.title)),
-        items=tuple(
-            _read(item, read) if any(map(_C1.search, _texts(item))) else item for item in feed.items
-        ),
+        items=tuple(_read(item, read) if any(map(_C1.search, _texts(item))) else item for item in feed.items),
     )
 
 
