@@ -59,6 +59,7 @@ def test_what_a_replay_needs_comes_back(objects: ObjectStore, spooled: Path) -> 
         hint="cp932",
         content_hash="abc",
         item_key="guid",
+        are_links_shared=True,
         is_keep_known=True,
     )
 
@@ -192,6 +193,7 @@ def test_a_keep_that_no_version_of_ours_wrote_is_not_known(objects: ObjectStore,
 def test_a_backup_of_before_is_read_and_so_is_one_of_a_later_version(objects: ObjectStore) -> None:
     before = _described(objects, {backups.METADATA_NAME: json.dumps(KNOWN)})
     assert (before.item_key, before.fetched_at, before.content_hash) == (None, NOW, "abc")
+    assert not before.are_links_shared
     assert not before.is_keep_known
     later = {**KNOWN, "key": "a key of the future", "sky": "blue"}
     assert _described(objects, {backups.METADATA_NAME: json.dumps(later)}) == before
