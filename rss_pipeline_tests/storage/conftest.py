@@ -24,6 +24,7 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.databases import migrated
 
 
 @pytest.fixture(params=["sqlite", "d1"])
@@ -56,8 +57,7 @@ def database(request: pytest.FixtureRequest) -> Database:
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[SqliteDatabase]:
     """A SQLite file with the schema in it."""
-    database = SqliteDatabase(tmp_path / "rss.sqlite")
-    schema.migrate(database)
+    database = migrated(tmp_path / "rss.sqlite")
     yield database
     database.close()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.schema import migrate
+from rss_pipeline_tests.support.databases import migrated
 
 KEY = "backups/news/2026-03-02T08:00:00Z.xml"
 
@@ -13,8 +13,7 @@ KEY = "backups/news/2026-03-02T08:00:00Z.xml"
 def healthy_home(folder: Path) -> Path:
     """One feed with an item, its backup, Dagster's home, in the folder `home`; feeds.yaml is beside it."""
     home = folder / "home"
-    database = SqliteDatabase(home / "rss.sqlite")
-    migrate(database)
+    database = migrated(home / "rss.sqlite")
     fill(database)
     database.close()
     FolderStore(home / "objects").put(KEY, b"<rss/>", content_type="application/xml")

@@ -36,6 +36,7 @@ from rss_pipeline.storage.feeds.visit_facts import known_facts
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.databases import migrated
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
 
@@ -88,6 +89,8 @@ class Pipeline:
                 **settings,
             },
         )
+        if self.settings.d1 is None and not self.settings.database_path.exists():
+            migrated(self.settings.database_path).close()
         self.database = connect(self.settings)
         migrate(self.database)
         self.objects = open_objects(self.settings)

@@ -13,19 +13,17 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due, Named
-from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.values import NOW, feed_row, register, spec
+from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.waiting import soon
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     """Two feeds, due."""
-    database = SqliteDatabase(tmp_path / "rss.sqlite")
-    migrate(database)
+    database = migrated(tmp_path / "rss.sqlite")
     register(database, spec("a"), spec("b"))
     yield database
     database.close()

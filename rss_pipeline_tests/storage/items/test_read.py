@@ -24,6 +24,7 @@ from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.schema import migrate, migrations
 from rss_pipeline_tests.storage.values import HOUR, NOW, change, item, register, spec, visit
+from rss_pipeline_tests.support.databases import migrated
 
 START = Position()
 
@@ -265,8 +266,7 @@ def _into(target: Database, source: Database, table: str, columns: list[str] | N
 def test_cursors_hold_after_moving_house(known: Database, tmp_path: Any) -> None:
     visit(known, [item("1"), item("2")])
     cursor = Position.of(read(known)[0].cursor)
-    target = SqliteDatabase(tmp_path / "moved.sqlite")
-    migrate(target)
+    target = migrated(tmp_path / "moved.sqlite")
     for table in TABLES:
         copy_table(known, target, table, _Quiet())
     assert [each.cursor for each in read(target)] == [each.cursor for each in read(known)]
@@ -306,8 +306,7 @@ STEPS = st.lists(
 
 @pytest.fixture
 def empty(tmp_path: Any) -> Iterator[SqliteDatabase]:
-    database = SqliteDatabase(tmp_path / "empty.sqlite")
-    migrate(database)
+    database = migrated(tmp_path / "empty.sqlite")
     yield database
     database.close()
 
