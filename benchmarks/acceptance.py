@@ -80,7 +80,7 @@ def _poll(server: Running, home: Path, feeds_file: Path, *options: str, cwd: Pat
     return Poll(
         said=said,
         feeds=stored_feeds(home),
-        failures={each["feed"]: (each["kind"], each["message"]) for each in said["failures"]},
+        failures={each["feed_id"]: (each["kind"], each["message"]) for each in said["failures"]},
         asked=asked,
     )
 

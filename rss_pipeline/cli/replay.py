@@ -97,10 +97,10 @@ def replay(
 
 def _as_json(replay: "FeedReplay") -> dict[str, Any]:
     return {
-        "feed": replay.feed.id,
+        "feed_id": replay.feed.id,
         **replay.counts,
         "findings": [asdict(finding) for finding in replay.findings],
-        "troubles": [asdict(problem) for problem in replay.problems],
+        "problems": [asdict(problem) for problem in replay.problems],
     }
 
 

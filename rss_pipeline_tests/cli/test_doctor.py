@@ -35,7 +35,7 @@ def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
     assert "2 failures" in wrong.stdout
     told = json.loads(CliRunner().invoke(main, ["doctor", "--json"], env=environ).stdout)
     assert {each["name"] for each in told if each["state"] == "failure"} == {"restore"}
-    assert set(told[0]) == {"name", "state", "found", "mend"}
+    assert set(told[0]) == {"name", "state", "found", "fix"}
 
 
 def test_a_test_alert_is_sent_where_it_is_asked_for(
@@ -58,7 +58,7 @@ def test_a_test_alert_is_sent_where_it_is_asked_for(
     assert (code, told["found"]) == (1, "the alert was refused with 404: no …")
     code, told = alerted()
     assert (code, told["found"]) == (1, "not sent: RSS_ALERT_WEBHOOK is not set to a URL")
-    assert "incoming webhook" in told["mend"]
+    assert "incoming webhook" in told["fix"]
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def test_polling_by_hand_says_of_each_feed_on_hold_until_when(
     named = invoke("poll", "led", "--json")
     assert named.exit_code == 1
     (left,) = json.loads(named.stdout)["not_visited"]
-    assert (left["feed"], left["kind"], left["until"]) == ("led", "host_on_hold", until)
+    assert (left["feed_id"], left["kind"], left["held_until"]) == ("led", "host_on_hold", until)
     due = invoke("poll")
     assert (due.exit_code, due.stdout.strip()) == (0, "Nothing was due.")
     assert (len(server.asked(B)), len(server.asked(A))) == (1, 1)

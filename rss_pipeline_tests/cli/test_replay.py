@@ -27,7 +27,7 @@ def test_the_command_replays_and_tells(tmp_path: Path, pipeline: Pipeline, serve
     assert "differs" in said.out
     said = run(tmp_path, "replay", "two", "--json")
     told = json.loads(said.out)
-    assert (said.code, told["items_new"], [feed["feed"] for feed in told["feeds"]]) == (0, 1, ["two"])
+    assert (said.code, told["items_new"], [feed["feed_id"] for feed in told["feeds"]]) == (0, 1, ["two"])
     said = run(tmp_path, "replay", "one", "one", "--repair", "--json")
     assert json.loads(said.out)["items_repaired"] == 1
     assert collected(pipeline)["items"] == before["items"]

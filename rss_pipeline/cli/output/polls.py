@@ -50,7 +50,9 @@ class PollResult:
     def as_json(self) -> dict[str, Any]:
         return {
             **self.counts,
-            "failures": [dict(zip(("feed", "kind", "message"), row, strict=True)) for row in self.failures],
+            "failures": [
+                dict(zip(("feed_id", "kind", "message"), row, strict=True)) for row in self.failures
+            ],
             "not_visited": [asdict(each) for each in self.left],
             "errors": list(self.errors),
             "nothing_reached": self.nothing_reached,
@@ -60,7 +62,7 @@ class PollResult:
 
     def not_visited(self) -> list[str]:
         """A sentence with the reason for each feed that was not visited; of many, the first ones."""
-        sentences = [f"{each.feed} was not visited: {each.message}" for each in self.left[:ROWS_SHOWN]]
+        sentences = [f"{each.feed_id} was not visited: {each.message}" for each in self.left[:ROWS_SHOWN]]
         if len(self.left) > ROWS_SHOWN:
             sentences.append(f"... and {len(self.left) - ROWS_SHOWN} more; --json has them all")
         return sentences

@@ -52,8 +52,8 @@ class Check:
         return f"{self.found}. {self.fix}".rstrip()
 
     def as_json(self) -> dict[str, str]:
-        """The check for programs. The key `mend` is older than the field `fix`, and programs read it."""
-        return {"name": self.name, "state": self.state, "found": self.found, "mend": self.fix}
+        """The check for programs."""
+        return {"name": self.name, "state": self.state, "found": self.found, "fix": self.fix}
 
 
 def check_schema(current: int, *, embedded: bool) -> Check:

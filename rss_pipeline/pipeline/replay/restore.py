@@ -27,7 +27,6 @@ from rss_pipeline.storage.objects import ObjectInfo
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _THREADS = 16
 _HEADS_AT_ONCE = 500
-_JSON_NAMES = {"with_state": "stood", "problems": "troubles"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,9 +57,9 @@ class Restored:
     """Backups that could not be read."""
 
     def as_json(self) -> dict[str, Any]:
-        """The result for programs, under the names that `restore --json` has."""
-        values = {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
-        return {"is_whole": self.is_whole, **values}
+        """The result for programs."""
+        lost = [{"feed_id": id, "reason": reason} for id, reason in self.lost_feeds]
+        return {"is_whole": self.is_whole, **asdict(self), "lost_feeds": lost}
 
     @property
     def is_whole(self) -> bool:

@@ -113,11 +113,11 @@ class _Turn:
 class NotVisited:
     """A requested feed that was not visited: why, and what to do."""
 
-    feed: str
+    feed_id: str
     kind: str
     """`host_on_hold`, `refused` or `held_elsewhere`."""
     message: str
-    until: str | None = None
+    held_until: str | None = None
     """The instant at which its host's hold is over."""
 
 
@@ -148,9 +148,11 @@ def on_hold(rounds: Sequence[Round]) -> list[NotVisited]:
 def _why_not(id: str, why: Refused | OnHold | HeldElsewhere) -> NotVisited:
     match why:
         case Refused(message=message):
-            return NotVisited(feed=id, kind="refused", message=message)
+            return NotVisited(feed_id=id, kind="refused", message=message)
         case OnHold(hold=hold):
-            return NotVisited(feed=id, kind="host_on_hold", message=str(why), until=instant(hold.until))
+            return NotVisited(
+                feed_id=id, kind="host_on_hold", message=str(why), held_until=instant(hold.until)
+            )
         case HeldElsewhere():
             message = "another run is visiting it or its host now; try again in a minute"
-            return NotVisited(feed=id, kind="held_elsewhere", message=message)
+            return NotVisited(feed_id=id, kind="held_elsewhere", message=message)
