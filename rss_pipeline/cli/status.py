@@ -3,6 +3,7 @@
 `export`, which writes all items to a file, is in export.py.
 """
 
+import json
 import sys
 from dataclasses import asdict
 
@@ -11,6 +12,7 @@ import click
 from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output import status as output
 from rss_pipeline.cli.output.feeds import show_items
+from rss_pipeline.cli.output.item import open_page, show_item
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
@@ -85,7 +87,9 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
         found = one_feed(database, feed)
         rows = stored.newest(database, found["id"], limit=limit)
     if as_json:
-        say_json(rows)
+        from rss_pipeline.pipeline.read.as_json import item_as_json
+
+        say_json([item_as_json(row) for row in rows])
     else:
         show_items(found, rows)
 
@@ -93,17 +97,24 @@ def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
 @click.command()
 @click.argument("id")
 @click.option("--html", is_flag=True, help="Print it as a web page, with archived images in place.")
-@click.option("--original", is_flag=True, help="With --html: the content as published.")
+@click.option("--open", "open_", is_flag=True, help="Show this web page in the browser.")
+@click.option("--original", is_flag=True, help="With --html or --open: the content as published.")
 @as_json
 @click.pass_obj
-def item(settings: Settings, id: str, html: bool, original: bool, as_json: bool) -> None:
-    """Show one item. ID is its id or the start of it."""
-    if original and not html:
-        raise click.UsageError("--original changes what --html prints: use both")
+def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, as_json: bool) -> None:
+    """Show one item as text. ID is its id or the start of it.
+
+    Its links are numbered, and listed at the end. --json has everything that is stored of it.
+    """
+    is_page = html or open_
+    if original and not is_page:
+        raise click.UsageError("--original changes what --html and --open show: use one of them, too")
+    if is_page and as_json:
+        raise click.UsageError("--json prints an object, --html and --open show a page: use one of them")
     with open_database(settings) as database:
         found = stored.item(database, id)
         content = found and found["content_html"]
-        if found is not None and html and not original:
+        if found is not None and is_page and not original:
             from rss_pipeline.pipeline.read.render import item_html
 
             content = item_html(database, open_objects(settings), found)
@@ -112,11 +123,21 @@ def item(settings: Settings, id: str, html: bool, original: bool, as_json: bool)
             f"no item, or more than one, has an id that begins with {id};"
             " `rss-pipeline items FEED` lists them"
         )
-    if html:
+    if is_page:
         from rss_pipeline.pipeline.read.page import image_sources, item_page
 
-        say_content(item_page(found, content or "", sources=image_sources(open_objects(settings))))
+        page = item_page(found, content or "", sources=image_sources(open_objects(settings)))
+        if html:
+            say_content(page)
+        if open_:
+            open_page(page, folder=settings.spool_path)
     elif as_json:
-        say_json(found)
+        from rss_pipeline.pipeline.read.as_json import item_as_json
+
+        say_json(item_as_json(found))
     else:
-        show_fields(found)
+        from rss_pipeline.pipeline.read.text import item_text
+
+        bases = (found["base_url"], found["link"], found["feed_link"], found["feed_url"])
+        text = item_text(content or found["summary"] or "", bases=bases)
+        show_item(found, text, enclosures=json.loads(found["enclosures"]))

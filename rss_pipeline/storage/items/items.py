@@ -225,7 +225,7 @@ def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
 def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
     """A feed's items without their content, newest publication first."""
     return database.query(
-        """SELECT id, guid, title, link, author, pub_date, pub_date_source, created_at,
+        """SELECT id, feed_id, guid, title, link, author, pub_date, pub_date_source, created_at,
         length(content_html) AS content_characters FROM items
         WHERE id IN (SELECT id FROM items WHERE feed_id = ? ORDER BY pub_date DESC, id LIMIT ?)
         ORDER BY pub_date DESC, id""",

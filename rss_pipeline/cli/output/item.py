@@ -1,0 +1,91 @@
+"""The output of `item`: one item as text, or as a page in the browser. Its text is pipeline.read.text's."""
+
+import os
+import tempfile
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from rss_pipeline.cli.output.terminal import new_console, plain, say
+from rss_pipeline.collector.models.plain_text import plain_lines
+from rss_pipeline.storage.database import Row
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.read.text import Block, ItemText
+
+_WIDEST = 100
+"""Characters of a line; longer ones are hard to read."""
+
+
+def show_item(item: Row, text: "ItemText", *, enclosures: Sequence[Row]) -> None:
+    """Print the title, source, author, date and link of an item, then its text and the links of that."""
+    console = new_console()
+    width = min(console.width, _WIDEST)
+    date = item["pub_date"] + ("" if item["pub_date_source"] == "feed" else " (fetched)")
+    said = [each for each in (item["feed_title"] or item["feed_id"], item["author"], date) if each]
+    _print("", plain(item["title"] or "(no title)"), width, style="bold")
+    _print("", plain(" · ".join(said)), width, style="dim")
+    if item["link"]:
+        say(plain(item["link"]))
+    for block in text.blocks:
+        if not block.is_tight:
+            say("")
+        _print_block(block, width)
+    if not text.blocks:
+        say("")
+        say("The item has no content." if not item["content_omitted"] else plain(item["content_omitted"]))
+    if text.links or enclosures:
+        say("")
+    for number, url in enumerate(text.links, 1):
+        # A URL is never broken: it is there to be opened or copied.
+        say(f"[{number}] {plain(url)}")
+    for each in enclosures:
+        size = f", {each['length'] / 1e6:,.1f} MB" if each["length"] else ""
+        say(f"enclosure: {plain(each['url'])} ({plain(each['type'] or 'unknown type')}{size})")
+
+
+def _print_block(block: "Block", width: int) -> None:
+    lines = plain_lines(block.text).split("\n")
+    for n, line in enumerate(lines):
+        _print(
+            block.rest if n else block.first,
+            line,
+            width,
+            rest=block.rest,
+            style="bold" if block.is_heading else "",
+        )
+
+
+def _print(first: str, line: str, width: int, *, rest: str = "", style: str = "") -> None:
+    console = new_console()
+    wrapped = Text(line.expandtabs(4)).wrap(console, max(width - len(first), 20)) or [Text("")]
+    for n, part in enumerate(wrapped):
+        part.rstrip()
+        shown = Text.assemble(rest if n else first, (part.plain, style))
+        shown.rstrip()
+        console.print(shown, soft_wrap=True)
+
+
+def open_page(page: str, *, folder: Path) -> None:
+    """Show a page in the browser (the one of BROWSER, if that is set).
+
+    It is a file of this user only, in a folder of its own below `folder`, for everybody reads /tmp. It is not
+    removed at once, because the browser reads it later; a run or the daily clean removes it after a day.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = Path(tempfile.mkdtemp(prefix="page-", dir=folder)) / "item.html"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(page.encode())
+    except OSError as error:
+        raise click.ClickException(
+            f"the page cannot be written below {folder} ({error.strerror}); `item ID --html > FILE` writes it"
+            " elsewhere"
+        ) from None
+    say(f"The page is {path.absolute()}; it is removed after a day.", err=True)
+    if not webbrowser.open(path.absolute().as_uri()):
+        raise click.ClickException("no browser was found: open that file yourself, or name one in BROWSER")

@@ -1,0 +1,197 @@
+"""The HTML of an item as text for a terminal: paragraphs, lists, quotes and code, and its links by number.
+
+Lines are broken where the text is printed. The HTML itself is not changed, and no image is shown.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+
+from lxml import etree
+
+from rss_pipeline.collector.images.find import tree
+from rss_pipeline.collector.parse.links import absolute
+
+_SPACES = re.compile(r"[ \t\r\n\f]+")
+_HIDDEN = frozenset(("script", "style", "template", "head", "title", "object", "iframe", "svg", "math"))
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
+_TIGHT = frozenset(("li", "tr", "dt", "dd", "summary"))
+_BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "body", "center", "details", "div", "dl", "fieldset"),
+        *(
+            "figcaption",
+            "figure",
+            "footer",
+            "form",
+            "header",
+            "hr",
+            "main",
+            "nav",
+            "ol",
+            "p",
+            "pre",
+            "section",
+        ),
+        *("table", "ul", *_HEADINGS, *_TIGHT),
+    )
+)
+_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
+_INDENT = "  "
+_DEEPEST = 8
+"""Levels of lists and quotes that are indented; deeper ones leave no room for a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A paragraph, an item of a list, a row of a table."""
+
+    text: str
+    """On one line, but with line breaks where the publisher has them (`<br>`, `<pre>`)."""
+    first: str = ""
+    """What is before its first line: an indent, a bullet, the mark of a quote."""
+    rest: str = ""
+    """What is before the other lines."""
+    is_heading: bool = False
+    is_tight: bool = False
+    """No blank line is before it."""
+
+
+@dataclass(slots=True)
+class ItemText:
+    """The blocks, with `[1]` behind the text of each link, and the links in this order."""
+
+    blocks: list[Block] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+
+
+def item_text(html: str, *, bases: Sequence[str | None]) -> ItemText:
+    """The text of an item's HTML. Links are resolved against the first usable of `bases`.
+
+    HTML that is not parsed (2,048 levels, a tag with hundreds of attributes) is one block, without its tags.
+    """
+    root = tree(html)
+    if root is None:
+        return _without_tags(html)
+    writer = _Writer(bases)
+    walk = etree.iterwalk(root, events=("start", "end", "comment", "pi"))
+    for event, element in walk:
+        if event == "start" and element.tag in _HIDDEN:
+            walk.skip_subtree()
+        elif event == "start":
+            writer.start(element)
+        elif event == "end" and element.tag not in _HIDDEN:
+            writer.end(element)
+        if event != "start":
+            # Comments have a text behind them, too.
+            writer.add(element.tail)
+    writer.flush()
+    return writer.written if writer.written.blocks else _without_tags(html)
+
+
+def _without_tags(html: str) -> ItemText:
+    text = unescape(_TAG.sub("", html)).strip()
+    return ItemText([Block(text=text)] if text else [])
+
+
+class _Writer:
+    def __init__(self, bases: Sequence[str | None]) -> None:
+        self.written = ItemText()
+        self._bases = bases
+        self._parts: list[str] = []
+        self._numbers: list[int] = []
+        """The number of the next item in each open list; -1 in one without numbers."""
+        self._bullet = ""
+        self._quotes = 0
+        self._pre = 0
+        self._tag = ""
+
+    def start(self, element: etree._Element) -> None:
+        tag = str(element.tag)
+        if tag in _BLOCKS:
+            self.flush()
+            self._tag = tag
+        match tag:
+            case "ul" | "ol":
+                self._numbers.append(1 if tag == "ol" else -1)
+            case "li":
+                self._bullet = self._next_bullet()
+            case "blockquote":
+                self._quotes += 1
+            case "pre":
+                self._pre += 1
+            case "br":
+                self._parts.append("\n")
+            case "hr":
+                self._parts.append("----")
+            case "td" | "th" if self._parts:
+                self._parts.append(" | ")
+            case "img":
+                alt = _SPACES.sub(" ", element.get("alt") or "").strip()
+                self._parts.append(f"[image: {alt}]" if alt else "[image]")
+        self.add(element.text)
+
+    def end(self, element: etree._Element) -> None:
+        tag = str(element.tag)
+        if tag == "a":
+            self._link(element.get("href"))
+        if tag in _BLOCKS:
+            self.flush()
+        match tag:
+            case "ul" | "ol":
+                self._numbers.pop()
+            case "blockquote":
+                self._quotes -= 1
+            case "pre":
+                self._pre -= 1
+
+    def add(self, text: str | None) -> None:
+        if text:
+            self._parts.append(text if self._pre else _SPACES.sub(" ", text))
+
+    def flush(self) -> None:
+        text = "".join(self._parts)
+        self._parts = []
+        text = text.strip("\n") if self._pre else "\n".join(_lines(text))
+        if not text.strip():
+            return
+        depth = min(max(len(self._numbers) - 1, 0), _DEEPEST)
+        indent = "> " * min(self._quotes, _DEEPEST) + _INDENT * depth
+        bullet, self._bullet = self._bullet, ""
+        hanging = " " * len(bullet) if bullet else _INDENT if self._numbers else ""
+        self.written.blocks.append(
+            Block(
+                text=text,
+                first=indent + (bullet or hanging),
+                rest=indent + hanging,
+                is_heading=self._tag in _HEADINGS,
+                is_tight=self._tag in _TIGHT,
+            )
+        )
+        self._tag = ""
+
+    def _next_bullet(self) -> str:
+        if not self._numbers or self._numbers[-1] < 0:
+            return "- "
+        self._numbers[-1] += 1
+        return f"{self._numbers[-1] - 1}. "
+
+    def _link(self, href: str | None) -> None:
+        url = absolute(href, self._bases)
+        if url is None or (href or "").startswith("#"):
+            return
+        links = self.written.links
+        if url not in links:
+            links.append(url)
+        self._parts.append(f" [{links.index(url) + 1}]")
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines with single blanks; of several empty ones, one."""
+    before = ""
+    for line in text.strip().split("\n"):
+        line = _SPACES.sub(" ", line).strip()
+        if line or before:
+            yield line
+        before = line
