@@ -68,15 +68,17 @@ def test_an_item_is_a_text_with_its_links_at_the_end(invoke: Any, collected: Pip
         "News · Ann\ufffd · 2026-03-02T08:00:00Z",
         "http://example.com/a",
         "",
-        "A heading",
+        "  A heading",
         "",
     ]
-    assert lines[6].startswith("Some text [1] 世界 and words")
-    assert lines[-7:-4] == ["\ufffd[31mred", "    code", ""] or "    code" in lines
-    assert "- one" in lines
-    assert next(line for line in lines if line.startswith("- two")) != ""
-    assert [line for line in lines if line.startswith("  two")], "the second line is below the text"
-    assert lines[-3:] == [
+    assert lines[6].startswith("  Some text [1] 世界 and words")
+    assert "  - one" in lines
+    second = next(n for n, line in enumerate(lines) if line.startswith("  - two"))
+    assert lines[second + 1].startswith("    two"), "the second line is below the text"
+    assert lines[-6:] == [
+        "",
+        "  \ufffd[31mred",
+        "      code",
         "",
         "[1] http://example.com/more",
         "enclosure: https://e.example/1.mp3 (audio/mpeg, 12.3 MB)",
@@ -91,7 +93,7 @@ def test_an_item_without_content_says_so_and_one_with_a_summary_shows_it(
     collected.database.query("UPDATE items SET content_html = NULL WHERE guid = 'b'")
     assert invoke("item", item_id(collected, "b")).stdout.endswith("\n\nThe item has no content.\n")
     collected.database.query("UPDATE items SET summary = 'In short.' WHERE guid = 'b'")
-    assert invoke("item", item_id(collected, "b")).stdout.endswith("\n\nIn short.\n")
+    assert invoke("item", item_id(collected, "b")).stdout.endswith("\n\n  In short.\n")
 
 
 def test_json_of_items_has_the_names_of_an_export(invoke: Any, collected: Pipeline) -> None:

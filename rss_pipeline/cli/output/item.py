@@ -17,18 +17,22 @@ from rss_pipeline.storage.database import Row
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.read.text import Block, ItemText
 
+_MARGIN = "  "
 _WIDEST = 100
 """Characters of a line; longer ones are hard to read."""
 
 
 def show_item(item: Row, text: "ItemText", *, enclosures: Sequence[Row]) -> None:
-    """Print the title, source, author, date and link of an item, then its text and the links of that."""
+    """Print the title, source, author, date and link of an item, then its text and the links of that.
+
+    The text is indented, so that no line of a publisher's looks like one of ours.
+    """
     console = new_console()
     width = min(console.width, _WIDEST)
     date = item["pub_date"] + ("" if item["pub_date_source"] == "feed" else " (fetched)")
     said = [each for each in (item["feed_title"] or item["feed_id"], item["author"], date) if each]
-    _print("", plain(item["title"] or "(no title)"), width, style="bold")
-    _print("", plain(" · ".join(said)), width, style="dim")
+    console.print(Text(plain(item["title"] or "(no title)"), style="bold"), soft_wrap=True)
+    console.print(Text(plain(" · ".join(said)), style="dim"), soft_wrap=True)
     if item["link"]:
         say(plain(item["link"]))
     for block in text.blocks:
@@ -49,25 +53,16 @@ def show_item(item: Row, text: "ItemText", *, enclosures: Sequence[Row]) -> None
 
 
 def _print_block(block: "Block", width: int) -> None:
-    lines = plain_lines(block.text).split("\n")
-    for n, line in enumerate(lines):
-        _print(
-            block.rest if n else block.first,
-            line,
-            width,
-            rest=block.rest,
-            style="bold" if block.is_heading else "",
-        )
-
-
-def _print(first: str, line: str, width: int, *, rest: str = "", style: str = "") -> None:
     console = new_console()
-    wrapped = Text(line.expandtabs(4)).wrap(console, max(width - len(first), 20)) or [Text("")]
-    for n, part in enumerate(wrapped):
-        part.rstrip()
-        shown = Text.assemble(rest if n else first, (part.plain, style))
-        shown.rstrip()
-        console.print(shown, soft_wrap=True)
+    style = "bold" if block.is_heading else ""
+    before = _MARGIN + block.first
+    for line in plain_lines(block.text).split("\n"):
+        wrapped = Text(line.expandtabs(4)).wrap(console, max(width - len(before), 20)) or [Text("")]
+        for part in wrapped:
+            shown = Text.assemble(before, (part.plain, style))
+            shown.rstrip()
+            console.print(shown, soft_wrap=True)
+            before = _MARGIN + block.rest
 
 
 def open_page(page: str, *, folder: Path) -> None:
