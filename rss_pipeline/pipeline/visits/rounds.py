@@ -106,7 +106,7 @@ class _Turn:
 
     def _elsewhere(self, ids: Sequence[str]) -> list[str]:
         left = not_visited(self._database, ids, since=self._since, now=self._clock())
-        return [each.feed for each in left if each.kind == "held_elsewhere"]
+        return [each.feed_id for each in left if each.kind == "held_elsewhere"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
