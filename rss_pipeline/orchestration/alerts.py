@@ -15,6 +15,7 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import Clock, from_instant, instant
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.reporting.feeds import FAILED_OURS
+from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health.webhook import AlertFailed, Fact, room_for, send
 from rss_pipeline.settings import Settings
@@ -186,11 +187,6 @@ def _only_feeds_failed(context: dg.RunFailureSensorContext) -> bool:
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:
-    """The message of the error itself, without a traceback."""
-    for step in context.get_step_failure_events():
-        error = step.step_failure_data.error
-        while error is not None and error.cause is not None:
-            error = error.cause
-        if error is not None:
-            return error.message
-    return context.failure_event.message or "no reason is recorded"
+    """The first sentence of the run, without a traceback."""
+    found = first_error([*context.get_step_failure_events(), context.failure_event])
+    return context.failure_event.message or "no reason is recorded" if found is None else found[1]

@@ -1,6 +1,7 @@
 """Alerts to a real HTTP server: told once, as Slack and Discord take it; a webhook that fails is no harm."""
 
 import json
+import shutil
 import ssl
 import threading
 from collections.abc import Iterator
@@ -353,6 +354,18 @@ def test_a_failed_run_is_told_with_its_reason(failing: DagsterPipeline, webhook:
     facts = {field["title"]: field["value"] for field in alert["attachments"][0]["fields"]}
     assert facts["run"] == result.run_id
     assert "no such table: image_tasks" in facts["reason"]
+
+
+def test_a_run_that_could_not_open_a_store_is_reported_with_that_reason(
+    failing: DagsterPipeline, webhook: Webhook
+) -> None:
+    shutil.rmtree(failing.settings.objects_path)
+    failing.settings.objects_path.write_text("")
+    job = failing.definitions().resolve_job_def("poll_feeds")
+    result = job.execute_in_process(instance=failing.instance, raise_on_error=False)
+    assert tell_of(failing, result) is None
+    facts = {field["title"]: field["value"] for field in webhook.taken[0]["attachments"][0]["fields"]}
+    assert facts["reason"].startswith("object folder: ")
 
 
 def test_nobody_s_url_stands_in_what_is_said(webhook: Webhook) -> None:
