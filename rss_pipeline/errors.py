@@ -20,8 +20,10 @@ RssPipelineError
 """
 
 import errno
+import shutil
 import sqlite3
 from dataclasses import dataclass
+from pathlib import Path
 
 
 class RssPipelineError(Exception):
@@ -124,10 +126,17 @@ class NothingReached(NetworkUnavailable):
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def disk_is_full(error: BaseException) -> bool:
+_LITTLE_BYTES = 1_000_000
+"""Less room than this explains an I/O error of SQLite: it needs some room to open a file even for reading."""
+_ROOM_OF_A_RUN = 5_000_000
+"""A run writes its events, a spool and the database's log."""
+
+
+def disk_is_full(error: BaseException, *, at: Path | None = None) -> bool:
     """True if the error, or one that it followed from, is that of a full disk or a used-up quota.
 
-    Whoever raised it: SQLite, a spool file, Dagster's event log. It counts against no feed.
+    Whoever raised it: SQLite, a spool file, Dagster's event log. It counts against no feed. `at` is where the
+    files are, if that is known: SQLite reports most full disks as an I/O error.
     """
     met: set[int] = set()
     cause: BaseException | None = error
@@ -135,13 +144,39 @@ def disk_is_full(error: BaseException) -> bool:
         met.add(id(cause))
         if isinstance(cause, OSError) and cause.errno in _FULL:
             return True
-        if getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            return True
+        if code == sqlite3.SQLITE_IOERR and at is not None and _free_bytes(at) < _LITTLE_BYTES:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
 
 
-def reason(error: OSError) -> str:
-    """The error of a file for a person: a full disk is said first."""
-    said = error.strerror or str(error) or type(error).__name__
-    return f"the disk is full: {said}" if disk_is_full(error) else said
+def disk_full(path: Path) -> str:
+    """The first words about a full disk: where to make room, and how much is free there."""
+    free = _free_bytes(path)
+    quota = "" if free < _ROOM_OF_A_RUN else "; a quota may be used up"
+    return f"the disk is full: make room below {path.absolute()} ({free:,} bytes are free{quota})"
+
+
+def ensure_room(path: Path) -> None:
+    """Check that a run can begin: without room for its history it would end with other words.
+
+    Raises:
+        InfrastructureError: the disk of `path` is full, or nearly.
+    """
+    if _free_bytes(path) < _ROOM_OF_A_RUN:
+        raise InfrastructureError(disk_full(path))
+
+
+def file_error(what: str, error: OSError, path: Path) -> str:
+    """The error of a file or folder for a person, after what failed; a full disk is said first."""
+    if disk_is_full(error):
+        return f"{disk_full(path)}. {what}"
+    return f"{what}: {error.strerror or str(error) or type(error).__name__}"
+
+
+def _free_bytes(path: Path) -> int:
+    there = next((each for each in (path, *path.parents) if each.exists()), Path("/"))
+    return shutil.disk_usage(there).free

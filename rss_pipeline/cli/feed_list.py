@@ -12,6 +12,7 @@ from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.cli.arguments import as_json
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.errors import file_error
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 
@@ -79,7 +80,7 @@ def export_opml(settings: Settings, file: Path | None) -> None:
         try:
             replace_file(file, body)
         except OSError as error:
-            raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
+            raise click.ClickException(file_error(f"{file} cannot be written", error, file.parent)) from None
         terminal.say(f"{file}: {feeds} feeds.")
     if closed:
         terminal.complain(f"{closed} feeds need a password or headers, which OPML does not have.")

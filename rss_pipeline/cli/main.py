@@ -20,7 +20,7 @@ from rss_pipeline.cli.poll import poll, up
 from rss_pipeline.cli.replay import replay, restore
 from rss_pipeline.cli.status import item, items, status
 from rss_pipeline.cli.upkeep import clean, copy, doctor, forget, migrate, purge
-from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
 from rss_pipeline.settings import Settings
 
 
@@ -33,6 +33,20 @@ class _Command(click.Group):
         except RssPipelineError as error:
             terminal.complain(str(error))
             ctx.exit(1)
+        except Exception as error:
+            # From a library: Dagster's history, a file that was to be written.
+            home = ctx.obj.home if isinstance(ctx.obj, Settings) else Path.cwd()
+            if not disk_is_full(error, at=home):
+                raise
+            terminal.complain(f"{_where(error, home)}. It was noticed by {type(error).__name__}: {error}")
+            ctx.exit(1)
+
+
+def _where(error: Exception, home: Path) -> str:
+    """The first words about a full disk: that of the file, or of the command's output, which has no name."""
+    if isinstance(error, OSError):
+        return "the disk is full" if error.filename is None else disk_full(Path(error.filename).parent)
+    return disk_full(home)
 
 
 @click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})

@@ -15,7 +15,7 @@ import click
 from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.errors import InfrastructureError, file_error
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 
@@ -64,7 +64,8 @@ def metrics(settings: Settings, output: Path | None, listen: str | None, backups
             try:
                 replace_file(output, figures.text())
             except OSError as error:
-                raise click.ClickException(f"{output} cannot be written: {error.strerror}") from None
+                what = f"{output} cannot be written"
+                raise click.ClickException(file_error(what, error, output.parent)) from None
 
 
 def _address(text: str) -> tuple[str, int]:

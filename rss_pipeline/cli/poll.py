@@ -18,7 +18,7 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.supervisor import keep_up
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import RegistryError
+from rss_pipeline.errors import RegistryError, ensure_room
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
@@ -41,6 +41,7 @@ def up(settings: Settings, yes: bool) -> None:
     SIGTERM end all processes.
     """
     _check_port(settings.ui_address, settings.port)
+    ensure_room(settings.home)
 
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
@@ -104,6 +105,7 @@ def poll(
 
     is_requested = bool(feed) or all_feeds
     patience = settings.lease_seconds + 60.0 if wait is None else wait
+    ensure_room(settings.home)
     with open_database(settings) as database:
         synced, refused = _sync(settings, database, yes=yes)
         if synced is None or not has_registry_news(synced):

@@ -13,7 +13,7 @@ from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.gunzip import Gunzip
 from rss_pipeline.collector.http.headers import charset_of, content_codings
-from rss_pipeline.errors import InfrastructureError, reason
+from rss_pipeline.errors import InfrastructureError, file_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ def spooling(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InfrastructureError(f"the spool file {path} cannot be written: {reason(error)}") from error
+        raise InfrastructureError(
+            file_error(f"the spool file {path} cannot be written", error, path.parent)
+        ) from error
 
 
 def _decoder(answer: HttpResponse) -> Gunzip | None:

@@ -15,7 +15,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 from dagster._serdes import ConfigurableClassData
 
-from rss_pipeline.errors import SettingMistake, SettingsError
+from rss_pipeline.errors import InfrastructureError, SettingMistake, SettingsError, disk_full, disk_is_full
 from rss_pipeline.settings import Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
@@ -44,6 +44,8 @@ def prepare_home(settings: Settings) -> Path:
             beside.write_text(ours, "utf-8")
             beside.replace(target)
     except OSError as error:
+        if disk_is_full(error):
+            raise InfrastructureError(f"{disk_full(home)}. It was noticed by {error}") from error
         mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
         raise SettingsError(mistake) from error
     os.environ["DAGSTER_HOME"] = str(home)

@@ -25,6 +25,7 @@ from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarge
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 
+from rss_pipeline.errors import InfrastructureError, ensure_room
 from rss_pipeline.orchestration.serving.run_lines import RunLines
 
 LOOK_SECONDS = 1.0
@@ -47,20 +48,33 @@ def run(workspace: Path | None) -> int:
                 # Its other messages are those of every tick of every sensor.
                 "daemon": ("dagster._daemon", "run", "--log-level", "warning", "--workspace", str(addresses)),
             },
-            on_look=print_lines(RunLines(instance, began=datetime.now(UTC))),
+            on_look=print_lines(
+                RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
+            ),
         )
 
 
-def print_lines(lines: RunLines, *, every: float = LINES_SECONDS) -> Callable[[], None]:
-    """A function that prints the lines that are new, at most once in so many seconds."""
+def print_lines(lines: RunLines, *, home: Path, every: float = LINES_SECONDS) -> Callable[[], None]:
+    """A function that prints the lines that are new, at most once in so many seconds.
+
+    `home` is Dagster's. That its disk is full is printed once: no run could record it.
+    """
     next_look = 0.0
+    was_full = False
 
     def look() -> None:
-        nonlocal next_look
+        nonlocal next_look, was_full
         if time.monotonic() < next_look:
             return
         next_look = time.monotonic() + every
         try:
+            try:
+                ensure_room(home)
+                was_full = False
+            except InfrastructureError as full:
+                if not was_full:
+                    sys.stdout.write(f"{full}\n")
+                was_full = True
             for line in lines.new():
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

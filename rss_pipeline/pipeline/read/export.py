@@ -14,7 +14,7 @@ from typing import IO, Any, Protocol, Self
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.plain_text import json_text
-from rss_pipeline.errors import ExportRefused
+from rss_pipeline.errors import ExportRefused, disk_full, disk_is_full
 from rss_pipeline.pipeline.read.formats import Format
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
 from rss_pipeline.progress import Progress
@@ -97,6 +97,8 @@ def _opened(target: Path | IO[bytes]) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         partial.replace(place)
     except OSError as error:
+        if disk_is_full(error):
+            raise ExportRefused(f"{disk_full(place.parent)}. {target} was not written") from error
         raise ExportRefused(f"{target}: {error.strerror or error}; check the folder and the disk") from error
     finally:
         partial.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.collector.registry.load import load_registry, parse_registry
 from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
 from rss_pipeline.collector.registry.yaml_nodes import read_text
-from rss_pipeline.errors import RegistryError
+from rss_pipeline.errors import InfrastructureError, RegistryError, disk_full, disk_is_full
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feeds import registry_changes
 
@@ -89,6 +89,8 @@ def _replace(path: Path, body: bytes) -> None:
     try:
         replace_file(path, body)
     except OSError as error:
+        if disk_is_full(error):
+            raise InfrastructureError(f"{disk_full(path.parent)}. {path} was not changed") from error
         reason = error.strerror or type(error).__name__
         advice = (
             "check the permissions of its folder; in a container, mount the folder and not the file alone"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets
 from rss_pipeline.collector.models.outcome import Document, Pending, Response
-from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, reason
+from rss_pipeline.errors import BackupUnreadable, ObjectStoreUnavailable, file_error
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Unreadable
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.backups.backups import describe_backup
@@ -61,7 +61,7 @@ def _opened(visit: BackupVisit, objects: ObjectStore, folder: Path) -> BackupVis
         path.write_bytes(body)
     except OSError as error:
         raise ObjectStoreUnavailable(
-            f"{path}: {reason(error)}; check the spool folder and the disk"
+            file_error(f"the spool file {path} cannot be written", error, folder)
         ) from error
     document = Document(
         response=Response(

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
 
-from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, reason
+from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, file_error
 from rss_pipeline.held_folders import SOCKETS, HeldFolder
 
 _MEMORY_BYTES = 1 << 30
@@ -202,10 +202,9 @@ def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended |
         return _expired(error.exitcode, timeout)
     except OSError as error:
         # Parsers open no file: what failed is the spool, or the start of a process.
-        raise InfrastructureError(
-            f"a parser process could not work: {reason(error)}; check the spool folder, the disk and the"
-            " memory"
-        ) from error
+        where = Path(tempfile.gettempdir()) if error.filename is None else Path(error.filename).parent
+        what = "a parser process could not work (check the spool folder, the disk and the memory)"
+        raise InfrastructureError(file_error(what, error, where)) from error
     except Exception as error:  # noqa: BLE001 - foreign parsers raise anything; one document fails
         return WorkerFailure(
             "crashed", f"the parser failed on this document: {type(error).__name__}: {error}"[:500]

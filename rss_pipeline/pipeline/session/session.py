@@ -13,7 +13,7 @@ from typing import Self
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.errors import InfrastructureError, disk_is_full
+from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
@@ -97,11 +97,10 @@ class Session:
         except InfrastructureError:
             raise
         except Exception as error:
-            if disk_is_full(error):
+            if disk_is_full(error, at=self.run.settings.home):
                 # Also that of Dagster's event log, or of the log of this run.
                 raise InfrastructureError(
-                    f"the disk is full: make room below {self.run.settings.home}. It was noticed by"
-                    f" {type(error).__name__}: {error}"
+                    f"{disk_full(self.run.settings.home)}. It was noticed by {type(error).__name__}: {error}"
                 ) from error
             self.leases.do_not_forgive()
             raise

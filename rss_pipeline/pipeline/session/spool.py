@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rss_pipeline.errors import InfrastructureError, reason
+from rss_pipeline.errors import InfrastructureError, file_error
 from rss_pipeline.held_folders import HeldFolder
 
 
@@ -22,7 +22,7 @@ class Spool:
                 self._held = HeldFolder(self._root, prefix=f"{self._run_id[:8]}-")
             except OSError as error:
                 raise InfrastructureError(
-                    f"the spool folder {self._root} cannot be used: {reason(error)}"
+                    file_error(f"the spool folder {self._root} cannot be used", error, self._root)
                 ) from error
         return self._held.path
 

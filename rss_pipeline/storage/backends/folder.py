@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, disk_is_full
+from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected, disk_full, disk_is_full
 from rss_pipeline.storage.objects import ObjectInfo, check_key, check_object
 
 _MAX_SEGMENT_BYTES = 250
@@ -245,8 +245,8 @@ def _faults(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = "the disk is full: " if disk_is_full(error) else ""
+        if disk_is_full(error):
+            raise ObjectStoreUnavailable(f"{disk_full(path.parent)}. Object folder: {error}") from error
         raise ObjectStoreUnavailable(
-            f"object folder: {full}{error}; check that {error.filename or path} is writable and the disk has"
-            " room"
+            f"object folder: {error}; check that {error.filename or path} is writable and the disk has room"
         ) from error

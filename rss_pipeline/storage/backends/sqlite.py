@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
+from rss_pipeline.errors import DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
 from rss_pipeline.storage.database import (
     MAX_PARAMETERS,
     MAX_SQL_BYTES,
@@ -123,6 +123,10 @@ class SqliteDatabase:
 
     def _unavailable(self, error: sqlite3.Error, statement: Statement) -> DatabaseUnavailable:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
+        if disk_is_full(error, at=self.path.parent):
+            where = disk_full(self.path.parent)
+            brief = described(statement, characters=200)
+            return DatabaseUnavailable(f"{where}. {self.path}: {error} ({name}). Statement: {brief}")
         advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "see the message")
         brief = described(statement, characters=200)
         return DatabaseUnavailable(f"{self.path}: {error} ({name}): {advice}. Statement: {brief}")
@@ -132,7 +136,6 @@ _ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds the write lock; end it or wait",
     sqlite3.SQLITE_LOCKED: "another connection holds a lock; end it or wait",
     sqlite3.SQLITE_READONLY: "make the file and its folder writable",
-    sqlite3.SQLITE_FULL: "the disk is full; make room",
     sqlite3.SQLITE_IOERR: "the disk failed a read or a write; check it and the room on it",
     sqlite3.SQLITE_CANTOPEN: "check the path and its rights",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; restore it from a copy",

@@ -2,8 +2,10 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.serving.run_lines import RunLines
@@ -74,5 +76,13 @@ class Unreadable:
         raise OSError(28, "No space left on device")
 
 
-def test_a_history_that_cannot_be_read_ends_nothing() -> None:
-    print_lines(Unreadable(), every=0.0)()  # type: ignore[arg-type]
+def test_a_history_that_cannot_be_read_ends_nothing(tmp_path: Path) -> None:
+    print_lines(Unreadable(), home=tmp_path, every=0.0)()  # type: ignore[arg-type]
+
+
+def test_a_full_disk_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The system's own file system /proc has no room at all."""
+    look = print_lines(Unreadable(), home=Path("/proc"), every=0.0)  # type: ignore[arg-type]
+    look()
+    look()
+    assert capsys.readouterr().out == "the disk is full: make room below /proc (0 bytes are free)\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.errors import InfrastructureError, disk_is_full
+from rss_pipeline.errors import InfrastructureError, disk_is_full, file_error
 from rss_pipeline.pipeline.visits.poll import poll_round
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.feeds.claimable import Due
@@ -104,7 +104,12 @@ def test_a_body_that_the_spool_has_no_room_for_is_no_failure_of_its_feed(
         folder = session.spool.folder
         (folder / "a").symlink_to("/dev/full")
         synced = pipeline.sync()
-        with pytest.raises(InfrastructureError, match="cannot be written: the disk is full"), session.step():
+        with (
+            pytest.raises(
+                InfrastructureError, match=r"^the disk is full: make room below .*cannot be written"
+            ),
+            session.step(),
+        ):
             poll_round(session, Due(now=pipeline.clock()), synced.accesses)
     is_untouched(pipeline)
 
@@ -121,7 +126,7 @@ def test_a_database_without_room_counts_against_no_feed(pipeline: Pipeline, serv
 
     for _ in range(4):
         [round_] = pipeline.try_poll(database=small)
-        assert "the disk is full; make room" in str(round_.error)
+        assert "the disk is full: make room below" in str(round_.error)
         feed = pipeline.feed("a")
         assert (feed["consecutive_failures"], feed["unclosed_claims"], pipeline.items("a")) == (0, 0, [])
     pipeline.poll()
@@ -133,3 +138,20 @@ def test_other_errors_are_not_taken_for_a_full_disk(tmp_path: Path) -> None:
     assert disk_is_full(wrapped())
     assert not disk_is_full(OSError(errno.EACCES, "no"))
     assert not disk_is_full(ValueError("the disk is full"))
+
+
+def test_an_io_error_of_sqlite_is_a_full_disk_only_where_there_is_no_room(tmp_path: Path) -> None:
+    """As SQLite reports it where it may not extend a file beside the database; /proc has no room at all."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR | 19 << 8
+    assert disk_is_full(error, at=Path("/proc/nowhere"))
+    assert not disk_is_full(error, at=tmp_path)
+    assert not disk_is_full(error)
+
+
+def test_the_first_words_say_where_to_make_room_and_how_much_is_free(tmp_path: Path) -> None:
+    assert file_error("x cannot be written", no_space(), Path("/proc")) == (
+        "the disk is full: make room below /proc (0 bytes are free). x cannot be written"
+    )
+    assert "bytes are free; a quota may be used up). x" in file_error("x", quota(), tmp_path)
+    assert file_error("x", OSError(errno.EACCES, "no right"), tmp_path) == "x: no right"

@@ -119,7 +119,7 @@ class Fault:
 SENTENCES = {
     "locked": "database is locked (SQLITE_BUSY): another process holds the write lock; end it or wait",
     "read_only": "attempt to write a readonly database (SQLITE_READONLY): make the file and its folder",
-    "full": "database or disk is full (SQLITE_FULL): the disk is full; make room",
+    "full": "the disk is full: make room below",
 }
 
 
