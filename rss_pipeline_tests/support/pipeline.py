@@ -107,7 +107,9 @@ class Pipeline:
         return id
 
     def write_registry(self) -> None:
-        self.settings.feeds_file.write_text(yaml.safe_dump({"feeds": self.feeds}), "utf-8")
+        # The dumper in C takes a tenth of the time.
+        dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+        self.settings.feeds_file.write_text(yaml.dump({"feeds": self.feeds}, Dumper=dumper), "utf-8")
 
     def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> RegistrySync:
         return sync_registry(self.database, self.settings, now=self.clock(), yes=yes, environ=environ)
