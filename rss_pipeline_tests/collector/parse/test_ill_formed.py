@@ -182,6 +182,7 @@ def test_an_id_read_by_feedparser_is_not_resolved() -> None:
     assert parse_feed(text.encode(), url=URL).items[0].guid == "post/1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -103,6 +103,7 @@ def test_an_item_is_the_same_one_on_both_ways(text: str) -> None:
     assert identities(soup.items) == identities(strict.items)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", ["<source>", "<link>", "<link rel='x", "<item><source>", "</source>"])
 def test_tags_that_never_end_take_no_more_time_than_others(tag: str) -> None:
     """20 s of processor time are a document's limit."""

@@ -46,6 +46,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_of_too_many_items_the_newest_are_read_in_every_format(form: str) -> None:
     parsed = parse_feed(FORMATS[form]([a_day(n) for n in range(MANY)]).encode(), now=NOW)

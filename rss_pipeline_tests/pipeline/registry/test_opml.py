@@ -142,7 +142,13 @@ def listed(pipeline: Pipeline) -> set[Listed]:
 
 @pytest.mark.parametrize(
     ("reader", "rest"),
-    [(freshrss, "Uncategorized"), (miniflux, "All"), (netnewswire, None), (feedly, None)],
+    [
+        (freshrss, "Uncategorized"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((miniflux, "All"), (netnewswire, None), (feedly, None))
+        ),
+    ],
 )
 def test_500_feeds_of_another_reader_go_in_and_out_and_in_again(
     tmp_path: Path, pipeline: Pipeline, reader: Callable[[list[Listed]], str], rest: str | None
