@@ -14,7 +14,7 @@ from rss_pipeline.cli.arguments import as_json, one_feed
 from rss_pipeline.cli.output.terminal import Bars, say, say_json
 from rss_pipeline.pipeline.read.formats import FORMATS, Format
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.items.cursor import Position
 
 
@@ -74,7 +74,7 @@ def export(
     format_ = format_ or ("parquet" if output is not None and output.suffix == ".parquet" else "jsonl")
     if to_stdout and (format_ == "parquet" or as_json):
         raise click.UsageError(f"{'--json' if as_json else 'parquet'} needs a file: -o FILE")
-    with open_database(settings) as database, Bars() as progress:
+    with open_database_to_read(settings) as database, Bars() as progress:
         ids = [one_feed(database, text)["id"] for text in feed] or None
         exported = export_items(
             FeedReader(database, open_objects(settings)),

@@ -16,7 +16,7 @@ from rss_pipeline.cli.output.item import open_page, show_item
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_objects
+from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.items import items as stored
 from rss_pipeline.storage.reports import overview
 
@@ -46,7 +46,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
     now = utc_now()
     if limit is None and not as_json:
         limit = output.FEEDS_LISTED
-    with open_database(settings) as database:
+    with open_database_to_read(settings) as database:
         whole = overview.overview(database, now=now)
         wanted = None if feed is None else one_feed(database, feed)["id"]
         rows = overview.feed_health(database, feed_id=wanted, limit=limit or None)
@@ -83,7 +83,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
 @click.pass_obj
 def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
     """List the collected items of FEED, newest first."""
-    with open_database(settings) as database:
+    with open_database_to_read(settings) as database:
         found = one_feed(database, feed)
         rows = stored.newest(database, found["id"], limit=limit)
     if as_json:
@@ -111,7 +111,7 @@ def item(settings: Settings, id: str, html: bool, open_: bool, original: bool, a
         raise click.UsageError("--original changes what --html and --open show: use one of them, too")
     if is_page and as_json:
         raise click.UsageError("--json prints an object, --html and --open show a page: use one of them")
-    with open_database(settings) as database:
+    with open_database_to_read(settings) as database:
         found = stored.item(database, id)
         content = found and found["content_html"]
         if found is not None and is_page and not original:

@@ -1,7 +1,10 @@
 """The command `status`: a line for each feed that fits the terminal, equal errors once, JSON for programs."""
 
 import json
+import os
+import tempfile
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from rich.cells import cell_len
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
+from rss_pipeline_tests.storage.conftest import nobody
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -74,6 +78,14 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return result
 
     return call
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that any user may enter; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(prefix="rss-pipeline-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture
@@ -310,6 +322,51 @@ def test_status_exits_with_1_once_a_feed_has_failed_ten_times(invoke: Any, colle
     assert result.exit_code == 1
     assert "1 failing (1 of them ten times or more)" in result.stdout
     assert invoke("status", "--json").exit_code == 1
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["nobody has it open", "the daemon has it open"])
+def test_reading_commands_need_no_right_to_write(
+    monkeypatch: pytest.MonkeyPatch, public_folder: Path, server: FeedServer, is_open: bool
+) -> None:
+    """Another user of the machine, a backup, a home mounted read-only."""
+    home = public_folder / "var"
+    monkeypatch.chdir(public_folder)
+    monkeypatch.setenv("RSS_PIPELINE_HOME", str(home))
+    pipeline = Pipeline(home)
+    pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b"))), "news")
+    pipeline.poll()
+    id = pipeline.items("news")[0]["id"]
+    commands = (
+        ["status"],
+        ["status", "--json"],
+        ["items", "news"],
+        ["item", id],
+        ["item", id, "--html"],
+        ["export"],
+    )
+    for command in commands:
+        # Python loads modules late, and nobody may not be able to.
+        CliRunner().invoke(main, command)
+    if not is_open:
+        pipeline.close()
+    for folder, _, names in os.walk(home):
+        Path(folder).chmod(0o555)
+        for name in names:
+            Path(folder, name).chmod(0o444)
+    before = sorted(home.rglob("*"))
+    with nobody():
+        results = [CliRunner().invoke(main, command) for command in commands]
+        refused = CliRunner().invoke(main, ["migrate"])
+    for folder, _, _ in os.walk(home):
+        Path(folder).chmod(0o755)
+    assert [result.exit_code for result in results] == [0] * len(commands), [each.output for each in results]
+    assert "1 feeds scheduled" in results[0].stdout
+    assert "Title of a" in results[2].stdout
+    assert sorted(home.rglob("*")) == before
+    if not is_open:
+        assert refused.exit_code == 1
+    else:
+        pipeline.close()
 
 
 def test_five_thousand_feeds_are_listed_in_a_second(invoke: Any, pipeline: Pipeline) -> None:

@@ -4,8 +4,10 @@ Outside of runs too: sensors and the command line open them here. Dagster's reso
 orchestration/resources.py.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -36,6 +38,32 @@ def open_database(settings: Settings) -> Iterator[Database]:
         yield database
     finally:
         database.close()
+
+
+@contextmanager
+def open_database_to_read(settings: Settings) -> Iterator[Database]:
+    """The database for a command that only reads: as `open_database`, but the right to write is not needed.
+
+    An embedded one that this user may not write, or on a file system that is mounted read-only, is opened as
+    it is; its schema must be this code's.
+    """
+    path = settings.database_path
+    if settings.d1 is not None or not path.is_file() or (_may_write(path) and _may_write(path.parent)):
+        with open_database(settings) as database:
+            yield database
+        return
+    from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+
+    reader = SqliteDatabase.to_read(path, is_beside_writable=_may_write(path.parent))
+    try:
+        check_schema(reader)
+        yield reader
+    finally:
+        reader.close()
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def connect(settings: Settings) -> Database:

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
 from rss_pipeline.storage.database import (
@@ -57,19 +58,45 @@ class SqliteDatabase:
             raise DatabaseUnavailable(
                 f"this Python carries SQLite {sqlite3.sqlite_version}; 3.35 or newer is needed"
             )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
+        self._open(
+            path, str(path), ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"), busy_timeout
+        )
+
+    @classmethod
+    def to_read(cls, path: Path, *, is_beside_writable: bool) -> Self:
+        """The existing file at `path`, for a user who may not write it; `is_beside_writable`: but its folder.
+
+        SQLite reads a file in WAL mode with the help of two files beside it. Where they are not there and
+        cannot be made, no other process has the file open, and it is read without them.
+        """
+        wal = path.with_name(f"{path.name}-wal")
+        is_alone = not is_beside_writable and not wal.exists()
+        uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_alone else ''}"
+        database = cls.__new__(cls)
+        database._open(path, uri, ("query_only=ON",), BUSY_TIMEOUT_SECONDS)
+        return database
+
+    def _open(self, path: Path, uri: str, settings: Sequence[str], busy_timeout: float) -> None:
         self.path = path
         self._lock = threading.RLock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
-                path, timeout=busy_timeout, isolation_level=None, check_same_thread=False
+                uri,
+                timeout=busy_timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=uri.startswith("file:"),
             )
-        except (OSError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
         for limit, most in _D1_LIMITS.items():
             self._connection.setlimit(limit, most)
         try:
-            for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+            for setting in settings:
                 self._command(f"PRAGMA {setting}")
         except DatabaseUnavailable:
             self._connection.close()

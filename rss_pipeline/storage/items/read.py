@@ -153,15 +153,16 @@ def _rows(database: Database, places: Sequence[Position]) -> Iterator[list[Row]]
         f"coalesce(length(CAST({name} AS BLOB)), 0)"
         for name in ("content_html", "summary", "title", "categories", "enclosures", "items.id")
     )
-    sql = f"""WITH wanted AS (
+    sql = f"""SELECT page.n AS n, items.*,
+        feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
+      FROM (WITH wanted AS (
         SELECT j.key AS n, items.rowid AS place, {size} AS size
         FROM json_each(?) AS j CROSS JOIN items ON items.id = j.value),
       page AS (
         SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
         FROM wanted)
-      SELECT page.n AS n, items.*,
-        feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
-      FROM page JOIN items ON items.rowid = page.place JOIN feeds ON feeds.id = items.feed_id
+      SELECT * FROM page) AS page
+      JOIN items ON items.rowid = page.place JOIN feeds ON feeds.id = items.feed_id
       WHERE nth = 1 OR total <= ? ORDER BY n"""
     start = 0
     while start < len(places):

@@ -1,6 +1,7 @@
 """Counts over all feeds and items, the feeds with their state, and what is wrong with them, for `status`.
 
-Reads only: a database without the right to write is enough.
+Reads only: a database without the right to write is enough. Each statement begins with SELECT, for a store
+to know that it needs no transaction.
 """
 
 from collections.abc import Sequence
@@ -106,17 +107,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
     """
     # Items and JSON are read for the listed feeds only: D1 counts the rows, and 5,000 feeds are many.
     rows = database.query(
-        f"""WITH listed AS (
-          SELECT id, {HEALTH} AS health,
-            CASE WHEN registered = 0 THEN NULL
-              WHEN min(id) OVER same <> id THEN min(id) OVER same
-              WHEN max(id) OVER same <> id THEN max(id) OVER same END AS same_as,
-            row_number() OVER (ORDER BY registered DESC, enabled DESC,
-              CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
-              warning IS NULL, next_fetch_at, id) AS place
-          FROM feeds WHERE forgotten = 0
-          WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url)))
-        SELECT feeds.id, feeds.url, feeds.title, health, feeds.registered, feeds.enabled,
+        f"""SELECT feeds.id, feeds.url, feeds.title, health, feeds.registered, feeds.enabled,
         consecutive_failures, last_error_kind, last_error, warning, last_fetched_at, last_success_at,
         next_fetch_at, schedule_reason, fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
         same_as,
@@ -128,7 +119,17 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
           (SELECT max(value) FROM json_each(feeds.rhythm) WHERE value <= {NOW}),
           (SELECT max(created_at) FROM items WHERE feed_id = feeds.id)) AS newest_item_at,
         (SELECT count(*) FROM items WHERE feed_id = feeds.id) AS items
-        FROM listed CROSS JOIN feeds ON feeds.id = listed.id
+        FROM (
+          SELECT id, {HEALTH} AS health,
+            CASE WHEN registered = 0 THEN NULL
+              WHEN min(id) OVER same <> id THEN min(id) OVER same
+              WHEN max(id) OVER same <> id THEN max(id) OVER same END AS same_as,
+            row_number() OVER (ORDER BY registered DESC, enabled DESC,
+              CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
+              warning IS NULL, next_fetch_at, id) AS place
+          FROM feeds
+          WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))
+        ) AS listed CROSS JOIN feeds ON feeds.id = listed.id
         WHERE {"place <= ?" if feed_id is None else "listed.id = ?"} ORDER BY place""",
         [(MANY if limit is None else limit) if feed_id is None else feed_id],
         name="list feed states",
@@ -157,7 +158,7 @@ def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Proble
     Each has the first `feeds` of its feeds.
     """
     rows = database.query(
-        f"""WITH found AS (
+        f"""SELECT * FROM (WITH found AS (
           SELECT id, host, coalesce(last_error_kind, 'unknown') AS kind, coalesce(last_error, '') AS sentence,
             consecutive_failures AS failures FROM feeds WHERE {FAILING} OR {GONE}
           UNION ALL
@@ -170,9 +171,10 @@ def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Proble
         ranked AS (
           SELECT *, dense_rank() OVER (ORDER BY kind = 'warning', count DESC, kind, same) AS rank
           FROM counted)
-        SELECT kind, CASE WHEN hosts THEN same ELSE sentence END AS sentence, count, id, failures, rank, ranks
+        SELECT kind, CASE WHEN hosts THEN same ELSE sentence END AS sentence, count, id, failures,
+          rank, ranks, nth
         FROM (SELECT *, max(rank) OVER () AS ranks FROM ranked)
-        WHERE rank <= ? AND nth <= ? ORDER BY rank, nth""",
+        WHERE rank <= ? AND nth <= ?) ORDER BY rank, nth""",
         [limit, feeds],
         name="group problems of feeds",
     ).rows
