@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +70,8 @@ def open_page(page: str, *, folder: Path) -> None:
     It is a file of this user only, in a folder of its own below `folder`, for everybody reads /tmp. It is not
     removed at once, because the browser reads it later; a run or the daily clean removes it after a day.
     """
+    import webbrowser
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = Path(tempfile.mkdtemp(prefix="page-", dir=folder)) / "item.html"

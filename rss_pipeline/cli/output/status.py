@@ -126,6 +126,7 @@ def show_feeds(rows: Sequence[Row], *, more: int, now: datetime, verbose: bool) 
     console = new_console()
     lines = [("feed", "health", "items", "last new", "next", "title"), *(_cells(row, now) for row in rows)]
     widths = _widths(lines, console.width)
+    console.print()
     console.print(_line(lines[0], widths, style="bold"))
     for row, line in zip(rows, lines[1:], strict=True):
         console.print(_line(line, widths, health_style=_STYLES.get(row["health"], "dim")))
