@@ -10,16 +10,18 @@ import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from rss_pipeline.pipeline.read import page
 from rss_pipeline.pipeline.read.page import content_policy, image_sources, item_page
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline_tests.support import pictures
 from rss_pipeline_tests.support.server import Answer, FeedServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TLS = Path(__file__).parents[2] / "support" / "tls"
@@ -86,9 +88,12 @@ class Listener:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Browser]":
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
+    # Its import takes as long as the rest of this room's, and most runs of tests need no browser.
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as play:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
         chromium = play.chromium.launch(executable_path=CHROMIUM, args=arguments)
@@ -106,7 +111,7 @@ def listener() -> Iterator[Listener]:
 @pytest.mark.slow
 @pytest.mark.parametrize("walls", ["all", "no page"])
 def test_an_item_reaches_nothing_when_it_is_opened_in_a_browser(
-    walls: str, browser: Browser, listener: Listener, tmp_path: Path
+    walls: str, browser: "Browser", listener: Listener, tmp_path: Path
 ) -> None:
     objects = FolderStore(tmp_path / "objects")
     objects.put("images/x", pictures.PNG, content_type="image/png")
@@ -138,7 +143,7 @@ def test_an_item_reaches_nothing_when_it_is_opened_in_a_browser(
 
 @pytest.mark.slow
 def test_the_sandbox_alone_stops_scripts_forms_and_a_refresh(
-    browser: Browser, listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    browser: "Browser", listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a policy, and without the renaming of tags."""
     monkeypatch.setattr(page, "content_policy", lambda _: "base-uri 'none'")
@@ -159,7 +164,7 @@ def test_the_sandbox_alone_stops_scripts_forms_and_a_refresh(
 
 
 @pytest.mark.slow
-def test_images_over_https_are_shown_and_get_no_referer(browser: Browser) -> None:
+def test_images_over_https_are_shown_and_get_no_referer(browser: "Browser") -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS / "good.pem")
     with FeedServer(tls=context) as images, FeedServer() as pages:
