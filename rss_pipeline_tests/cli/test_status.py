@@ -278,9 +278,10 @@ def test_status_as_json_has_the_counts_and_every_feed(invoke: Any, collected: Pi
     assert set(result["disk"]) == {"database", "objects"}
     assert result["disk"]["database"]["bytes"] > 0
     assert {feed["id"]: feed["items"] for feed in result["feeds"]} == {"news": 2, "broken": 0}
-    assert {(feed["registered"], feed["enabled"], feed["needs_access"]) for feed in result["feeds"]} == {
-        (True, True, False)
-    }
+    for feed in result["feeds"]:
+        # 1 == True in Python, and not for a program that reads the JSON.
+        flags = [str(feed[name]) for name in ("registered", "enabled", "needs_access")]
+        assert flags == ["True", "True", "False"]
 
 
 def test_status_says_how_many_feeds_it_does_not_list(invoke: Any, collected: Pipeline) -> None:
