@@ -151,7 +151,8 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         title=_title(fields),
         plain_title=_plain_title(fields, atom=False),
         author=first_text(fields, "dc:creator", "author", "itunes:author")
-        or _atom_author(fields, "atom:", vocabulary),
+        or _atom_author(fields, "atom:", vocabulary)
+        or first_text(fields, "dc:author"),
         dates=texts(fields, *_RSS_DATES),
         updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
         categories=distinct(
@@ -183,6 +184,8 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
     place = outer.within(element)
     id = first_text(fields, "id")
     link = _atom_link(fields, "link") or (id if id and is_web(id) else None)
+    # No part of the identity: earlier versions knew such an entry without it.
+    text_link = None if link else next(filter(None, map(_target, _alternates(fields, "link"))), None)
     content, summary = content_and_summary(
         [atom_html(each) for each in fields.get("content", ())],
         next((text for each in fields.get("summary", ()) if (text := atom_html(each))), None),
@@ -191,7 +194,7 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
     return RawItem(
         guid=id,
         link=link,
-        url=place.resolve(link),
+        url=place.resolve(link or text_link),
         title=_title(fields),
         plain_title=_plain_title(fields, atom=True),
         author=_atom_author(fields, "", vocabulary) or first_text(fields, "dc:creator"),
@@ -242,14 +245,12 @@ def _target(link: Element) -> str | None:
 
 
 def _atom_link(fields: Fields, name: str) -> str | None:
-    return next(
-        (
-            href
-            for each in fields.get(name, ())
-            if _is(each, ALTERNATE) and (href := trimmed(each.get("href")))
-        ),
-        None,
-    )
+    hrefs = (trimmed(each.get("href")) for each in _alternates(fields, name))
+    return next(filter(None, hrefs), None)
+
+
+def _alternates(fields: Fields, name: str) -> list[Element]:
+    return [each for each in fields.get(name, ()) if _is(each, ALTERNATE)]
 
 
 def _rss_link(fields: Fields) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.collector.images.find import item_images
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline_tests.collector.parse.documents import entry, json_feed, only, parsed, rss, rss_item
+from rss_pipeline_tests.collector.parse.documents import atom, entry, json_feed, only, parsed, rss, rss_item
 
 HTML = (
     '<p onclick="x">1 &lt; 2 &amp;amp; <img data-src="a.jpg" src=\'b\'>\u00a0Ã©\u0096<script></script></p>\n '
@@ -146,6 +146,21 @@ def test_an_enclosure_of_atom_may_be_named_in_the_text_of_its_link() -> None:
         f'<link rel="enclosure" type="image/jpeg"> {target} </link><link rel="enclosure">none</link>'
     )
     assert [each.url for each in item.enclosures] == [target]
+
+
+def test_the_link_of_an_atom_entry_may_be_named_in_its_text_and_is_then_no_part_of_an_identity() -> None:
+    item = only(atom("<entry><title>t</title><link>https://e.example/1</link></entry>"))
+    assert item.link == "https://e.example/1"
+    assert item.guid == only(atom("<entry><title>t</title></entry>")).guid
+    own = entry("<link>https://e.example/1</link><link href='https://e.example/2'/>")
+    assert own.link == "https://e.example/2"
+
+
+def test_dc_author_is_the_author_by_last_fallback() -> None:
+    assert rss_item("<dc:author>A</dc:author>").author == "A"
+    assert (
+        rss_item("<dc:author>A</dc:author><atom:author><atom:name>B</atom:name></atom:author>").author == "B"
+    )
 
 
 FURTHER_CATEGORIES = (
