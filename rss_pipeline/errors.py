@@ -11,6 +11,8 @@ RssPipelineError
  ├ CopyRefused              a copy would lose or mix something
  ├ ExportRefused            a file that cannot be written as requested
  ├ ForgetRefused            a feed that cannot be forgotten now
+ ├ AlreadyRunning           another process works in this home
+ ├ HomeNotLockable          nothing shows whether another process works in this home
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
@@ -97,6 +99,14 @@ class ExportRefused(RssPipelineError):
 
 class ForgetRefused(RssPipelineError):
     """A feed is registered or in use, so that nothing of it was deleted."""
+
+
+class AlreadyRunning(RssPipelineError):
+    """Another `rss-pipeline up` works in the same home."""
+
+
+class HomeNotLockable(RssPipelineError):
+    """The home's file system has no locks, so that a second `rss-pipeline up` would not be noticed."""
 
 
 class StorageRejected(RssPipelineError):

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.home_lock import HomeLock
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.cli.output.polls import PollResult
 from rss_pipeline.cli.supervisor import keep_up
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.errors import RegistryError, ensure_room
+from rss_pipeline.errors import HomeNotLockable, RegistryError, ensure_room
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
@@ -40,8 +41,14 @@ def up(settings: Settings, yes: bool) -> None:
     A Dagster process that ends by itself is started again, after a wait that grows. SIGINT (Ctrl-C) and
     SIGTERM end all processes.
     """
-    _check_port(settings.ui_address, settings.port)
+    ui = f"http://127.0.0.1:{settings.port}"
     ensure_room(settings.home)
+    # Before the port: a second one in this home may have another one.
+    try:
+        click.get_current_context().call_on_close(HomeLock(settings.home, address=ui).release)
+    except HomeNotLockable as error:
+        terminal.complain(str(error))
+    _check_port(settings.ui_address, settings.port)
 
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
@@ -66,12 +73,10 @@ def up(settings: Settings, yes: bool) -> None:
     where = [str(workspace)] if workspace.exists() else []
     # It saves typing -m at Dagster's other commands; the daemon refuses it beside its workspace.
     os.environ.pop("DAGSTER_MODULE_NAME", None)
-    terminal.say(
-        f"Dagster's UI will be at http://127.0.0.1:{settings.port} in some seconds; Ctrl-C stops it."
-    )
+    terminal.say(f"Dagster's UI will be at {ui} in some seconds; Ctrl-C stops it.")
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
-    sys.exit(keep_up([*command, *where], say=terminal.complain, on_put_back=on_put_back))
+    sys.exit(keep_up([*command, str(os.getpid()), *where], say=terminal.complain, on_put_back=on_put_back))
 
 
 @click.command()

@@ -6,6 +6,7 @@ function that says what it shows.
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -21,7 +22,7 @@ from websockets.sync.client import connect
 
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import LAUNCH_RUN, Up, location, members, started
+from rss_pipeline_tests.support.up import LAUNCH_RUN, PROGRAM, Up, location, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 PASSWORD = "correct-horse-battery"
@@ -43,6 +44,7 @@ def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: Feed
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
         a_backfill_of_scattered_keys_ends_green_and_red_exactly(up)
         a_poll_of_the_command_turns_the_red_key_green(up, server)
+        a_second_one_in_the_same_home_says_who_runs_there(up)
         sigterm_ends_every_process_and_no_claim_is_left(up)
         no_secret_is_in_any_file(up, server)
 
@@ -298,6 +300,20 @@ def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) ->
     assert json.loads(done.stdout)["items_new"] == 1
     assert up.statuses()["green"] == sorted(FEEDS)
     assert up.statuses()["red"] == []
+
+
+def a_second_one_in_the_same_home_says_who_runs_there(up: Up) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = subprocess.run(
+        [PROGRAM, "up"],
+        env={**up.environment, "RSS_PORT": str(port)},
+        check=False,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 1
+    assert f"(process {up.process.pid}, http://127.0.0.1:{up.port})" in done.stderr.decode()
 
 
 def sigterm_ends_every_process_and_no_claim_is_left(up: Up) -> None:

@@ -36,8 +36,9 @@ STOP_SECONDS = 60.0
 _logger = logging.getLogger("dagster")
 
 
-def run(workspace: Path | None) -> int:
-    """Run all processes until one ends or this one is interrupted; return the exit code.
+def run(workspace: Path | None, *, parent: int) -> int:
+    """Run all processes until one ends, this one is interrupted, or its parent has this id no longer; return
+    the exit code.
 
     The code locations are those of this workspace.yaml, or else the pipeline alone.
     """
@@ -51,6 +52,7 @@ def run(workspace: Path | None) -> int:
             on_look=print_lines(
                 RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
             ),
+            parent=parent,
         )
 
 
@@ -88,13 +90,15 @@ def print_lines(lines: RunLines, *, home: Path, every: float = LINES_SECONDS) ->
 def until_one_ends(
     modules: Mapping[str, Sequence[str]],
     *,
+    parent: int,
     look: float = LOOK_SECONDS,
     stop: float = STOP_SECONDS,
     on_look: Callable[[], None] = lambda: None,
 ) -> int:
     """Run these modules with their arguments, each in a process, until one ends; then end the others.
 
-    `on_look` is called at each look. Return the exit code 1; an interrupt of this process ends them all, too.
+    `on_look` is called at each look. Return the exit code 1; an interrupt of this process, or the end of its
+    parent, ends them all, too.
     """
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
@@ -105,6 +109,10 @@ def until_one_ends(
                 if process.poll() is not None:
                     _logger.error("Dagster's %s ended (exit code %s)", name, process.returncode)
                     return 1
+            if os.getppid() != parent:
+                # Its lock on the home is free: the next `up` would start a second daemon beside ours.
+                _logger.error("`rss-pipeline up` was killed: its processes end")
+                return 1
             on_look()
             time.sleep(look)
     finally:
@@ -148,7 +156,13 @@ if __name__ == "__main__":
     os.environ["DAGSTER_IS_DEV_CLI"] = "1"
     configure_loggers()
     setup_interrupt_handlers()
+    up = int(sys.argv[1])
     try:
-        sys.exit(run(Path(sys.argv[1]) if len(sys.argv) > 1 else None))
+        sys.exit(run(Path(sys.argv[2]) if len(sys.argv) > 2 else None, parent=up))
     except KeyboardInterrupt:
         _logger.info("Dagster's processes have ended")
+    finally:
+        if os.getppid() != up and os.getpgrp() == os.getpid():
+            # What the supervisor would do: runs that are in progress release their claims.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.killpg(os.getpgrp(), signal.SIGTERM)

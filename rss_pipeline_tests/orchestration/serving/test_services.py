@@ -36,10 +36,23 @@ def test_when_one_process_is_killed_the_other_is_ended(
     modules = {name: ["sleeper", str(path), *option] for name, path in files.items()}
     killer = threading.Thread(target=lambda: os.kill(soon(lambda: pid(files, "webserver")), signal.SIGKILL))
     killer.start()
-    assert until_one_ends(modules, look=0.05, stop=0.5 if is_deaf else 60) == 1
+    stop = 0.5 if is_deaf else 60
+    assert until_one_ends(modules, parent=os.getppid(), look=0.05, stop=stop) == 1
     killer.join()
     assert not psutil.pid_exists(int(files["daemon"].read_text()))
     assert (tmp_path / "daemon.interrupted").exists() is not is_deaf
+
+
+def test_when_their_parent_is_gone_the_processes_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed `up` has no lock on its home any more: its daemon would poll beside that of the next one."""
+    (tmp_path / "sleeper.py").write_text(SLEEPER, "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    path = tmp_path / "daemon"
+    others = {process.pid for process in psutil.Process().children()}
+    assert until_one_ends({"daemon": ["sleeper", str(path)]}, parent=os.getpid(), look=0.05, stop=60) == 1
+    assert {process.pid for process in psutil.Process().children()} <= others
 
 
 def pid(files: dict[str, Path], name: str) -> int:
