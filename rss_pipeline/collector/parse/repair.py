@@ -23,6 +23,8 @@ _PAGE_AROUND = re.compile(
     r"(?=<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>])",
     re.DOTALL | re.IGNORECASE,
 )
+_PAGE_END = re.compile(r"</(?:html|body|pre|div)\s{0,9}>\Z", re.IGNORECASE)
+_PAGE_ENDS = 8
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 
 # Not XML 1.0 characters.
@@ -70,6 +72,7 @@ def opened(text: str) -> OpenedDocument:
     if "html" in (name.lower(), root[1].lower() if root else "") and (page := _PAGE_AROUND.match(text)):
         start, name = page.end(), ""
         root = _ROOT.match(text, start)
+        text = _without_page_end(text)
         repairs = ("web page around the feed cut",)
     junk = None
     if name.lower() != "html" and (root is None or not is_feed_name(root[1])):
@@ -89,6 +92,15 @@ def opened(text: str) -> OpenedDocument:
         entities=entities,
         repairs=repairs,
     )
+
+
+def _without_page_end(text: str) -> str:
+    text = text.rstrip()
+    for _ in range(_PAGE_ENDS):
+        if (found := _PAGE_END.search(text, max(0, len(text) - 20))) is None:
+            break
+        text = text[: found.start()].rstrip()
+    return text
 
 
 def is_feed_name(root: str) -> bool:

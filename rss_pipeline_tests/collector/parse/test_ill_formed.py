@@ -15,6 +15,7 @@ from rss_pipeline.collector.parse.repair import opened
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml_tree import read_tree
 from rss_pipeline.errors import NotAFeed
+from rss_pipeline_tests.collector.parse.documents import atom, parsed
 
 URL = "https://example.com/feed"
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -97,6 +98,17 @@ def test_a_web_page_with_a_feed_among_other_things_is_a_web_page(page: str) -> N
     with pytest.raises(NotAFeed, match="web page") as caught:
         parse_feed(f"<!DOCTYPE html><html><body>{page}{ONE}</body></html>".encode())
     assert caught.value.kind == "html"
+
+
+def test_a_feed_in_a_web_page_reads_as_it_does_alone() -> None:
+    """The end of the page is cut, too: it would be the loose parser's, which writes XHTML otherwise."""
+    feed = atom(
+        '<entry><id>1</id><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>1 &lt; 2<br/>'
+        "</p></div></content></entry>"
+    )
+    framed = parsed(f"<!DOCTYPE html>\n<html><body>\n{feed}\n</body>\n</html>\n")
+    assert framed.header.repairs == ("web page around the feed cut",)
+    assert framed.items == parsed(feed).items
 
 
 def test_much_white_space_before_no_feed_takes_no_time() -> None:
