@@ -52,13 +52,17 @@ class Restored:
     images_orphaned: int = 0
     """Objects without a task; they stay."""
     lost_feeds: list[tuple[str, str]] = field(default_factory=list)
-    """Feed id, and the reason why it could not be made a feed again."""
+    """Feed id, or a key below backups/ that is of no feed, and why it could not be made a feed again."""
     problems: list[ReplayProblem] = field(default_factory=list)
     """Backups that could not be read."""
 
     def as_json(self) -> dict[str, Any]:
         """The result for programs."""
-        lost = [{"feed_id": id, "reason": reason} for id, reason in self.lost_feeds]
+        lost = [
+            # No id has a slash: a folder or file that is no feed's comes with its key.
+            {"backup_key" if "/" in name else "feed_id": name, "reason": reason}
+            for name, reason in self.lost_feeds
+        ]
         return {"is_whole": self.is_whole, **asdict(self), "lost_feeds": lost}
 
     @property

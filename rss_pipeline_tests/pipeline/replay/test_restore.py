@@ -255,6 +255,13 @@ def test_what_cannot_be_restored_is_named_and_stops_nothing(place: Pipeline, ser
         "backups/stray.xml",
     }
     assert all(reason for _, reason in result.lost_feeds)
+    lost = result.as_json()["lost_feeds"]
+    assert [each["feed_id"] for each in lost if "feed_id" in each] == ["stranger"]
+    assert {each["backup_key"] for each in lost if "backup_key" in each} == {
+        "backups/No Feed/1.xml",
+        "backups/stray.xml",
+    }
+    assert not {"troubles", "stood"} & set(result.as_json())
     assert collected(place) == before
 
 
