@@ -102,7 +102,7 @@ def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui:
     assert facts["site"] == "http://example.com/"
     assert Path(facts["backup"]).is_file(), "a path to copy: no browser follows a link to a file"
     assert facts["next_visit"].endswith("UTC")
-    assert facts["next_visit_reason"].startswith("every ")
+    assert facts["next_visit_reason"].startswith("once a day: nothing new for")
     page.get_by_text("View all historical events").click()
     events = page.get_by_role("dialog").get_by_role("row").filter(has_text="Materialization")
     expect(events.nth(1)).to_be_visible()
@@ -151,6 +151,10 @@ def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
 
 def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:
     page = ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
+    page.get_by_text("View all historical events").click()
+    observed = page.get_by_role("dialog").get_by_role("row").filter(has_text="Observation")
+    expect(observed.first).to_contain_text("poll_feeds")
+    page.get_by_role("button", name="OK").click()
     launch(page, choose=[BROKEN])
     run = soon(lambda: named_run(ui, BROKEN))
     ui.open(f"/runs/{run}")
