@@ -9,6 +9,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.orchestration.instance.dead_runs import host_tags
+from rss_pipeline.orchestration.instance.new_run import new_run
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.purge_job import PURGE_HISTORY
 from rss_pipeline.orchestration.reporting.run_errors import first_error
@@ -43,6 +44,7 @@ def poll_in_process(
                     **QUIET,
                 },
                 instance=instance,
+                run_id=new_run(instance),
                 raise_on_error=False,
                 tags={**_REPOSITORY_TAG, **host_tags()},
             )
