@@ -159,6 +159,7 @@ def _without(item: Item, secrets: Secrets) -> Item:
         content_html=_maybe(item.content_html, secrets),
         base_url=_maybe(item.base_url, secrets),
         identities=item.identities and _without_identities(item.identities, secrets),
+        former_guids=tuple((secrets.removed(new), secrets.removed(old)) for new, old in item.former_guids),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item import FeedHeader
 
 ItemKey = Literal["guid", "link", "title+date"]
 
@@ -92,10 +93,20 @@ class HttpState:
     the validators are those of the whole one before."""
     charset: str | None = None
     """The codec that last decoded this feed: a hint for undeclared documents."""
+    former_charset: str | None = None
+    """The last other codec before it: stored items may have identities as that read them."""
     last_body_at: datetime | None = None
     """The last 200 with a document; long ago means nothing but 304 since."""
     host_answered: bool = False
     """The host answered the last visit, with any status."""
+
+    def codecs_after(self, header: FeedHeader) -> tuple[str | None, str | None]:
+        """`charset` and `former_charset` after this document; one of ASCII alone keeps both."""
+        if self.charset is None or self.charset == header.charset:
+            return header.charset, self.former_charset
+        if header.is_ascii:
+            return self.charset, self.former_charset
+        return header.charset, self.charset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ class Identities:
     url: str | None
     """The link, resolved."""
     titles: tuple[str | None, ...]
-    """As published and as plain text: earlier versions stored the one, later versions the other."""
+    """As published and as plain text (earlier versions stored the one, later versions the other), and both as
+    former codecs read them."""
     pub_date: datetime | None = None
     pub_date_raw: str | None = None
 

@@ -49,6 +49,8 @@ class Item:
     """xml:base in force for the content, resolved; None where the document sets none."""
     identities: Identities | None = None
     """For an item without guid, with a link: `guid` may be another one of these where it is stored."""
+    former_guids: tuple[tuple[str, str], ...] = ()
+    """Guids that it may have, each with what a former codec of the feed read: it may be stored under that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class FeedHeader:
     charset_rule: Literal[
         "bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"
     ]
+    is_ascii: bool = False
+    """The document has no other characters: it says nothing of the feed's codec."""
     repairs: tuple[str, ...] = ()
     """Repairs without which the document could not be read, in words."""
     hints: PublisherHints = field(default_factory=PublisherHints)

@@ -72,6 +72,8 @@ class Document:
     """Set once the document is in the object store."""
     are_links_shared: bool = True
     """False for a backup of an earlier version, which stored the first item of a link alone, by the link."""
+    feed_charset: str | None = None
+    """For a backup: the codec of the newest document of its feed, which may have stored its items."""
 
 
 FetchOutcome = NotModified | Document | Failure | NotBegun | OnHold
@@ -91,6 +93,8 @@ class Parsed:
     shared_guids: int = 0
     without_guid: int = 0
     """Items with a link and no guid, whose identity depends on what is stored."""
+    has_former_guids: bool = False
+    """Items of it may be stored under what a former codec of the feed read of their identities."""
     cut_off: bool = False
     """Items may be missing: what is stored of it is no reason for a 304."""
     bad_dates: tuple[tuple[str, str], ...]

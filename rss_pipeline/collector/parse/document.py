@@ -16,7 +16,8 @@ from rss_pipeline.collector.parse.c1_characters import with_c1_read
 from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.decode import decode
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
-from rss_pipeline.collector.parse.identity import Identity, identities
+from rss_pipeline.collector.parse.former_reading import Reading, former_readings
+from rss_pipeline.collector.parse.identity import Identity, former_guids, identities
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.collector.parse.repair import OpenedDocument, is_feed_name, opened, repaired, with_prefixes
@@ -39,14 +40,16 @@ def parse_feed(
     content_type: str | None = None,
     url: str | None = None,
     hint: str | None = None,
+    formers: Iterable[str | None] = (),
     key: ItemKey = "guid",
     now: datetime | None = None,
 ) -> ParsedFeed:
     """Read a document as served, after content decoding.
 
-    Relative links are resolved against `url`, `hint` is the codec that last decoded this feed, `key` is the
-    identity of its items, and `now` limits the years of dates. Raises `NotAFeed` with a message for a person
-    and the kind `empty_body`, `html` or `not_a_feed`.
+    Relative links are resolved against `url`, `hint` is the codec that last decoded this feed, `formers` are
+    those by which its stored items may have been read, `key` is the identity of its items, and `now` limits
+    the years of dates. Raises `NotAFeed` with a message for a person and the kind `empty_body`, `html` or
+    `not_a_feed`.
     """
     decoded = decode(body, content_type=content_type, hint=hint)
     if not decoded.text.strip("\x00 \t\r\n\ufeff"):
@@ -56,7 +59,9 @@ def parse_feed(
         )
     now = now or datetime.now(UTC)
     raw = _read(decoded.text, content_type, url, now)
-    items, duplicates, shared = _identified(raw.items, key, now)
+    is_ascii = decoded.text.isascii()
+    readings = [] if is_ascii else former_readings(decoded.charset, formers)
+    items, duplicates, shared = _identified(raw.items, key, now, readings)
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
@@ -67,6 +72,7 @@ def parse_feed(
         language=raw.language and raw.language[:_MAX_LANGUAGE_CHARACTERS],
         charset=decoded.charset,
         charset_rule=decoded.rule,
+        is_ascii=is_ascii,
         repairs=repairs,
         hints=replace(raw.hints, updates=_updates(items, now)),
     )
@@ -139,7 +145,7 @@ def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
 
 
 def _identified(
-    raw_items: Collection[RawItem], key: ItemKey, now: datetime
+    raw_items: Collection[RawItem], key: ItemKey, now: datetime, readings: Collection[Reading]
 ) -> tuple[tuple[Item, ...], tuple[str, ...], int]:
     """The items in order, the first with each guid; the guids of the others, and how many of those are other
     items and no repetitions."""
@@ -171,13 +177,19 @@ def _identified(
             content_html=raw.content_html or raw.fallback_html,
             base_url=raw.base_url,
         )
-        items[guid] = replace(item, identities=_alternatives(raw, identity, item))
+        former = tuple(pair for read in readings for pair in former_guids(raw, identity, key, read))
+        known = _alternatives(raw, identity, item, readings)
+        items[guid] = replace(item, former_guids=former, identities=known)
     return tuple(items.values()), tuple(duplicates), shared
 
 
-def _alternatives(raw: RawItem, identity: Identity, item: Item) -> Identities | None:
+def _alternatives(
+    raw: RawItem, identity: Identity, item: Item, readings: Iterable[Reading]
+) -> Identities | None:
     if identity.hash is None or identity.linked_hash is None or raw.link is None:
         return None
+    titles = (item.title, raw.title)
+    former = (title and read(title) for read in readings for title in titles)
     return Identities(
         guid=identity.guid,
         link=raw.link,
@@ -185,7 +197,7 @@ def _alternatives(raw: RawItem, identity: Identity, item: Item) -> Identities | 
         linked_hash=identity.linked_hash,
         shares_link=identity.shares_link,
         url=item.link,
-        titles=tuple(dict.fromkeys((item.title, raw.title))),
+        titles=tuple(dict.fromkeys((*titles, *former))),
         pub_date=item.pub_date,
         pub_date_raw=item.pub_date_raw,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.item import GuidSource
+from rss_pipeline.collector.parse.former_reading import Reading
 from rss_pipeline.collector.parse.raw_feed import RawItem
 
 
@@ -42,7 +43,7 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
             yield item, each
             continue
         hashed = _hash(item)
-        linked = hashlib.md5(f"{hashed}\n{item.link}".encode(), usedforsecurity=False).hexdigest()
+        linked = _linked_hash(hashed, item.link)
         shares = item.link in shared
         if shares:
             is_free = by_hash.setdefault(hashed, item.link) == item.link
@@ -50,19 +51,30 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
         yield item, replace(each, hash=hashed, linked_hash=linked, shares_link=shares)
 
 
-def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
+def former_guids(item: RawItem, identity: Identity, key: ItemKey, read: Reading) -> Iterator[tuple[str, str]]:
+    """Each guid that the item may have, with its former reading, where that is another."""
+    pairs = [(identity.guid, guid_of(item, key, read)[0])]
+    if identity.hash is not None and identity.linked_hash is not None and item.link is not None:
+        link, hashed = read(item.link), _hash(item, read)
+        linked = _linked_hash(hashed, link)
+        pairs = [(item.link, link), (identity.hash, hashed), (identity.linked_hash, linked)]
+    yield from (pair for pair in pairs if pair[0] != pair[1])
+
+
+def guid_of(item: RawItem, key: ItemKey, read: Reading = str) -> tuple[str, GuidSource]:
     """The identity of an item for itself, and its source.
 
     The raw guid, else the raw link, else MD5 of raw title and raw date: never a resolved URL, which a
     redirect would change, and never a date of our own, which each poll would change. `key` puts link or hash
-    first. Without title and date, the hash is of the content.
+    first. Without title and date, the hash is of the content. `read` gives the former reading of a text.
     """
     order: Mapping[ItemKey, list[tuple[str | None, GuidSource]]] = {
         "guid": [(item.guid, "guid"), (item.link, "link")],
         "link": [(item.link, "link"), (item.guid, "guid")],
         "title+date": [],
     }
-    return next(((value, source) for value, source in order[key] if value), (_hash(item), "hash"))
+    found = next(((read(value), source) for value, source in order[key] if value), None)
+    return found or (_hash(item, read), "hash")
 
 
 def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:
@@ -74,7 +86,11 @@ def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:
     return frozenset(link for link, some in titles.items() if len(some) > 1)
 
 
-def _hash(item: RawItem) -> str:
-    text = (item.title or "") + (item.dates[0] if item.dates else "")
-    text = text or (item.content_html or "") or "".join(each.url for each in item.enclosures)
+def _hash(item: RawItem, read: Reading = str) -> str:
+    text = read(item.title or "") + (read(item.dates[0]) if item.dates else "")
+    text = text or read(item.content_html or "") or "".join(read(each.url) for each in item.enclosures)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _linked_hash(hashed: str, link: str) -> str:
+    return hashlib.md5(f"{hashed}\n{link}".encode(), usedforsecurity=False).hexdigest()

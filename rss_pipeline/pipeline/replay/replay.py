@@ -4,7 +4,7 @@ The steps of a backup are steps.py's; which feeds there are after a loss is rest
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -86,6 +86,9 @@ class FeedReplay:
                 self.items_differ += replayed.items_differ
                 self.items_repaired += replayed.items_repaired
                 self.findings += replayed.findings[: FINDINGS_KEPT - len(self.findings)]
+                charset, former = self.feed.http.codecs_after(replayed.parsed.header)
+                http = replace(self.feed.http, charset=charset, former_charset=former)
+                self.feed = replace(self.feed, http=http)
                 if replayed.parsed.cut_off:
                     self.cut = replayed.parsed
                 else:

@@ -52,12 +52,14 @@ def parse_document(task: ParseTask) -> Parsed:
     document, feed = task.document, task.feed
     fetched_at = document.response.fetched_at
     body = document.path.read_bytes()
+    formers = (feed.http.charset, document.feed_charset, feed.http.former_charset)
     try:
         parsed = parse_feed(
             body,
             content_type=document.response.content_type,
             url=document.response.url,
             hint=feed.http.charset,
+            formers=formers,
             key=feed.key,
             now=fetched_at,
         )
@@ -68,12 +70,14 @@ def parse_document(task: ParseTask) -> Parsed:
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
+    former = {item_id(feed.id, item.guid): item.former_guids for item in parsed.items if item.former_guids}
     with path.open("wb") as file:
         for chunk in item_rows(feed.id, parsed.items, fetched_at=fetched_at):
             chunk = replace(
                 chunk,
                 imageless=tuple(id for id in chunk.ids if id in imageless),
                 identities=tuple(identities[id] for id in chunk.ids if id in identities),
+                former_guids=tuple(pair for id in chunk.ids for pair in former.get(id, ())),
             )
             pickle.dump(chunk, file)
             if file.tell() > _ROWS_BYTES:
@@ -88,6 +92,7 @@ def parse_document(task: ParseTask) -> Parsed:
         duplicate_guids=len(parsed.duplicate_guids),
         shared_guids=parsed.shared_guids,
         without_guid=len(identities),
+        has_former_guids=bool(former),
         dropped_items=parsed.dropped_items,
         cut_off=parsed.cut_off,
         warnings=tuple(document_warnings(parsed, key=feed.key)),

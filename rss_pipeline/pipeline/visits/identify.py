@@ -1,7 +1,7 @@
-"""The identities of a document's items without guid, by what is stored: for a poll and a replay alike.
+"""The identities of a document's items by what is stored: for a poll and a replay alike.
 
-A document in which every item has a guid is not looked at, and costs no query. The rules are
-collector.models.identity's.
+Of items without guid, and of those that a former codec of the feed identified otherwise. A document without
+such items is not looked at, and costs no query. The rules are collector.models.identity's.
 """
 
 import json
@@ -25,6 +25,7 @@ from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 logger = logging.getLogger(__name__)
 
 _GUID = COLUMNS.index("guid")
+_SOURCE = COLUMNS.index("guid_source")
 
 Planned = dict[str, Known]
 """What a dry run would have stored until now, by guid."""
@@ -36,16 +37,22 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     Its rows in the spool are rewritten where that is another than the parser's. With `planned`, items that a
     dry run would have stored count as stored, and those of this document are added.
     """
-    if not parsed.without_guid:
+    if not (parsed.without_guid or parsed.has_former_guids):
         return parsed
     items: list[Identities] = []
     others: set[str] = set()
+    former: list[tuple[str, str]] = []
     for chunk in read_chunks(parsed.path):
         items += chunk.identities
+        former += chunk.former_guids
         if len(chunk.identities) < len(chunk.ids):
             others |= set(chunk.guids()) - {item.guid for item in chunk.identities}
-    wanted = chain.from_iterable(item.guids for item in items)
+    wanted = chain(*(item.guids for item in items), *former)
     known = (planned or {}) | known_identities(database, feed.id, wanted)
+    listed = others.union(*(item.guids for item in items))
+    found = {old: new for new, old in reversed(former) if old in known.keys() - listed and new not in known}
+    stored = {new: old for old, new in found.items()}
+    known |= {new: known[old] for new, old in stored.items()}
     guids = settled(
         items,
         known,
@@ -54,16 +61,21 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     )
     if planned is not None:
         for item, guid in zip(items, guids, strict=True):
-            planned.setdefault(guid, _planned(item))
+            planned.setdefault(stored.get(guid, guid), _planned(item))
+        for guid in others & dict(former).keys():
+            planned.setdefault(stored.get(guid, guid), Known())
     changed = {item.guid: guid for item, guid in zip(items, guids, strict=True) if guid != item.guid}
-    if changed:
-        _rewrite(feed, parsed, changed, {item.link for item in items})
+    if changed or stored:
+        _rewrite(feed, parsed, changed, stored, {item.link for item in items})
     held = sum(held_back(item, guid, known) for item, guid in zip(items, guids, strict=True))
     return _warned(feed, parsed, held) if held else parsed
 
 
-def _rewrite(feed: Feed, parsed: Parsed, changed: dict[str, str], links: set[str]) -> None:
-    """The rows in the spool, with these guids in place of the parser's."""
+def _rewrite(
+    feed: Feed, parsed: Parsed, changed: dict[str, str], stored: dict[str, str], links: set[str]
+) -> None:
+    """The rows in the spool, with these guids in place of the parser's, and with those that a former codec
+    read in place of these."""
     imageless: set[str] = set()
     seen: set[str] = set()
 
@@ -71,9 +83,13 @@ def _rewrite(feed: Feed, parsed: Parsed, changed: dict[str, str], links: set[str
         for chunk in read_chunks(parsed.path):
             read = json.loads(chunk.text)
             for id, row in zip(chunk.ids, [read] if chunk.alone else read, strict=True):
-                guid = changed.get(row[_GUID])
-                if guid is not None:
-                    row = with_guid(row, feed.id, guid, "link" if guid in links else "hash")
+                source = row[_SOURCE]
+                guid = changed.get(row[_GUID], row[_GUID])
+                if guid != row[_GUID]:
+                    source = "link" if guid in links else "hash"
+                guid = stored.get(guid, guid)
+                if guid != row[_GUID]:
+                    row = with_guid(row, feed.id, guid, source)
                 if row[0] in seen:
                     continue
                 seen.add(row[0])

@@ -65,6 +65,7 @@ SET_DOCUMENT = f"""{
         "link",
         "language",
         "charset",
+        "former_charset",
         "warning",
         "warning_kinds",
         *HINT_COLUMNS,
@@ -76,6 +77,7 @@ SET_DOCUMENT = f"""{
 
 def document_row(feed: Feed, parsed: Parsed) -> Row:
     """The fields that `SET_DOCUMENT` reads."""
+    charset, former = feed.http.codecs_after(parsed.header)
     response, header, hash = parsed.document.response, parsed.header, parsed.document.content_hash
     return {
         **(kept_validators(feed) if parsed.cut_off else validators(feed, response, overwrite=True)),
@@ -85,7 +87,8 @@ def document_row(feed: Feed, parsed: Parsed) -> Row:
         "title": header.title,
         "link": header.link,
         "language": header.language,
-        "charset": header.charset,
+        "charset": charset,
+        "former_charset": former,
         **warning_row(parsed.warnings),
         **hints_row(header.hints),
     }

@@ -99,6 +99,7 @@ _HTTP: _Columns = {
     "failed_version": ("failed_version", _TEXT),
     "cut_hash": ("cut_hash", _TEXT),
     "charset": ("charset", _TEXT),
+    "former_charset": ("former_charset", _TEXT),
     "last_body_at": ("last_body_at", _INSTANT),
     "host_answered": ("host_answered", _FLAG),
 }

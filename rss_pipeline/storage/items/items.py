@@ -79,6 +79,8 @@ class RowChunk:
     written for each."""
     identities: tuple[Identities, ...] = ()
     """Of its items without guid; the rows have their preferred guids until they are settled."""
+    former_guids: tuple[tuple[str, str], ...] = ()
+    """Of its items: guids, each with what a former codec of the feed read."""
 
     def guids(self) -> list[str]:
         """The guids of its rows, read back from them."""
