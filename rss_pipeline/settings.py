@@ -5,24 +5,17 @@ Nothing is opened or created here, and no variable is read anywhere else; the fe
 """
 
 import difflib
-import math
 import os
-import re
-import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
-from importlib.metadata import version
-from ipaddress import IPv4Address, ip_network
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import urlsplit
-from zoneinfo import available_timezones
 
-from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
+from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
-from rss_pipeline.errors import SettingMistake, SettingsError
-from rss_pipeline.web.authority import Authority, read_authority
+from rss_pipeline.environment import EnvironmentReader
+from rss_pipeline.errors import SettingsError
+from rss_pipeline.web.authority import Authority
 
 PARSE_TIMEOUT_SECONDS = 20.0
 """A document of 5,000 items takes some 6 s; one built to be slow (40,000 attributes) is killed here."""
@@ -60,7 +53,6 @@ _VARIABLES = (
 )
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _R2 = ("R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
-_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +158,7 @@ class Settings:
 
         Raises SettingsError with all mistakes, each naming the variable and what to write.
         """
-        reader = _Reader(environ, cwd)
+        reader = EnvironmentReader(environ, cwd)
         settings = cls(
             home=reader.path("RSS_PIPELINE_HOME", "var"),
             feeds_file=reader.path("RSS_FEEDS_FILE", "feeds.yaml"),
@@ -197,8 +189,8 @@ class Settings:
             ui_address=reader.ipv4("RSS_UI_ADDRESS", "127.0.0.1"),
             ui_hosts=reader.names("RSS_UI_HOSTS"),
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
-            d1=reader.d1(),
-            r2=reader.r2(),
+            d1=_d1(reader),
+            r2=_r2(reader),
             unknown=_unknown(environ),
         )
         if reader.mistakes:
@@ -206,233 +198,36 @@ class Settings:
         return settings
 
 
-class _Reader:
-    """Reads one variable after the other and collects the mistakes."""
+def _d1(reader: EnvironmentReader) -> D1Settings | None:
+    given = reader.all_or_none(_D1)
+    if given is None:
+        return None
+    reader.check_web("D1_PROXY_URL", given["D1_PROXY_URL"])
+    return D1Settings(url=given["D1_PROXY_URL"], token=given["D1_PROXY_TOKEN"])
 
-    def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
-        self.mistakes: list[SettingMistake] = []
-        self._environ = environ
-        self._cwd = cwd
 
-    def path(self, name: str, default: str) -> Path:
-        text = self._text(name) or default
-        try:
-            path = self._cwd / Path(text).expanduser()
-        except RuntimeError:
-            self._wrong(name, text, "write a path without ~, for that user has no home folder")
-            path = self._cwd / default
-        return Path(os.path.abspath(path))
-
-    def whole(self, name: str, default: int, least: int, most: int) -> int:
-        return self._number(name, default, int, f"a whole number from {least:,} to {most:,}", least, most)
-
-    def decimal(self, name: str, default: float, least: float, most: float) -> float:
-        return self._number(name, default, float, f"a number from {least:g} to {most:g}", least, most)
-
-    def time(self, name: str, default: time) -> time:
-        text = self._text(name)
-        if text is None:
-            return default
-        match = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", text)
-        if match is None or int(match[1]) > 23 or int(match[2]) > 59:
-            self._wrong(name, text, f"write a time of day as 04:00; unset, it is {default:%H:%M}")
-            return default
-        return time(int(match[1]), int(match[2]))
-
-    def timezone(self, name: str, default: str) -> str:
-        text = self._text(name)
-        if text is None:
-            return default
-        if text not in available_timezones():
-            self._wrong(name, text, f"write a name like Europe/Berlin; unset, it is {default}")
-            return default
-        return text
-
-    def user_agent(self, name: str) -> str:
-        product = f"rss_pipeline/{version('rss_pipeline')}"
-        contact = self._text(name)
-        if contact is None:
-            return product
-        if (
-            not contact.isascii()
-            or not contact.isprintable()
-            or len(contact) > 200
-            or re.search(r"[()\\]", contact)
-        ):
-            wanted = (
-                "write an address or URL in at most 200 ASCII characters, without brackets and backslashes"
-            )
-            self._wrong(name, contact, wanted)
-        return f"{product} (+{contact})"
-
-    def proxy(self, name: str) -> str | None:
-        text = self._text(name)
-        if text is None:
-            return None
-        try:
-            parts = urlsplit(text)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
-            # The value may hold a password.
-            self._add("not the URL of a proxy; write http://[user:password@]host:port", name)
-        return text
-
-    def webhook(self, name: str) -> str | None:
-        text = self._text(name)
-        if text is not None:
-            self._check_web(name, text)
-        return text
-
-    def authorities(self, name: str) -> Path | None:
-        text = self._text(name)
-        if text is None:
-            return None
-        path = self.path(name, text)
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-        except OSError as error:
-            wanted = "write the path of a PEM file with the certificates of the authorities to trust"
-            self._wrong(name, text, f"{error.strerror or error}; {wanted}")
-        return path
-
-    def networks(self, name: str) -> tuple[AddressRange, ...]:
-        networks = []
-        for text in self._listed(name):
-            try:
-                network = ip_network(text)
-            except ValueError:
-                self._wrong(name, text, _range_meant(text))
-                continue
-            if is_never_opened(network):
-                self._wrong(
-                    name,
-                    text,
-                    "link-local, metadata, multicast and unspecified addresses are never requested",
-                )
-            networks.append(network)
-        return tuple(networks)
-
-    def ports(self, name: str) -> frozenset[int]:
-        ports = set()
-        for text in self._listed(name):
-            if re.fullmatch(r"[0-9]{1,5}", text) and 0 < int(text) < 65_536:
-                ports.add(int(text))
-            else:
-                self._wrong(name, text, "write ports from 1 to 65535, with commas between them")
-        return frozenset(ports)
-
-    def ipv4(self, name: str, default: str) -> str:
-        text = self._text(name)
-        if text is None:
-            return default
-        try:
-            return str(IPv4Address(text))
-        except ValueError:
-            self._wrong(name, text, f"write an IPv4 address of this machine; unset, it is {default}")
-            return default
-
-    def names(self, name: str) -> tuple[Authority, ...]:
-        found = []
-        for text in self._listed(name):
-            authority = read_authority(text)
-            if authority is None:
-                self._wrong(
-                    name, text, "write names as in a browser's address, rss.example.org or localhost:8080"
-                )
-            else:
-                found.append(authority)
-        return tuple(found)
-
-    def d1(self) -> D1Settings | None:
-        given = self._all_or_none(_D1)
-        if given is None:
-            return None
-        self._check_web("D1_PROXY_URL", given["D1_PROXY_URL"])
-        return D1Settings(url=given["D1_PROXY_URL"], token=given["D1_PROXY_TOKEN"])
-
-    def r2(self) -> R2Settings | None:
-        given = self._all_or_none(_R2)
-        public_url = self._text("R2_PUBLIC_URL")
+def _r2(reader: EnvironmentReader) -> R2Settings | None:
+    given = reader.all_or_none(_R2)
+    public_url = reader.text("R2_PUBLIC_URL")
+    if public_url is not None:
+        reader.check_web("R2_PUBLIC_URL", public_url)
+    if given is None:
         if public_url is not None:
-            self._check_web("R2_PUBLIC_URL", public_url)
-        if given is None:
-            if public_url is not None:
-                self._add(f"set, but not {', '.join(_R2)}; set them too, or none", "R2_PUBLIC_URL")
-            return None
-        self._check_web("R2_ENDPOINT_URL", given["R2_ENDPOINT_URL"])
-        return R2Settings(
-            endpoint_url=given["R2_ENDPOINT_URL"],
-            bucket=given["R2_BUCKET"],
-            access_key_id=given["R2_ACCESS_KEY_ID"],
-            secret_access_key=given["R2_SECRET_ACCESS_KEY"],
-            public_url=public_url,
-        )
-
-    def _all_or_none(self, names: Sequence[str]) -> dict[str, str] | None:
-        given = {name: text for name in names if (text := self._text(name)) is not None}
-        missing = [name for name in names if name not in given]
-        if given and missing:
-            there = ", ".join(given)
-            self._add(f"not set, but {there} is; set all of them, or none", *missing)
-        return None if missing else given
-
-    def _check_web(self, name: str, text: str) -> None:
-        """Note a value that is no URL. It may hold a secret, so it is not repeated."""
-        try:
-            parts = urlsplit(text)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-            usable = usable and parts.username is None and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
-            self._add("not a URL; write https://..., without user and password", name)
-
-    def _text(self, name: str) -> str | None:
-        return self._environ.get(name, "").strip() or None
-
-    def _listed(self, name: str) -> list[str]:
-        return [text for part in (self._text(name) or "").split(",") if (text := part.strip())]
-
-    def _number(
-        self,
-        name: str,
-        default: _Number,
-        kind: Callable[[str], _Number],
-        wanted: str,
-        least: float,
-        most: float,
-    ) -> _Number:
-        text = self._text(name)
-        if text is None:
-            return default
-        try:
-            number = kind(text)
-        except ValueError:
-            number = kind("-1")
-        if not (math.isfinite(number) and least <= number <= most):
-            self._wrong(name, text, f"write {wanted}; unset, it is {default:g}")
-            return default
-        return number
-
-    def _wrong(self, name: str, text: str, advice: str) -> None:
-        self._add(f'"{text[:80]}" cannot be used; {advice}', name)
-
-    def _add(self, message: str, *names: str) -> None:
-        self.mistakes.append(SettingMistake(names, message))
+            reader.add(f"set, but not {', '.join(_R2)}; set them too, or none", "R2_PUBLIC_URL")
+        return None
+    reader.check_web("R2_ENDPOINT_URL", given["R2_ENDPOINT_URL"])
+    return R2Settings(
+        endpoint_url=given["R2_ENDPOINT_URL"],
+        bucket=given["R2_BUCKET"],
+        access_key_id=given["R2_ACCESS_KEY_ID"],
+        secret_access_key=given["R2_SECRET_ACCESS_KEY"],
+        public_url=public_url,
+    )
 
 
 def _default_workers() -> int:
     """One worker for each core, at most 4: parsing more at once would starve the rest of the run."""
     return max(1, min(4, os.cpu_count() or 1))
-
-
-def _range_meant(text: str) -> str:
-    try:
-        return f"write {ip_network(text, strict=False)} or {text.partition('/')[0]}"
-    except ValueError:
-        return "write ranges such as 198.18.0.0/15, with commas between them"
 
 
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:

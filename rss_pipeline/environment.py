@@ -1,0 +1,225 @@
+"""Values of environment variables, each checked, and the mistakes in them.
+
+Which variables there are, and what they mean, is in settings.py.
+"""
+
+import math
+import os
+import re
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from datetime import time
+from importlib.metadata import version
+from ipaddress import IPv4Address, ip_network
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+from zoneinfo import available_timezones
+
+from rss_pipeline.collector.http.addresses import AddressRange, is_never_opened
+from rss_pipeline.errors import SettingMistake
+from rss_pipeline.web.authority import Authority, read_authority
+
+_Number = TypeVar("_Number", int, float)
+
+
+class EnvironmentReader:
+    """Reads one variable after the other and collects the mistakes.
+
+    A variable that cannot be used reads as its default.
+    """
+
+    def __init__(self, environ: Mapping[str, str], cwd: Path) -> None:
+        self.mistakes: list[SettingMistake] = []
+        self._environ = environ
+        self._cwd = cwd
+
+    def path(self, name: str, default: str) -> Path:
+        text = self.text(name) or default
+        try:
+            path = self._cwd / Path(text).expanduser()
+        except RuntimeError:
+            self._wrong(name, text, "write a path without ~, for that user has no home folder")
+            path = self._cwd / default
+        return Path(os.path.abspath(path))
+
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        return self._number(name, default, int, f"a whole number from {least:,} to {most:,}", least, most)
+
+    def decimal(self, name: str, default: float, least: float, most: float) -> float:
+        return self._number(name, default, float, f"a number from {least:g} to {most:g}", least, most)
+
+    def time(self, name: str, default: time) -> time:
+        text = self.text(name)
+        if text is None:
+            return default
+        match = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", text)
+        if match is None or int(match[1]) > 23 or int(match[2]) > 59:
+            self._wrong(name, text, f"write a time of day as 04:00; unset, it is {default:%H:%M}")
+            return default
+        return time(int(match[1]), int(match[2]))
+
+    def timezone(self, name: str, default: str) -> str:
+        text = self.text(name)
+        if text is None:
+            return default
+        if text not in available_timezones():
+            self._wrong(name, text, f"write a name like Europe/Berlin; unset, it is {default}")
+            return default
+        return text
+
+    def user_agent(self, name: str) -> str:
+        product = f"rss_pipeline/{version('rss_pipeline')}"
+        contact = self.text(name)
+        if contact is None:
+            return product
+        if (
+            not contact.isascii()
+            or not contact.isprintable()
+            or len(contact) > 200
+            or re.search(r"[()\\]", contact)
+        ):
+            wanted = (
+                "write an address or URL in at most 200 ASCII characters, without brackets and backslashes"
+            )
+            self._wrong(name, contact, wanted)
+        return f"{product} (+{contact})"
+
+    def proxy(self, name: str) -> str | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            # The value may hold a password.
+            self.add("not the URL of a proxy; write http://[user:password@]host:port", name)
+        return text
+
+    def webhook(self, name: str) -> str | None:
+        text = self.text(name)
+        if text is not None:
+            self.check_web(name, text)
+        return text
+
+    def authorities(self, name: str) -> Path | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        path = self.path(name, text)
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        except OSError as error:
+            wanted = "write the path of a PEM file with the certificates of the authorities to trust"
+            self._wrong(name, text, f"{error.strerror or error}; {wanted}")
+        return path
+
+    def networks(self, name: str) -> tuple[AddressRange, ...]:
+        networks = []
+        for text in self._listed(name):
+            try:
+                network = ip_network(text)
+            except ValueError:
+                self._wrong(name, text, _range_meant(text))
+                continue
+            if is_never_opened(network):
+                self._wrong(
+                    name,
+                    text,
+                    "link-local, metadata, multicast and unspecified addresses are never requested",
+                )
+            networks.append(network)
+        return tuple(networks)
+
+    def ports(self, name: str) -> frozenset[int]:
+        ports = set()
+        for text in self._listed(name):
+            if re.fullmatch(r"[0-9]{1,5}", text) and 0 < int(text) < 65_536:
+                ports.add(int(text))
+            else:
+                self._wrong(name, text, "write ports from 1 to 65535, with commas between them")
+        return frozenset(ports)
+
+    def ipv4(self, name: str, default: str) -> str:
+        text = self.text(name)
+        if text is None:
+            return default
+        try:
+            return str(IPv4Address(text))
+        except ValueError:
+            self._wrong(name, text, f"write an IPv4 address of this machine; unset, it is {default}")
+            return default
+
+    def names(self, name: str) -> tuple[Authority, ...]:
+        found = []
+        for text in self._listed(name):
+            authority = read_authority(text)
+            if authority is None:
+                self._wrong(
+                    name, text, "write names as in a browser's address, rss.example.org or localhost:8080"
+                )
+            else:
+                found.append(authority)
+        return tuple(found)
+
+    def all_or_none(self, names: Sequence[str]) -> dict[str, str] | None:
+        given = {name: text for name in names if (text := self.text(name)) is not None}
+        missing = [name for name in names if name not in given]
+        if given and missing:
+            there = ", ".join(given)
+            self.add(f"not set, but {there} is; set all of them, or none", *missing)
+        return None if missing else given
+
+    def check_web(self, name: str, text: str) -> None:
+        """Note a value that is no URL. It may hold a secret, so it is not repeated."""
+        try:
+            parts = urlsplit(text)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+            usable = usable and parts.username is None and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            self.add("not a URL; write https://..., without user and password", name)
+
+    def text(self, name: str) -> str | None:
+        return self._environ.get(name, "").strip() or None
+
+    def _listed(self, name: str) -> list[str]:
+        return [text for part in (self.text(name) or "").split(",") if (text := part.strip())]
+
+    def _number(
+        self,
+        name: str,
+        default: _Number,
+        kind: Callable[[str], _Number],
+        wanted: str,
+        least: float,
+        most: float,
+    ) -> _Number:
+        text = self.text(name)
+        if text is None:
+            return default
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind("-1")
+        if not (math.isfinite(number) and least <= number <= most):
+            self._wrong(name, text, f"write {wanted}; unset, it is {default:g}")
+            return default
+        return number
+
+    def _wrong(self, name: str, text: str, advice: str) -> None:
+        self.add(f'"{text[:80]}" cannot be used; {advice}', name)
+
+    def add(self, message: str, *names: str) -> None:
+        self.mistakes.append(SettingMistake(names, message))
+
+
+def _range_meant(text: str) -> str:
+    try:
+        return f"write {ip_network(text, strict=False)} or {text.partition('/')[0]}"
+    except ValueError:
+        return "write ranges such as 198.18.0.0/15, with commas between them"
