@@ -8,8 +8,10 @@ import json
 import logging
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from queue import LifoQueue
 from typing import Any
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
@@ -43,7 +45,8 @@ _STATEMENTS_LOGGED = 5
 
 
 class D1Database:
-    """A `Database` in D1. One pooled client, safe to share between threads.
+    """A `Database` in D1, safe to share between threads: as many connections as threads that wait for it at
+    once, at most CONNECTIONS.
 
     Raises:
         DatabaseUnavailable: URL or token cannot be used at all.
@@ -60,17 +63,16 @@ class D1Database:
         self._answer_seconds = answer_seconds
         # The authorities are read from files, which takes some 20 ms, and a local Worker needs none.
         is_local = self._url.lower().startswith("http:")
-        trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_local else tls_context(ca_file, trust_env=True)
-        try:
-            self._client = httpx.Client(
-                base_url=self._url,
-                headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-                timeout=httpx.Timeout(answer_seconds, connect=CONNECT_SECONDS),
-                verify=trust,
-                limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
-            )
-        except httpx.InvalidURL as error:
-            raise DatabaseUnavailable(f"D1_PROXY_URL: not a URL: {error}") from error
+        self._trust = (
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_local else tls_context(ca_file, trust_env=True)
+        )
+        # A client for each connection, used by one thread at a time: where threads share httpx's pool, one
+        # takes a connection for expired, and closes it, on which the answer to another has just come in.
+        self._clients = [self._client()]
+        self._idle: LifoQueue[httpx.Client | None] = LifoQueue()
+        for _ in range(CONNECTIONS - 1):
+            self._idle.put(None)
+        self._idle.put(self._clients[0])
 
     def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
         statement = Statement(sql, params, name=name)
@@ -82,7 +84,8 @@ class D1Database:
         return self._post("/batch", [as_request(statement) for statement in statements], statements)
 
     def close(self) -> None:
-        self._client.close()
+        for client in self._clients:
+            client.close()
 
     def _post(self, path: str, payload: object, statements: Sequence[Statement]) -> list[Result]:
         try:
@@ -102,13 +105,36 @@ class D1Database:
     def _exchange(self, path: str, body: bytes) -> tuple[int, bytes]:
         """Status and body. httpx's time-out is one a read, and an answer may come in by the byte."""
         deadline = time.monotonic() + self._answer_seconds
-        with self._client.stream("POST", path, content=body) as response:
+        with self._idle_client() as client, client.stream("POST", path, content=body) as response:
             answer = bytearray()
             for piece in response.iter_bytes():
                 answer += piece
                 if time.monotonic() > deadline:
                     raise httpx.ReadTimeout(f"no whole answer within {self._answer_seconds:g} s")
             return response.status_code, bytes(answer)
+
+    def _client(self) -> httpx.Client:
+        try:
+            return httpx.Client(
+                base_url=self._url,
+                headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
+                timeout=httpx.Timeout(self._answer_seconds, connect=CONNECT_SECONDS),
+                verify=self._trust,
+            )
+        except httpx.InvalidURL as error:
+            raise DatabaseUnavailable(f"D1_PROXY_URL: not a URL: {error}") from error
+
+    @contextmanager
+    def _idle_client(self) -> Iterator[httpx.Client]:
+        """A client that no other thread uses; waits where all are in use."""
+        client = self._idle.get()
+        try:
+            if client is None:
+                client = self._client()
+                self._clients.append(client)
+            yield client
+        finally:
+            self._idle.put(client)
 
     def _refusal(
         self, path: str, statements: Sequence[Statement], status: int, body: bytes
