@@ -12,8 +12,8 @@ rss_pipeline may move.
 """
 
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.orchestration.feed_changed import feed_changed
-from rss_pipeline.orchestration.feed_reader_resource import (
+from rss_pipeline.orchestration.downstream.feed_changed import feed_changed
+from rss_pipeline.orchestration.downstream.feed_reader_resource import (
     FeedReaderResource,
     feed_reader_resource,
     last_cursor,

@@ -12,15 +12,15 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.orchestration.alerts import build_alerts
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
-from rss_pipeline.orchestration.clean_job import clean_store, cleaning_resource
-from rss_pipeline.orchestration.external_assets import reported_assets, with_storage_metadata
+from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
-from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
 from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
+from rss_pipeline.orchestration.upkeep.clean_job import clean_store, cleaning_resource
+from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.progress import Progress
 from rss_pipeline.settings import Settings

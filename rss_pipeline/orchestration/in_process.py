@@ -11,9 +11,9 @@ from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.orchestration.instance.dead_runs import host_tags
 from rss_pipeline.orchestration.instance.new_run import new_run
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
-from rss_pipeline.orchestration.purge_job import PURGE_HISTORY
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_config import QUIET
+from rss_pipeline.orchestration.upkeep.purge_job import PURGE_HISTORY
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.database import Database

@@ -12,13 +12,13 @@ from functools import partial
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.orchestration.clean_job import clean_store
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
-from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, UPKEEP_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs
 from rss_pipeline.orchestration.triggers import Tick, tick, tick_by_database
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
+from rss_pipeline.orchestration.upkeep.clean_job import clean_store
+from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_again, decide_daily, decide_once_a_day
 from rss_pipeline.pipeline.triggers.images import decide_retries
 from rss_pipeline.pipeline.triggers.runs import Start, Wait

@@ -12,11 +12,11 @@ from xml.etree.ElementTree import ParseError
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import FeedHeader, Item, ParsedFeed
-from rss_pipeline.collector.parse.c1_characters import with_c1_read
+from rss_pipeline.collector.parse.characters.c1_characters import with_c1_read
+from rss_pipeline.collector.parse.characters.decode import decode
+from rss_pipeline.collector.parse.characters.former_reading import Reading, former_readings
 from rss_pipeline.collector.parse.dates import parse_date
-from rss_pipeline.collector.parse.decode import decode
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
-from rss_pipeline.collector.parse.former_reading import Reading, former_readings
 from rss_pipeline.collector.parse.identity import Identity, former_guids, identities
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem

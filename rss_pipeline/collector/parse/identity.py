@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.item import GuidSource
-from rss_pipeline.collector.parse.former_reading import Reading
+from rss_pipeline.collector.parse.characters.former_reading import Reading
 from rss_pipeline.collector.parse.raw_feed import RawItem
 
 

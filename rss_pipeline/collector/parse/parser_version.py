@@ -21,7 +21,7 @@ def parser_version() -> str:
     digest = hashlib.sha256(platform.python_version().encode())
     for name in _LIBRARIES:
         digest.update(f"\0{name} {_version(name)}".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 

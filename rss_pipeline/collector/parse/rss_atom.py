@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.parse.atom_text import atom_html
-from rss_pipeline.collector.parse.c1_characters import trimmed_around
+from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.links import ALTERNATE, is_web, web_base
 from rss_pipeline.collector.parse.media import (
     FURTHER_TITLES,

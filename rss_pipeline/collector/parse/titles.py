@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 from lxml import etree
 
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES, base64_text
-from rss_pipeline.collector.parse.c1_characters import trimmed_around
+from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")

@@ -1,6 +1,6 @@
 """The reader of collected items, for an asset, a script or a notebook: `FeedReader`.
 
-It needs no Dagster; the resource for assets is orchestration.feed_reader_resource. The statements are
+It needs no Dagster; the resource for assets is orchestration.downstream. The statements are
 storage.items.read's.
 """
 

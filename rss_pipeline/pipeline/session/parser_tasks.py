@@ -119,7 +119,7 @@ def read_chunks(path: Path) -> Iterator[RowChunk]:
 def named_feeds(document: Document) -> list[str]:
     """The absolute URLs of the feeds that a spooled web page names."""
     from rss_pipeline.collector.parse import web_page
-    from rss_pipeline.collector.parse.decode import decode
+    from rss_pipeline.collector.parse.characters.decode import decode
 
     text = decode(document.path.read_bytes(), content_type=document.response.content_type).text
     return web_page.named_feeds(text, document.response.url)

@@ -19,8 +19,8 @@ from rss_pipeline.orchestration.instance.dead_runs import (
     host_tags,
     is_dead,
 )
-from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.recent_runs import recent_runs
+from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.runs import JobRun, backoff
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -20,7 +20,7 @@ from dagster._core.scheduler.instigation import (
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline_tests.orchestration.test_purge import OLD, purge
+from rss_pipeline_tests.orchestration.upkeep.test_purge import OLD, purge
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 YOUNG = timedelta(days=29)

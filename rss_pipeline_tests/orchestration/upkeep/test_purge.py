@@ -17,8 +17,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.instance.nothing_to_purge import nothing_to_purge
 from rss_pipeline.orchestration.instance.run_history import History
-from rss_pipeline.orchestration.purge_job import purge_history
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
+from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pictures import png
@@ -264,7 +264,7 @@ def test_a_younger_age_may_be_asked_for(polled: DagsterPipeline) -> None:
 def test_ended_half_way_the_next_purge_goes_on(
     polled: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rss_pipeline.orchestration.purge.RUNS_AT_ONCE", 1)
+    monkeypatch.setattr("rss_pipeline.orchestration.upkeep.purge.RUNS_AT_ONCE", 1)
     for _ in range(2):
         polled.poll(all_feeds=True)
     age(polled)

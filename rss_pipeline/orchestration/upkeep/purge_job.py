@@ -40,7 +40,7 @@ class PurgeConfig(dg.Config):
 def purge_(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
     """Remove old runs with their files; record again each feed with its only event in one of them."""
     # Imported in its own runs only: what it needs of Dagster takes every other process a quarter of a second.
-    from rss_pipeline.orchestration.purge import purge
+    from rss_pipeline.orchestration.upkeep.purge import purge
 
     config = PurgeConfig(**context.op_config)
     with run_step(context, session):

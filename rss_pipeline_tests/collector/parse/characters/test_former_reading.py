@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.collector.parse.former_reading import former_readings
+from rss_pipeline.collector.parse.characters.former_reading import former_readings
 
 
 def readings(text: str, codec: str, *formers: str | None) -> list[str]:

@@ -9,8 +9,8 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
-from rss_pipeline.orchestration.clean_job import CLEAN_STORE
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs
+from rss_pipeline.orchestration.upkeep.clean_job import CLEAN_STORE
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline_tests.pipeline.retention.archive import NEW, stock
 from rss_pipeline_tests.pipeline.retention.test_clean import Calls, FaultyObjects, Refusing

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from rss_pipeline.collector.parse.charsets import (
+from rss_pipeline.collector.parse.characters.charsets import (
     DETECTABLE,
     LATIN,
     MULTIBYTE,
@@ -18,7 +18,7 @@ from rss_pipeline.collector.parse.charsets import (
     codecs_for_label,
     codecs_for_language,
 )
-from rss_pipeline.collector.parse.latin import likeliest_latin
+from rss_pipeline.collector.parse.characters.latin import likeliest_latin
 
 Rule = Literal["bom", "nul-pattern", "http", "utf-8", "declaration", "detected", "hint", "fallback"]
 

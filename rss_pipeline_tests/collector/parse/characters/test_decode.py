@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
-from rss_pipeline.collector.parse.charsets import UNICODE_LABELS, codecs_for_label
-from rss_pipeline.collector.parse.decode import decode
+from rss_pipeline.collector.parse.characters.charsets import UNICODE_LABELS, codecs_for_label
+from rss_pipeline.collector.parse.characters.decode import decode
 
 ZH = "今天的新闻：北京举行人工智能大会，参加者来自世界各地。"
 TW = "今天的新聞：台北舉行人工智慧大會，參加者來自世界各地。"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.orchestration.purge_job import PURGE_HISTORY, purge_history
 from rss_pipeline.orchestration.queueing import UPKEEP_TAGS
+from rss_pipeline.orchestration.upkeep.purge_job import PURGE_HISTORY, purge_history
 from rss_pipeline.pipeline.triggers.daily import (
     LONGEST_RUN,
     UNFINISHED_TAG,

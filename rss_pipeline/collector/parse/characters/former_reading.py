@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from rss_pipeline.collector.parse.charsets import codecs_for_hint
+from rss_pipeline.collector.parse.characters.charsets import codecs_for_hint
 
 Reading = Callable[[str], str]
 
