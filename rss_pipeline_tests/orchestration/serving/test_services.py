@@ -13,8 +13,8 @@ from rss_pipeline_tests.support.waiting import soon
 
 SLEEPER = """
 import os, pathlib, signal, sys, time
-if "deaf" in sys.argv:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+# Python leaves it ignored where a shell started the tests in the background.
+signal.signal(signal.SIGINT, signal.SIG_IGN if "deaf" in sys.argv else signal.default_int_handler)
 path = pathlib.Path(sys.argv[1])
 try:
     path.with_suffix(".new").write_text(str(os.getpid()))
