@@ -27,7 +27,7 @@ settings.load_profile("busy")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start the local Cloudflare, and let those of minutes begin first."""
+    """Mark the tests that start the local Cloudflare, and let those of minutes begin first, then the slow."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         params = map(str, getattr(getattr(item, "callspec", None), "params", {}).values())
@@ -38,6 +38,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rest = [item for item in items if not item.get_closest_marker("minutes")]
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     parts = [rest[len(rest) * n // workers : len(rest) * (n + 1) // workers] for n in range(workers)]
+    for part in parts if workers > 1 else ():
+        part.sort(key=lambda item: item.get_closest_marker("slow") is None)
     items[:] = [item for n, part in enumerate(parts) for item in (*minutes[n::workers], *part)]
 
 
