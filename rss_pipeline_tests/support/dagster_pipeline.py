@@ -27,6 +27,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.visits.rounds import Round
 from rss_pipeline.progress import Progress
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.claimable import Wanted
 from rss_pipeline_tests.support.pipeline import Pipeline
 
@@ -94,6 +95,7 @@ class DagsterPipeline(Pipeline):
         super().__init__(home, **settings)
         self.instance = instance
         self.keys_added = 0
+        self._built: tuple[Settings, dg.Definitions] | None = None
 
     def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> RegistrySync:
         synced = super().sync(yes=yes, environ=environ)
@@ -103,9 +105,15 @@ class DagsterPipeline(Pipeline):
     def definitions(
         self, *, progress: Progress | None = None, resources: Mapping[str, Any] | None = None
     ) -> dg.Definitions:
-        return build_definitions(
-            self.settings, clock=self.clock, progress=progress, resource_overrides=resources
-        )
+        """The definitions for the present settings, built once, as by a code server; new ones for parts of a
+        test's own."""
+        if progress is not None or resources is not None:
+            return build_definitions(
+                self.settings, clock=self.clock, progress=progress, resource_overrides=resources
+            )
+        if self._built is None or self._built[0] != self.settings:
+            self._built = (self.settings, build_definitions(self.settings, clock=self.clock))
+        return self._built[1]
 
     def poll(
         self,
@@ -203,3 +211,14 @@ class DagsterPipeline(Pipeline):
         return self.instance.fetch_materializations(
             dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id]), limit=1
         ).records[0]
+
+
+@contextmanager
+def copied(pipeline: DagsterPipeline, home: Path) -> Iterator[DagsterPipeline]:
+    """A pipeline that was closed, as it was then, in a home of its own: a run takes longer than a copy."""
+    shutil.copytree(pipeline.settings.home, home, dirs_exist_ok=True)
+    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+        copy = DagsterPipeline(home, instance)
+        copy.feeds, copy.clock.now = list(pipeline.feeds), pipeline.clock.now
+        yield copy
+        copy.close()

@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +32,7 @@ from rss_pipeline.downstream import (
 from rss_pipeline.pipeline.visits import store
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.pipeline.replay.replays import replayed
-from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -68,13 +68,18 @@ def over_all(
 class Following:
     """A pipeline of many feeds with assets downstream, and the daemon's ticks over them."""
 
-    def __init__(self, pipeline: DagsterPipeline, server: FeedServer, feeds: int) -> None:
+    def __init__(
+        self, pipeline: DagsterPipeline, server: FeedServer, feeds: int, *, cursor: Any = None
+    ) -> None:
         self.pipeline, self.server = pipeline, server
         self.ids = [f"feed-{n:02}" for n in range(feeds)]
-        self._cursor: Any = None
-        for n, id in enumerate(self.ids):
-            pipeline.register(self.serve(n, "old"), id)
-        pipeline.poll()
+        self.cursor = cursor
+        """The daemon's; with one the feeds are known and polled already."""
+        urls = [self.serve(n, "old") for n in range(feeds)]
+        if cursor is None:
+            for id, url in zip(self.ids, urls, strict=True):
+                pipeline.register(url, id)
+            pipeline.poll()
 
     def serve(self, n: int, *guids: str) -> str:
         body = rss(*(f"{guid}-{n}" for guid in guids))
@@ -97,9 +102,9 @@ class Following:
             self.definitions(),
             self.pipeline.instance,
             asset_selection=dg.AssetSelection.assets(follower, over_all),
-            cursor=self._cursor,
+            cursor=self.cursor,
         )
-        self._cursor = result.cursor
+        self.cursor = result.cursor
         asked: set[str | None] = set(result.get_requested_partitions(follower.key))
         return asked | ({None} if result.get_num_requested(over_all.key) else set())
 
@@ -179,11 +184,29 @@ def _die(home: Path, place: str, *, minutes: int) -> int:
     ).returncode
 
 
-@pytest.fixture
-def following(pipeline: DagsterPipeline, server: FeedServer) -> Following:
-    following = Following(pipeline, server, 2)
-    following.tick()
+@pytest.fixture(scope="module")
+def server() -> Iterator[FeedServer]:
+    """One for all, for its port is in the home that `following` copies; each test sets the feeds anew."""
+    with FeedServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def followed_once(server: FeedServer, tmp_path_factory: pytest.TempPathFactory) -> Following:
+    """The pipeline of `following`, closed."""
+    home = tmp_path_factory.mktemp("following")
+    with new_instance(home) as instance:
+        following = Following(DagsterPipeline(home, instance), server, 2)
+        following.tick()
+        following.pipeline.close()
     return following
+
+
+@pytest.fixture
+def following(followed_once: Following, server: FeedServer, tmp_path: Path) -> Iterator[Following]:
+    """Two feeds that were polled, and one tick after that."""
+    with copied(followed_once.pipeline, tmp_path) as pipeline:
+        yield Following(pipeline, server, 2, cursor=followed_once.cursor)
 
 
 def news(following: Following, *guids: str) -> None:
@@ -359,9 +382,9 @@ def test_all_that_is_public_is_documented() -> None:
 
 
 @pytest.fixture
-def at_home(pipeline: DagsterPipeline, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This pipeline's home as the current folder, and as what the environment names."""
-    home = pipeline.settings.home
+def at_home(following: Following, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of `following` as the current folder, and as what the environment names."""
+    home = following.pipeline.settings.home
     monkeypatch.chdir(home)
     monkeypatch.setenv("RSS_PIPELINE_HOME", str(home))
     return home
@@ -396,9 +419,9 @@ def example(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_example_writes_what_came_since_the_last_digest(
-    example: ModuleType, pipeline: DagsterPipeline, server: FeedServer
+    example: ModuleType, following: Following
 ) -> None:
-    following = Following(pipeline, server, 2)
+    pipeline = following.pipeline
     job = example.defs.resolve_implicit_global_asset_job_def()
 
     def run(key: str) -> list[str]:

@@ -20,7 +20,7 @@ from rss_pipeline.orchestration.instance.run_history import History
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.retention.result import Allowance
-from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied, new_instance
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -28,15 +28,41 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 OLD = timedelta(days=31)
 
 
-@pytest.fixture
-def polled(pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
-    """Three feeds that were visited just now, by Dagster's clock as well as by ours."""
-    pipeline.clock.now = utc_now()
-    for n in range(3):
-        url = server.route(f"127.0.0.{n + 2}", "/feed", Answer(body=rss(f"{n}-a", f"{n}-b"), etag='"1"'))
-        pipeline.register(url, f"feed-{n}", interval="30m")
-    pipeline.poll()
+@pytest.fixture(scope="module")
+def server() -> Iterator[FeedServer]:
+    """One for all, for its port is in the home that they copy; `polled` sets the feeds of each test."""
+    with FeedServer() as server:
+        yield server
+
+
+def serve(server: FeedServer) -> list[str]:
+    """The URLs of three feeds."""
+    return [
+        server.route(f"127.0.0.{n + 2}", "/feed", Answer(body=rss(f"{n}-a", f"{n}-b"), etag='"1"'))
+        for n in range(3)
+    ]
+
+
+@pytest.fixture(scope="module")
+def polled_once(server: FeedServer, tmp_path_factory: pytest.TempPathFactory) -> DagsterPipeline:
+    """The pipeline of `polled`, closed."""
+    home = tmp_path_factory.mktemp("polled")
+    with new_instance(home) as instance:
+        pipeline = DagsterPipeline(home, instance)
+        pipeline.clock.now = utc_now()
+        for n, url in enumerate(serve(server)):
+            pipeline.register(url, f"feed-{n}", interval="30m")
+        pipeline.poll()
+        pipeline.close()
     return pipeline
+
+
+@pytest.fixture
+def polled(polled_once: DagsterPipeline, server: FeedServer, tmp_path: Path) -> Iterator[DagsterPipeline]:
+    """Three feeds that were visited just now, by Dagster's clock as well as by ours."""
+    serve(server)
+    with copied(polled_once, tmp_path) as pipeline:
+        yield pipeline
 
 
 def purge(pipeline: DagsterPipeline, **config: Any) -> dict[str, Any]:
