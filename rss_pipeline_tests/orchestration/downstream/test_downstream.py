@@ -36,7 +36,7 @@ from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied,
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "digest"
 
 
