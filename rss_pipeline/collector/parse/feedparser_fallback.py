@@ -49,7 +49,11 @@ _LEAF = re.compile(
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
 _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
-_TAG = re.compile(r"<[A-Za-z_][\w.:-]*(?=\s)[^<>]*?(/?)>")
+# A tag ends where feedparser ends it: a quoted value may have `>` in it, a lone quote is a character.
+_TAG = re.compile(
+    r"""<[^\W\d][\w.:-]*(?=\s)(?:[^<>"']|"[^"]*"(?=[\s>/]|\w+=)|'[^']*'(?=[\s>/]|\w+=)|["'])*+>"""
+)
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _MOST_ATTRIBUTES = 500
 """feedparser's time grows with the square of a tag's attributes: 20,000 took it a minute."""
 # feedparser files these under content, summary, title or tags; as `x-media-title` each keeps its own place.
@@ -215,7 +219,9 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
 
 def _without_many_attributes(found: re.Match[str]) -> str:
     tag = found[0]
-    return tag if tag.count("=") <= _MOST_ATTRIBUTES else f"{tag.split(None, 1)[0]}{found[1]}>"
+    if tag.count("=") <= _MOST_ATTRIBUTES or _QUOTED.sub("", tag).count("=") <= _MOST_ATTRIBUTES:
+        return tag
+    return f"{tag.split(None, 1)[0]}{'/' if tag.endswith('/>') else ''}>"
 
 
 def _renamed(found: re.Match[str]) -> str:

@@ -194,6 +194,21 @@ def test_an_id_read_by_feedparser_is_not_resolved() -> None:
     assert parse_feed(text.encode(), url=URL).items[0].guid == "post/1"
 
 
+@pytest.mark.parametrize("tag", ['b x=">"', "b x='<>'"])
+def test_feedparser_sees_no_tag_with_thousands_of_attributes(tag: str) -> None:
+    many = " ".join(f'a{n}=""' for n in range(20_000))
+    text = rss(f"<item><guid>1</guid><{tag} {many}/></itme></item>")
+    started = time.process_time()
+    assert parse_feed(text.encode()).items[0].guid == "1"
+    assert time.process_time() - started < 2
+
+
+def test_equal_signs_in_a_long_address_are_no_attributes() -> None:
+    url = "https://a.example/?" + "&amp;".join(f"a{n}={n}" for n in range(600))
+    text = rss(f'<item><guid>1</guid><enclosure url="{url}" type="audio/mpeg"/></itme></item>')
+    assert parse_feed(text.encode()).items[0].enclosures[0].url == url.replace("&amp;", "&")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
