@@ -42,8 +42,7 @@ def run_round(
             if on_done is not None:
                 on_done(jobs[index], outcome)
     except BaseException:
-        if thread.ident is not None:
-            thread.stop()
+        thread.stop()
         raise
     thread.join()
     if thread.error is not None:
@@ -65,9 +64,14 @@ class _LoopThread(threading.Thread, Generic[R]):
         self._work = work
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
+        self._stopped = False
 
     def stop(self) -> None:
         """Cancel the work and wait for its end. Call it in the caller's thread."""
+        self._stopped = True
+        if self.ident is None:
+            # `start` was interrupted: the thread does not exist, or will find out that it was stopped.
+            return
         # The loop is closed if the round has ended by itself in the meantime.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._cancel)
@@ -77,6 +81,8 @@ class _LoopThread(threading.Thread, Generic[R]):
         names = ThreadPoolExecutor(NAME_LOOKUPS, thread_name_prefix="fetch-dns")
         loop = self._loop
         try:
+            if self._stopped:
+                return
             loop.set_default_executor(names)
             self._task = loop.create_task(self._whole())
             try:

@@ -83,8 +83,16 @@ def failure(outcome: ImageOutcome[Any], kind: str) -> Failure:
     return outcome
 
 
-def fetch_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("fetch")]
+Threads = Callable[[], list[threading.Thread]]
+
+
+@pytest.fixture
+def fetch_threads() -> Threads:
+    """The threads of rounds that the test has begun and that have not ended."""
+    before = set(threading.enumerate())
+    return lambda: [
+        thread for thread in threading.enumerate() if thread.name.startswith("fetch") and thread not in before
+    ]
 
 
 class TestWhatIsKept:
@@ -495,7 +503,9 @@ class TestTheRound:
         assert "2,000 bytes" in failure(refused, "storage_rejected").message
 
     @pytest.mark.timeout(PATIENCE)
-    def test_a_store_that_is_down_ends_the_round(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_a_store_that_is_down_ends_the_round(
+        self, server: FeedServer, tmp_path: Path, fetch_threads: Threads
+    ) -> None:
         urls = [server.route(A, f"/{n}", Answer(body=LARGE)) for n in range(9)]
         urls.append(server.route(B, "/slow", Answer(body=LARGE, drip=(9, 0.05))))
         calls = itertools.count(1)
@@ -520,7 +530,9 @@ class TestTheRound:
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.timeout(PATIENCE)
-    def test_a_spool_that_cannot_be_written_ends_the_round(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_a_spool_that_cannot_be_written_ends_the_round(
+        self, server: FeedServer, tmp_path: Path, fetch_threads: Threads
+    ) -> None:
         url = server.route(A, "/image", Answer(body=LARGE))
         with pytest.raises(InfrastructureError, match="spool"):
             fetch_images(
@@ -531,7 +543,7 @@ class TestTheRound:
     @pytest.mark.timeout(PATIENCE)
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
     def test_an_interrupt_ends_the_round_when_what_is_being_kept_has_been(
-        self, error: type[BaseException], server: FeedServer, tmp_path: Path
+        self, error: type[BaseException], server: FeedServer, tmp_path: Path, fetch_threads: Threads
     ) -> None:
         urls = [server.route(A, "/first", GOOD), server.route(B, "/second", Answer(body=LARGE))]
         urls.append(server.route(C, "/slow", Answer(body=LARGE, drip=(9, 0.05))))

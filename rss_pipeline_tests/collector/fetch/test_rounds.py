@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -281,15 +281,23 @@ def test_a_slow_feed_does_not_stop_the_others(server: FeedServer, tmp_path: Path
     assert [type(outcome) for outcome in outcomes] == [Failure, *[Document] * 6]
 
 
-def fetch_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "fetch"]
+Threads = Callable[[], list[threading.Thread]]
+
+
+@pytest.fixture
+def fetch_threads() -> Threads:
+    """The threads of rounds that the test has begun and that have not ended."""
+    before = set(threading.enumerate())
+    return lambda: [
+        thread for thread in threading.enumerate() if thread.name == "fetch" and thread not in before
+    ]
 
 
 @pytest.mark.timeout(PATIENCE)
 class TestInterrupts:
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
     def test_what_on_done_raises_ends_the_round(
-        self, error: type[BaseException], server: FeedServer, tmp_path: Path
+        self, error: type[BaseException], server: FeedServer, tmp_path: Path, fetch_threads: Threads
     ) -> None:
         jobs = [
             *feeds(server, A, 1, Answer(body=RSS)),
@@ -311,7 +319,9 @@ class TestInterrupts:
         assert fetch_threads() == []
         assert [path.name for path in tmp_path.iterdir()] == [f"{A}-0"]
 
-    def test_what_a_signal_handler_raises_ends_the_round(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_what_a_signal_handler_raises_ends_the_round(
+        self, server: FeedServer, tmp_path: Path, fetch_threads: Threads
+    ) -> None:
         """As Dagster does: its handler raises an exception that is no Exception."""
 
         class Interrupted(BaseException):
@@ -336,7 +346,9 @@ class TestInterrupts:
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_spool_that_cannot_be_written_stops_the_round(server: FeedServer, tmp_path: Path) -> None:
+def test_a_spool_that_cannot_be_written_stops_the_round(
+    server: FeedServer, tmp_path: Path, fetch_threads: Threads
+) -> None:
     jobs = [*feeds(server, A, 1, Answer(body=RSS)), *feeds(server, B, 1, Answer(delay=60))]
     with pytest.raises(InfrastructureError, match="spool"):
         round_of(jobs, tmp_path / "missing", deadline=60)

@@ -230,10 +230,12 @@ class FailingStore:
 
     def put(self, *args: Any, **kwargs: Any) -> bool:
         self._left -= 1
-        if self._left <= 0 and not self._late:
+        # Other threads put at the same time.
+        fails = self._left <= 0
+        if fails and not self._late:
             raise ObjectStoreUnavailable("object folder: [Errno 28] No space left on device; make room")
         done = self._store.put(*args, **kwargs)
-        if self._left <= 0:
+        if fails:
             raise ObjectStoreUnavailable("the answer of the store got lost")
         return done
 
