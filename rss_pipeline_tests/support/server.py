@@ -175,6 +175,8 @@ class FeedServer:
             await asyncio.wait(others, timeout=0.01)
         for server in self._listening.values():
             await server.wait_closed()
+        # What was aborted is closed in the loop's next turn.
+        await asyncio.sleep(0)
 
     async def _connected(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -195,6 +197,8 @@ class FeedServer:
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
+            # Cancelled while a client left the answer unread.
+            writer.transport.abort()
 
     def _count(self, host: str, change: int) -> None:
         for key in (host, ""):
