@@ -5,9 +5,9 @@ PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
 # Test processes at once: more than two cores, for some tests wait. `make test WORKERS=8` on a larger machine.
 WORKERS ?= 4
 # Tests wait for the disk a third of their time: they write into memory where it has room for what they keep.
-# Some become another user, who has to come in there as in /tmp.
+# Some become another user, who has to come in there as in /tmp; some start programs there.
 SCRATCH = room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }'); \
-  if [ "$${room:-0}" -gt 6000000 ]; then \
+  if [ "$${room:-0}" -gt 6000000 ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts; then \
     TMPDIR=$$(mktemp -d /dev/shm/rss-tests.XXXXXX); export TMPDIR; trap 'rm -rf "$$TMPDIR"' EXIT INT TERM; \
     chmod 1777 "$$TMPDIR"; \
   fi;
