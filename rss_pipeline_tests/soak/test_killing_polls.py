@@ -46,7 +46,8 @@ class Pollers:
         for process in self._running:
             with suppress(psutil.NoSuchProcess):
                 for child in psutil.Process(process.pid).children(recursive=True):
-                    child.kill()
+                    with suppress(psutil.NoSuchProcess):
+                        child.kill()
             process.kill()
             process.wait()
         self._log.close()

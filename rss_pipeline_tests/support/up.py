@@ -12,7 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,9 @@ def started(folder: Path, **environment: str) -> Iterator[Up]:
         raise
     finally:
         for process in members(up.process.pid):
-            process.kill()
+            # It may have ended since the list was made.
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
         up.process.wait()
         up.log.close()
 
