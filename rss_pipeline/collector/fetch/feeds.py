@@ -26,7 +26,8 @@ _IDLE_SECONDS = 0.05
 class OtherRuns(Protocol):
     """Other runs that wait for hosts of this round, or may have them.
 
-    Called in threads of the round, `is_leased` before each request; raises nothing.
+    Called in threads of the round, `is_leased` before each request and again when its connection is ready;
+    raises nothing.
     """
 
     def is_leased(self) -> bool:

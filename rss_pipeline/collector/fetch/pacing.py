@@ -32,6 +32,9 @@ class Pace:
     """By host and lane: a host with two connections at the same time has the lanes 0 and 1."""
 
 
+LAPSED = "this run was stopped for so long that another one may visit its host"
+
+
 class TurnRefused(Exception):
     """No request is made in this round; the text is the reason."""
 
@@ -115,7 +118,8 @@ class Turns:
         is_leased: Callable[[], bool] = lambda: True,
     ) -> None:
         self._pace = pace
-        self._is_leased = is_leased
+        self.is_leased = is_leased
+        """False once another run may visit the hosts of this round."""
         self._host_delay = policy.host_delay
         self._lanes = policy.connections_per_host
         self._slots = asyncio.Semaphore(policy.concurrency)
@@ -157,7 +161,8 @@ class Turns:
                 self._refuse_when_left_to_others(host, begun)
                 self._refuse_when_held(host)
                 self._refuse_when_over(self._pace.monotonic())
-                self._refuse_when_lapsed()
+                if not self.is_leased():
+                    raise TurnRefused(LAPSED)
                 turn = Turn(lambda: self._ended(host, lane))
                 try:
                     yield turn
@@ -187,10 +192,6 @@ class Turns:
     def _refuse_when_left_to_others(self, host: str, begun: bool) -> None:
         if not begun and host in self._left_to_others:
             raise TurnRefused("a refresh by hand has precedence at its host")
-
-    def _refuse_when_lapsed(self) -> None:
-        if not self._is_leased():
-            raise TurnRefused("this run was stopped for so long that another one may visit its host")
 
     def _refuse_when_over(self, at: float) -> None:
         if self._over_at is not None and at >= self._over_at:

@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from rss_pipeline.collector.fetch.pacing import HoldActive, Turn, TurnRefused, Turns
+from rss_pipeline.collector.fetch.pacing import LAPSED, HoldActive, Turn, TurnRefused, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse
-from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.errors import FetchError, NotSent
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import RequestUrl
 from rss_pipeline.collector.models.clock import Clock
@@ -66,7 +66,8 @@ class VisitRequests:
     ) -> AsyncIterator[HttpResponse]:
         """One request; the block reads its response within the rest of the visit's time.
 
-        `stay` leaves the connection open if the policy keeps connections. Raises `FetchError`.
+        `stay` leaves the connection open if the policy keeps connections. Raises `FetchError`, and
+        `TurnRefused` if the lease lapsed while the connection was made.
         """
         self._begun = True
         self._answered, self._status = False, None
@@ -75,9 +76,13 @@ class VisitRequests:
         started = self._started = time()
         try:
             async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
-                async with self.client.get(url, headers, stay=stay, private=self.private) as response:
+                async with self.client.get(
+                    url, headers, stay=stay, private=self.private, is_wanted=self.turns.is_leased
+                ) as response:
                     self._answered, self._status = True, response.status
                     yield response
+        except NotSent:
+            raise TurnRefused(LAPSED) from None
         except TimeoutError:
             if not limit.expired():
                 raise

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import logging
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.http.addresses import AddressRange
-from rss_pipeline.collector.http.errors import FetchError, body_error, request_error
+from rss_pipeline.collector.http.errors import FetchError, NotSent, body_error, request_error
 from rss_pipeline.collector.http.guarded_transport import Network, guarded_transport
 from rss_pipeline.collector.http.headers import Head, extra_headers
 from rss_pipeline.collector.http.metered_stream import meter_body
@@ -144,16 +144,23 @@ class Client:
 
     @asynccontextmanager
     async def get(
-        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool = False, private: PrivateHosts
+        self,
+        url: RequestUrl,
+        extra: list[tuple[bytes, bytes]],
+        *,
+        stay: bool = False,
+        private: PrivateHosts,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> AsyncIterator[HttpResponse]:
         """Send a GET to `url`; the connection is closed at the end of the block, read to its end or not.
 
         `private` has the hosts that may be requested although they are private. If the policy keeps
         connections alive, `stay` leaves one open that was read to its end, for the next request to the same
-        origin. Raises `FetchError` if no answer comes.
+        origin. Name and connection take their time; `is_wanted` is called after both, right before the
+        request is sent. Raises `FetchError` if no answer comes, `NotSent` if it was no longer wanted.
         """
         stay = stay and self._policy.keep_alive
-        line, response = await self._send(url, extra, stay=stay, private=private)
+        line, response = await self._send(url, extra, _Trace(is_wanted), stay=stay, private=private)
         connection = meter_body(response, most=self._policy.max_wire_bytes)
         try:
             yield HttpResponse(response, url.host)
@@ -167,16 +174,21 @@ class Client:
             await self._give_back(line, stay=stay)
 
     async def _send(
-        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], *, stay: bool, private: PrivateHosts
+        self,
+        url: RequestUrl,
+        extra: list[tuple[bytes, bytes]],
+        trace: "_Trace",
+        *,
+        stay: bool,
+        private: PrivateHosts,
     ) -> "tuple[_PooledTransport, httpx.Response]":
         line = self._borrow(url, private)
-        watch = _ConnectTrace()
         try:
-            request = self._request(url, extra, watch, stay=stay)
+            request = self._request(url, extra, trace, stay=stay)
             try:
                 return line, await line.transport.handle_async_request(request)
             except _CONNECTION_CLOSED:
-                if not self._policy.keep_alive or watch.connected:
+                if not self._policy.keep_alive or trace.connected:
                     raise
             # The server closed the kept connection while the request was being sent (RFC 9112 9.3.1).
             await self._give_back(line, stay=False)
@@ -185,20 +197,18 @@ class Client:
         except BaseException as error:
             await self._give_back(line, stay=False)
             # As in `HttpResponse.chunks`: h11, anyio and httpcore parse bytes of any server.
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) and not isinstance(error, NotSent):
                 raise request_error(error, url.host, connect_timeout=self._policy.connect_timeout) from error
             raise
 
     def _request(
-        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], watch: "_ConnectTrace", *, stay: bool
+        self, url: RequestUrl, extra: list[tuple[bytes, bytes]], trace: "_Trace", *, stay: bool
     ) -> httpx.Request:
         given = {name.lower() for name, _ in extra}
         headers = [(name, value) for name, value in self._defaults if name.lower() not in given]
         headers.append((b"Accept-Encoding", b"gzip"))
         headers.append((b"Connection", b"keep-alive" if stay else b"close"))
-        extensions: dict[str, Any] = {"timeout": self._timeout}
-        if self._policy.keep_alive:
-            extensions["trace"] = watch
+        extensions: dict[str, Any] = {"timeout": self._timeout, "trace": trace}
         request = httpx.Request("GET", url.address, headers=[*headers, *extra], extensions=extensions)
         request.url = ExactURL(url)
         return request
@@ -274,15 +284,18 @@ class _PooledTransport:
     users: int = 0
 
 
-class _ConnectTrace:
-    """Records whether a request opened a new connection."""
+class _Trace:
+    """The steps of a request as httpcore takes them: records a new connection, and may stop the sending."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_wanted: Callable[[], bool]) -> None:
         self.connected = False
+        self._is_wanted = is_wanted
 
     async def __call__(self, event: str, _: Mapping[str, object]) -> None:
         if event == "connection.connect_tcp.started":
             self.connected = True
+        elif event == "http11.send_request_headers.started" and not self._is_wanted():
+            raise NotSent
 
 
 def access_headers(access: Access) -> list[tuple[bytes, bytes]]:

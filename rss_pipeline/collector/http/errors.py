@@ -42,6 +42,10 @@ class FetchError(Exception):
         super().__init__(kind, message)
 
 
+class NotSent(Exception):
+    """The caller no longer wanted the request when its connection was ready."""
+
+
 _NOT_ABOUT_TLS = (
     ssl.SSLWantReadError,
     ssl.SSLWantWriteError,

@@ -16,6 +16,7 @@ import pytest
 
 from rss_pipeline.collector.fetch.feeds import fetch_feeds
 from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.hold import OnHold
@@ -81,6 +82,35 @@ def test_a_round_whose_lease_has_lapsed_makes_no_more_requests(server: FeedServe
         reason="this run was stopped for so long that another one may visit its host"
     )
     assert len(server.requests) == 2
+
+
+def test_a_lease_that_lapses_while_a_connection_is_made_ends_the_request(
+    server: FeedServer, tmp_path: Path
+) -> None:
+    """A run that is stopped there (SIGSTOP, a laptop that sleeps) goes on when another run visits it."""
+    server.route(A, "/feed", Answer(body=RSS))
+    lapsed: list[str] = []
+
+    class Others(Lapsing):
+        def is_leased(self) -> bool:
+            return not lapsed
+
+    async def resolve(host: str, port: int) -> list[str]:
+        lapsed.append(host)
+        return [A]
+
+    (outcome,) = fetch_feeds(
+        [(feed(f"http://news.example:{server.port}/feed"), Access())],
+        policy=replace(POLICY, network=Network(resolve)),
+        spool=tmp_path,
+        clock=now,
+        pace=InstantPace(),
+        other_runs=Others(server),
+    )
+    assert lapsed == ["news.example"]
+    assert isinstance(outcome, NotBegun)
+    assert outcome.reason == "this run was stopped for so long that another one may visit its host"
+    assert server.requests == []
 
 
 def test_outcomes_come_in_the_order_of_the_jobs_and_each_is_told(server: FeedServer, tmp_path: Path) -> None:
