@@ -4,6 +4,7 @@ Nothing heavy is imported here, so that a room's tests start as fast as what the
 are in its conftest.py: in rss_pipeline_tests/orchestration a pipeline has a Dagster instance.
 """
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
     from rss_pipeline_tests.support.pipeline import Pipeline
 
+
+# Tests that a shell starts in the background ignore SIGINT. Dagster gives SIGTERM the same handler, so that
+# it would be ignored here and in every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # On a busy machine inputs are slow to make, and that is no fault of what is tested.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -15,10 +15,14 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
 class Running(Clock):
-    """A clock that goes on by a fifth of a second each time it is looked at."""
+    """A clock that goes on by ten seconds each time it is read.
+
+    The order of answers and failures is read from it and from the real time that a request took: that must be
+    the smaller one, on a busy machine too.
+    """
 
     def __call__(self) -> datetime:
-        self.turn(milliseconds=200)
+        self.turn(seconds=10)
         return self.now
 
 
