@@ -39,6 +39,8 @@ _PATIENCE = 5
 """A task may take that many times its limit of processor time by the clock: on a busy machine a sound
 document does."""
 _GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 1.0
+"""How often a pool whose tasks are waited for is looked at."""
 
 _PRELOADED = [
     "rss_pipeline.pipeline.session.parser_tasks",
@@ -143,7 +145,13 @@ class ParserPool:
                         futures[future] = task
                 if not futures:
                     return
-                done, _ = wait(futures, return_when=FIRST_COMPLETED)
+                done, _ = wait(futures, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
+                if not done and not self._started().active:
+                    # A pool that breaks fails the tasks that it knows. One that came into its queue in that
+                    # moment is never begun, and never done.
+                    for future in [future for future in futures if not future.done()]:
+                        future.cancel()
+                        yield futures.pop(future), BrokenProcessPool("the pool broke before it took the task")
                 for future in done:
                     task = futures.pop(future)
                     result: R | WorkerFailure | _Ended | BrokenProcessPool = _settle(future, limit)

@@ -5,6 +5,7 @@ import resource
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,24 @@ def test_workers_that_do_not_stay_alive_fail_the_run_and_no_document(
     monkeypatch.setattr(parser_pool, "_limit_memory", _die)
     with pytest.raises(InfrastructureError, match="parser process"):
         list(pool.map(ends_by, [a_task(tmp_path)]))
+
+
+def test_a_task_that_comes_while_the_pool_breaks_is_begun_in_the_next_one(
+    pool: ParserPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All idle workers are killed: the pool fails the tasks it knows, and this one is in its queue only."""
+    [(_, before)] = pool.map(ends_by, [a_task(tmp_path)])
+    broken = pool._started()
+    put = broken._context.task_queue.put
+
+    def put_too_late(task: object) -> None:
+        broken._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
+        put(task)
+
+    monkeypatch.setattr(broken._context.task_queue, "put", put_too_late)
+    [(_, after)] = pool.map(ends_by, [a_task(tmp_path)])
+    assert isinstance(after, int)
+    assert after != before
 
 
 def _die() -> None:
