@@ -5,7 +5,9 @@ The statements themselves are the files of migrations/, one set for SQLite and D
 
 import re
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError
@@ -23,13 +25,14 @@ class Migration:
     statements: tuple[str, ...]
 
 
-def migrations() -> list[Migration]:
-    """Every migration of this code, oldest first."""
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Every migration of this code, oldest first. Each opening of a database compares with them."""
     found = []
     for file in files("rss_pipeline.storage").joinpath("migrations").iterdir():
         if match := re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name):
             found.append(Migration(int(match[1]), file.name, tuple(split(file.read_text("utf-8")))))
-    return sorted(found, key=lambda migration: migration.version)
+    return tuple(sorted(found, key=lambda migration: migration.version))
 
 
 def split(script: str) -> list[str]:
@@ -119,7 +122,7 @@ def recorded_version(database: Database) -> int | None:
     return int(rows[0]["version"])
 
 
-def check_not_behind(current: int, known: list[Migration]) -> None:
+def check_not_behind(current: int, known: Sequence[Migration]) -> None:
     """Raise DatabaseUnavailable where migrations of this code are not applied yet."""
     newest = known[-1].version
     if current < newest:
@@ -128,7 +131,7 @@ def check_not_behind(current: int, known: list[Migration]) -> None:
         )
 
 
-def check_not_ahead(current: int, known: list[Migration]) -> None:
+def check_not_ahead(current: int, known: Sequence[Migration]) -> None:
     """Raise DatabaseUnavailable where the database knows migrations that this code does not."""
     newest = known[-1].version
     if current > newest:

@@ -130,11 +130,12 @@ _DONE = """UPDATE feeds SET images_pending = 0 FROM json_each(?) AS j
 
 def _is_storable(url: str) -> bool:
     """One item's URL that no store takes would stop the images of every feed in its batch."""
-    return "\0" not in url and len(url.encode(errors="replace")) <= _MAX_URL_BYTES and _is_unicode(url)
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        size = len(url.encode())
+    except UnicodeEncodeError:
+        # Half of a surrogate pair.
+        return False
+    return "\0" not in url and size <= _MAX_URL_BYTES
 
 
 def _host(url: str) -> str:
