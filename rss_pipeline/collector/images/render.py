@@ -20,6 +20,8 @@ from html import escape
 from itertools import pairwise
 from urllib.parse import quote
 
+from lxml import etree
+
 from rss_pipeline.collector.images.find import (
     DESCRIPTOR,
     LAZY_SRC,
@@ -68,10 +70,15 @@ def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None
     # An attribute that leads from the tree back to the text. The document cannot hold its own hash.
     mark = "m" + hashlib.blake2b(html.encode("utf-8", "replace"), digest_size=8).hexdigest()
     root = tree(_marked(html, [tag.end() for tag in tags], mark))
+    # Text like a tag in a comment, a script or another tag's attribute has no element with its mark. In an
+    # attribute the mark would be part of a URL.
+    real = {int(number) for each in _elements(root) if (number := each.get(mark)) is not None}
+    if len(real) < len(tags):
+        tags = [tag for number, tag in enumerate(tags) if number in real]
+        root = tree(_marked(html, [tag.end() for tag in tags], mark))
     if root is None:
         return html
     resolve = resolver(bases)
-    # Text like a tag in a comment, a script or another tag's attribute has no element with its mark.
     images = [
         (int(number), each)
         for each in shown_images(root, resolve)
@@ -86,6 +93,10 @@ def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None
             parts += (html[done:begin], text)
             done = stop
     return "".join((*parts, html[done:])) if parts else html
+
+
+def _elements(root: etree._Element | None) -> Iterator[etree._Element]:
+    return iter(()) if root is None else root.iter("img", "amp-img", "source")
 
 
 def _marked(html: str, places: Sequence[int], mark: str) -> str:

@@ -23,6 +23,7 @@ ARCHIVED = {
     "https://example.com/posts/a.svg": "https://img.example/S",
     "https://elsewhere.example/é b.jpg": "https://img.example/never",
     "https://elsewhere.example/é%20b.jpg": "https://img.example/E",
+    "https://example.com/posts/a.jpg?<img/": "https://img.example/T",
 }
 
 RENDERED = {
@@ -98,6 +99,8 @@ RENDERED = {
     '<img alt="<img src=a.jpg>" src=b.jpg>': (
         '<img alt="<img src=a.jpg>" src="https://img.example/B?x=1&amp;y=2">'
     ),
+    "<img src=a.jpg?<img/>": '<img src="https://img.example/T">',
+    '<img src="a.jpg?<img/"><!-- <source > -->': '<img src="https://img.example/T"><!-- <source > -->',
     "<img src='a.jpg'alt='>'>": "<img src=\"https://img.example/A\"alt='>'>",
     "<p>cut off<img src=a.jpg": "<p>cut off<img src=a.jpg",
     "<b><i>1</b>2</i><p><div></p>\0\x01\r\n<?php x ?><![CDATA[y]]></x><pre>\n\nz</pre><img src=a.jpg>": (
