@@ -2,8 +2,10 @@
 
 # The first of these that runs and is new enough; `make PYTHON=/path/to/python` names another.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
-# Test processes at once: more than two cores, for some tests wait. `make test WORKERS=8` on a larger machine.
-WORKERS ?= 4
+# Test processes at once: more than two cores, for some tests wait, in `make test` more than in `make quick`.
+# `make test WORKERS=8` on a larger machine.
+test coverage: WORKERS ?= 4
+quick: WORKERS ?= 3
 # Tests wait for the disk a third of their time: they write into memory where it has room for what they keep.
 # Some become another user, who has to come in there as in /tmp; some start programs there.
 SCRATCH = room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }'); \
@@ -58,10 +60,11 @@ run: $(VENV)/.runtime
 install: $(VENV)/.runtime
 	@echo "rss_pipeline is set up in $(VENV)"
 
-# An import of Dagster fails in these tests; those in workerd are left to `make test`.
+# An import of Dagster fails in these tests; those in workerd, the slow ones and four of five examples of each
+# property are left to `make test`.
 quick: lint
 	@$(SCRATCH) $(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "not slow and not soak and not workerd" \
-	  -n $(WORKERS) --dist worksteal $(QUICK)
+	  --hypothesis-profile quick -n $(WORKERS) --dist worksteal $(QUICK)
 
 test: lint worker-test
 	@$(SCRATCH) $(BIN)/pytest -m "not soak" -n $(WORKERS) --dist worksteal

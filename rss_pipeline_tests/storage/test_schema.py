@@ -65,6 +65,7 @@ def test_a_database_of_another_program_is_left_alone(fresh: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_migrate_once(fresh: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=spawn) as processes:

@@ -140,15 +140,10 @@ def listed(pipeline: Pipeline) -> set[Listed]:
     return {(spec.url, spec.title or "", spec.folder) for spec in specs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reader", "rest"),
-    [
-        (freshrss, "Uncategorized"),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((miniflux, "All"), (netnewswire, None), (feedly, None))
-        ),
-    ],
+    [(freshrss, "Uncategorized"), (miniflux, "All"), (netnewswire, None), (feedly, None)],
 )
 def test_500_feeds_of_another_reader_go_in_and_out_and_in_again(
     tmp_path: Path, pipeline: Pipeline, reader: Callable[[list[Listed]], str], rest: str | None

@@ -348,6 +348,7 @@ def test_a_variable_takes_its_value_from_the_environment(pipeline: Pipeline) -> 
     assert pipeline.feed("feed")["registered"] == 1
 
 
+@pytest.mark.slow
 def test_twelve_hundred_feeds_sync_and_sync_again(pipeline: Pipeline) -> None:
     """The database takes a megabyte a parameter."""
     ids = [f"feed-{n:04}" for n in range(1200)]

@@ -26,6 +26,8 @@ from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 from rss_pipeline_tests.storage.values import register, spec
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 Listed = tuple[str, str, int]
 """Link, title and day of March: all that distinguishes an item."""

@@ -186,6 +186,7 @@ class _At:
     def advance(self, step: str, by: int = 1) -> None: ...
 
 
+@pytest.mark.slow
 def test_a_parser_that_the_kernel_killed_condemns_no_document(pipeline: Pipeline, server: FeedServer) -> None:
     """SIGKILL from outside, while it reads."""
     many = broken(rss(*map(str, range(3_000))))
@@ -372,6 +373,7 @@ def dated(numbers: range, date: Any) -> bytes:
     return f'<rss version="2.0"><channel><title>T</title>{items}</channel></rss>'.encode()
 
 
+@pytest.mark.slow
 def test_a_feed_of_6000_items_oldest_first_gives_its_new_ones(pipeline: Pipeline, server: FeedServer) -> None:
     def day(n: int) -> str:
         return f"{2000 + n // 360}-{n % 360 // 30 + 1:02}-{n % 30 % 28 + 1:02}T00:00:00Z"

@@ -173,6 +173,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "place"), CASES, ids=[f"{fault} at {place}" for fault, place in CASES])
 def test_a_database_that_fails_at_any_place_fails_the_run_and_no_feed(
     fault: str, place: str, feeds: Pipeline, server: FeedServer

@@ -377,6 +377,7 @@ def check_shared_nothing(database: Database, taken: list[list[tuple[str, str]]])
     assert rows == [{"n": 1}]
 
 
+@pytest.mark.slow
 def test_processes_that_claim_at_once_share_neither_feed_nor_host(sqlite: SqliteDatabase) -> None:
     fill(sqlite, 300, due=300)
     spawn = multiprocessing.get_context("spawn")
