@@ -166,9 +166,14 @@ class FeedServer:
         )
 
     async def _close(self) -> None:
+        # A connection that was accepted just now has no transport yet, and would never be closed: asyncio
+        # makes none for a server that is closed. Some turns do; a TLS handshake may never end.
+        for _ in range(100):
+            if asyncio.all_tasks() <= {asyncio.current_task(), *self._handlers}:
+                break
+            await asyncio.sleep(0)
         for server in self._listening.values():
             server.close()
-        # A connection that was accepted just now has no handler yet, and would never be closed.
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for handler in list(self._handlers):
                 handler.cancel()
@@ -193,12 +198,12 @@ class FeedServer:
             pass
         finally:
             self._count(host, -1)
-            self._handlers.discard(task)
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
             # Cancelled while a client left the answer unread.
             writer.transport.abort()
+            self._handlers.discard(task)
 
     def _count(self, host: str, change: int) -> None:
         for key in (host, ""):

