@@ -40,10 +40,10 @@ password's server."""
 WARNED = f"{POLLED} AND warning IS NOT NULL"
 """The newest stored document has a warning of any kind."""
 
-HEALTH = f"""CASE WHEN registered = 0 THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
+HEALTH = f"""CASE WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING} THEN 'failing' WHEN last_visited_at IS NULL THEN 'new'
   WHEN {MOVED} THEN 'moved' WHEN {WARNED} THEN 'warning' ELSE 'ok' END"""
-"""The state of a feed in one word, for a person: the most urgent one that it is in."""
+"""The state of a feed that is not forgotten in one word, for a person: the most urgent one that it is in."""
 
 
 def has_warning(kind: WarningKind) -> str:

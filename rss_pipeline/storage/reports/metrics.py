@@ -11,13 +11,13 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.holds import NOT_HELD
-from rss_pipeline.storage.feeds.predicates import FAILING, FAILING_LONG, GONE, MOVED, POLLED, WARNED
+from rss_pipeline.storage.feeds.predicates import FAILING, FAILING_LONG, GONE, MOVED, POLLED, UNLISTED, WARNED
 from rss_pipeline.storage.images.closings import image_totals
 
 FEED_STATES = ("answering", "failing", "failing_long", "gone", "new", "disabled", "unlisted")
 """Each feed is in one of them. `failing_long` failed ten times in a row; `new` was never visited."""
 
-_STATE = f"""CASE WHEN registered = 0 THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
+_STATE = f"""CASE WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING_LONG} THEN 'failing_long' WHEN {FAILING} THEN 'failing'
   WHEN last_visited_at IS NULL THEN 'new' ELSE 'answering' END"""
 OPEN_IMAGES = """SELECT
@@ -66,7 +66,7 @@ def feed_figures(database: Database, *, now: datetime) -> FeedFigures:
                   count(*) AS n, sum({_DUE}) AS due, min(CASE WHEN {_DUE} THEN next_fetch_at END) AS oldest,
                   sum({MOVED}) AS moved, sum({WARNED}) AS warned, max(last_visited_at) AS visit,
                   max(last_success_at) AS success, max(last_body_at) AS document
-                FROM feeds GROUP BY 1, 2""",
+                FROM feeds WHERE forgotten = 0 GROUP BY 1, 2""",
                 [at] * 6,
                 name="read figures of feeds",
             ),

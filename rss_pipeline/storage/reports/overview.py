@@ -127,7 +127,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
             row_number() OVER (ORDER BY registered DESC, enabled DESC,
               CASE WHEN {POLLED} THEN consecutive_failures ELSE 0 END DESC,
               warning IS NULL, next_fetch_at, id) AS place
-          FROM feeds
+          FROM feeds WHERE forgotten = 0
           WINDOW same AS (PARTITION BY registered, coalesce(move_url, fetch_url, url))
         ) AS listed CROSS JOIN feeds ON feeds.id = listed.id
         WHERE {"place <= ?" if feed_id is None else "listed.id = ?"} ORDER BY place""",

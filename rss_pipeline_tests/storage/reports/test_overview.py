@@ -7,7 +7,9 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.reports.overview import feed_health, problems
+from rss_pipeline.storage.feeds.feeds import begin_forget
+from rss_pipeline.storage.reports.metrics import feed_figures
+from rss_pipeline.storage.reports.overview import feed_health, overview, problems
 from rss_pipeline_tests.storage.values import register, spec
 
 
@@ -53,6 +55,15 @@ def test_each_feed_has_its_health_and_the_age_of_its_newest_item(known: Database
     assert {row["enabled"] for row in rows} == {True}
     assert [row["id"] for row in feed_health(known, limit=2)] == ["c", "d"]
     assert feed_health(known, feed_id="b") == [row for row in rows if row["id"] == "b"]
+
+
+def test_a_feed_that_was_forgotten_half_way_is_in_no_report(known: Database) -> None:
+    """Its row stays until its partition key has gone, which a killed process leaves to the next one."""
+    known.query("UPDATE feeds SET registered = 0 WHERE id IN ('a', 'b')")
+    begin_forget(known, "b")
+    now = utc_now()
+    assert {row["id"] for row in feed_health(known) if row["health"] == "unlisted"} == {"a"}
+    assert feed_figures(known, now=now).by_state["unlisted"] == overview(known, now=now).unregistered == 1
 
 
 def test_equal_errors_are_one_and_the_hosts_in_them_make_no_difference(known: Database) -> None:
