@@ -11,6 +11,7 @@ from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, plain, say
 from rss_pipeline.collector.models.plain_text import plain_lines
+from rss_pipeline.errors import file_error
 from rss_pipeline.storage.database import Row
 
 if TYPE_CHECKING:
@@ -78,10 +79,8 @@ def open_page(page: str, *, folder: Path) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(page.encode())
     except OSError as error:
-        raise click.ClickException(
-            f"the page cannot be written below {folder} ({error.strerror}); `item ID --html > FILE` writes it"
-            " elsewhere"
-        ) from None
+        what = file_error(f"the page cannot be written below {folder}", error, folder)
+        raise click.ClickException(f"{what}; `item ID --html > FILE` writes it elsewhere") from None
     say(f"The page is {path.absolute()}; it is removed after a day.", err=True)
     if not webbrowser.open(path.absolute().as_uri()):
         raise click.ClickException("no browser was found: open that file yourself, or name one in BROWSER")

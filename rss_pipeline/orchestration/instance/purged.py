@@ -26,7 +26,6 @@ class Purged:
     ticks: int = 0
     orphans: int = 0
     """Runs that were deleted before, with files that stayed."""
-    """Folders with the documents of killed runs."""
     heartbeats: int = 0
     """Feeds recorded again, because their newest materialization is removed, or was lost."""
     runs_kept: int = 0

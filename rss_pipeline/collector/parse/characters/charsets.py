@@ -65,28 +65,11 @@ _FURTHER_LABELS: Mapping[str, str] = {
 _ASCII = bytes(range(128))
 _NO_CHARSETS = frozenset({"raw-unicode-escape", "unicode-escape", "idna", "punycode", "utf-7", "undefined"})
 
-MULTIBYTE: frozenset[str] = frozenset(
-    {
-        "gb18030",
-        "cp950",
-        "big5hkscs",
-        "cp932",
-        "euc_jp",
-        "euc_jis_2004",
-        "iso2022_jp",
-        "iso2022_jp_ext",
-        "cp949",
-    }
-)
+_EAST_ASIAN = ("gb18030", "cp950", "big5hkscs", "cp932", "euc_jp", "euc_jis_2004", "cp949")
+MULTIBYTE: frozenset[str] = frozenset((*_EAST_ASIAN, "iso2022_jp", "iso2022_jp_ext"))
 
 DETECTABLE: tuple[str, ...] = (
-    "gb18030",
-    "cp950",
-    "big5hkscs",
-    "cp932",
-    "euc_jp",
-    "euc_jis_2004",
-    "cp949",
+    *_EAST_ASIAN,
     "cp1252",
     "cp1251",
     "koi8-r",
