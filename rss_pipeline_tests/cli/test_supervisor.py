@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -91,7 +92,7 @@ def kept(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
         finally:
             keeper.kill()
             for pid in map(int, file.read_text().split()):
-                if psutil.pid_exists(pid):
+                with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
 
@@ -178,4 +179,7 @@ def test_one_that_has_had_no_child_for_long_is_killed_too() -> None:
 
 
 def is_alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

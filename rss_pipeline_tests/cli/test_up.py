@@ -6,7 +6,6 @@ function that says what it shows.
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -22,7 +21,7 @@ from websockets.sync.client import connect
 
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import LAUNCH_RUN, PROGRAM, Up, location, members, started
+from rss_pipeline_tests.support.up import LAUNCH_RUN, PROGRAM, Up, free_port, location, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 PASSWORD = "correct-horse-battery"
@@ -303,11 +302,9 @@ def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) ->
 
 
 def a_second_one_in_the_same_home_says_who_runs_there(up: Up) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     done = subprocess.run(
         [PROGRAM, "up"],
-        env={**up.environment, "RSS_PORT": str(port)},
+        env={**up.environment, "RSS_PORT": str(free_port())},
         check=False,
         capture_output=True,
         timeout=PATIENCE,

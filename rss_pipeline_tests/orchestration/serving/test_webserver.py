@@ -1,7 +1,6 @@
 """The webserver's address: that of the setting, and no other."""
 
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -10,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 
 @pytest.mark.slow
 def test_it_listens_on_the_address_of_the_setting_and_on_no_other(tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.3", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (tmp_path / "workspace.yaml").write_text("load_from: []\n", "utf-8")
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("RSS_", "DAGSTER_"))}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple
@@ -117,8 +118,9 @@ def test_the_ports_of_our_programs_and_of_what_they_start_are_known(tmp_path: Pa
         assert set(known) <= found
         assert not set(unknown) & found
     finally:
-        for grandchild in psutil.Process(server.pid).children():
-            grandchild.kill()
+        with suppress(psutil.NoSuchProcess):
+            for grandchild in psutil.Process(server.pid).children():
+                grandchild.kill()
         for started in (server, stranger):
             started.kill()
             started.communicate()

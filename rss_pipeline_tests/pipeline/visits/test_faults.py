@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -339,7 +339,7 @@ def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spo
         feeds.try_poll(database=trap(feeds, PLACES["store"], faults.read_only))
     assert "a lease could not be ended and will lapse" in caplog.text
     assert list(feeds.settings.spool_path.iterdir()) == []
-    assert not any(server.children() for server in _fork_servers(psutil.Process()))
+    soon(lambda: not any(server.children() for server in _fork_servers(psutil.Process())))
 
 
 def _network(pipeline: Pipeline, hosts: int = 4) -> list[str]:
@@ -423,7 +423,12 @@ def test_a_feed_of_a_dead_run_whose_own_host_is_dead_is_a_failure_of_its_own(
 
 
 def _fork_servers(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children() if "forkserver" in " ".join(child.cmdline())]
+    found = []
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):
+            if "forkserver" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def _is_gone(process: psutil.Process) -> bool:
@@ -444,9 +449,13 @@ list(ParserPool(processes=2, timeout=2).map(sum, [range(10**13)]))
     process = psutil.Process(parent.pid)
 
     def is_busy() -> bool:
-        return any(
-            worker.cpu_times().user > 0.3 for server in _fork_servers(process) for worker in server.children()
-        )
+        with suppress(psutil.NoSuchProcess):
+            return any(
+                worker.cpu_times().user > 0.3
+                for server in _fork_servers(process)
+                for worker in server.children()
+            )
+        return False
 
     soon(is_busy)
     children = process.children(recursive=True)

@@ -5,6 +5,7 @@ Crashes, faults of the stores and the registry have files of their own, events t
 
 import logging
 import signal
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -271,9 +272,10 @@ class _KillWorkersOnce:
             import psutil
 
             for child in psutil.Process().children(recursive=True):
-                if "forkserver" not in " ".join(child.cmdline()) or child.children():
-                    continue
-                child.send_signal(signal.SIGKILL)
+                # Some other child may have ended since the list was made.
+                with suppress(psutil.NoSuchProcess):
+                    if "forkserver" in " ".join(child.cmdline()) and not child.children():
+                        child.send_signal(signal.SIGKILL)
 
     def advance(self, step: str, by: int = 1) -> None: ...
 
