@@ -1,7 +1,7 @@
 """Our own network's outages in whole runs: no feed is blamed, all come back in five minutes, the run says it.
 
 How an outage is recognized is in collector/schedule/test_our_outage.py, that of images in
-pipeline/images/test_download.py, a poll in which no host answers in test_faults.py.
+pipeline/images/test_download.py, a poll in which no host answers in test_network_faults.py.
 """
 
 from datetime import datetime, timedelta
