@@ -36,6 +36,7 @@ def test_the_command_prints_each_check_and_exits_with_1_on_a_failure(
     told = json.loads(CliRunner().invoke(main, ["doctor", "--json"], env=environ).stdout)
     assert {each["name"] for each in told if each["state"] == "failure"} == {"restore"}
     assert set(told[0]) == {"name", "state", "found", "fix"}
+    assert all(f" {each['name']} " in fine.stdout for each in told), "no name touches what was found"
 
 
 def test_a_test_alert_is_sent_where_it_is_asked_for(

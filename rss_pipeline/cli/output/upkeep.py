@@ -36,10 +36,10 @@ def show_checks(checks: "Sequence[Check]") -> None:
     console = new_console()
     for check in checks:
         style = _STATE_STYLES[check.state]
-        text = Text.assemble((f"{check.state:<8}", style), (f"{check.name:<16}", "bold"), plain(check.found))
+        text = Text.assemble((f"{check.state:<8}", style), (f"{check.name:<18}", "bold"), plain(check.found))
         console.print(text, soft_wrap=True)
         for line in check.fix.splitlines():
-            console.print(Text(f"{'':<24}{plain(line)}", style=style), soft_wrap=True)
+            console.print(Text(f"{'':<26}{plain(line)}", style=style), soft_wrap=True)
     counts = Counter(check.state for check in checks)
     console.print(f"{counts['ok']} ok, {counts['warning']} warnings, {counts['failure']} failures")
 

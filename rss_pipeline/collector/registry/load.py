@@ -81,7 +81,9 @@ def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list
     else:
         mistakes.append(Mistake(0, "", f"the file is empty; write a list of feeds, such as {_EXAMPLE}"))
     if mistakes:
-        raise RegistryError(str(path), [str(mistake) for mistake in sorted(mistakes, key=lambda m: m.line)])
+        # Without the entry of its line, a mistake of syntax may be found in the same place again.
+        found = dict.fromkeys(str(mistake) for mistake in sorted(mistakes, key=lambda m: m.line))
+        raise RegistryError(str(path), list(found))
     return specs
 
 

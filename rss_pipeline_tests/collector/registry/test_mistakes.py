@@ -74,6 +74,18 @@ def test_mistakes_of_syntax_hide_none_of_the_other_entries() -> None:
     assert "line 13: feeds[6].url: is the same URL as feeds[0] in line 2; remove one of them" in found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- https://example.org/a\n\t- https://example.org/b\n",
+        "feeds:\n  - https://example.org/a\n - https://example.org/b\n",
+        "- {url: https://example.org/a\n- https://example.org/b\n",
+    ],
+)
+def test_a_mistake_of_syntax_is_told_once(text: str) -> None:
+    assert len(mistakes(text)) == 1
+
+
 def test_an_entry_that_cannot_be_read_is_no_mistake_of_another_kind() -> None:
     assert len(mistakes("feeds:\n  - title: Foo: bar\n")) == 1
     assert len(mistakes("feeds:\n- title: Foo: bar\ndefaults: {interval: 1}\n")) == 2
