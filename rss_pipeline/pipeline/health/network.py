@@ -77,7 +77,7 @@ def check_network(
 def _first_resolved(hosts: Sequence[str], resolve: Resolve, seconds: float) -> tuple[str, list[str]] | None:
     answers: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()
 
-    def ask(host: str) -> None:
+    def look(host: str) -> None:
         addresses: list[str] = []
         with suppress(OSError, UnicodeError):
             addresses = list(resolve(host))
@@ -85,7 +85,7 @@ def _first_resolved(hosts: Sequence[str], resolve: Resolve, seconds: float) -> t
 
     for host in hosts:
         # A look-up cannot be stopped, and may take a minute: the command does not wait for such a thread.
-        threading.Thread(target=ask, args=(host,), daemon=True).start()
+        threading.Thread(target=look, args=(host,), daemon=True).start()
     until = time.monotonic() + seconds
     for _ in hosts:
         try:
