@@ -37,6 +37,9 @@ class Item:
     link: str | None = None
     title: str | None = None
     author: str | None = None
+    """The first that the item itself names."""
+    authors: tuple[str, ...] = ()
+    """All of them, also those that it has from its feed; each as published, white space collapsed."""
     pub_date: datetime | None = None
     """None where the document gives none that can be read strictly; never a guess."""
     pub_date_raw: str | None = None

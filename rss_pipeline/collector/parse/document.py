@@ -168,6 +168,7 @@ def _identified(
             link=raw.url,
             title=raw.plain_title or raw.title,
             author=raw.author,
+            authors=raw.authors,
             pub_date=published[1] if published else None,
             pub_date_raw=published[0] if published else next(iter((*raw.dates, *raw.updates)), None),
             updated_at=updated[1] if updated else None,

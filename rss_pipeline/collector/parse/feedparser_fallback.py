@@ -1,21 +1,22 @@
 """feedparser as the last resort: documents that the strict parser cannot read, and formats such as CDF.
 
-The usual reader is `rss_atom.py`. Texts are replaced by placeholders for feedparser, so that an item reads
-the same with both.
+The usual reader is `rss_atom.py`. feedparser gets no texts but placeholders (`shield.py`), so that an item
+reads the same with both.
 """
 
 import html
 import io
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES
+from rss_pipeline.collector.parse.authors import ATOM_AUTHORS, RSS_AUTHORS, author_names
 from rss_pipeline.collector.parse.links import ALTERNATE, absolute, is_web, web_base
-from rss_pipeline.collector.parse.loose_fields import with_one_of_each
+from rss_pipeline.collector.parse.loose_fields import with_one_of_each, with_plain_authors
 from rss_pipeline.collector.parse.media import (
     FURTHER_TEXTS,
     FURTHER_TITLES,
@@ -33,19 +34,10 @@ from rss_pipeline.collector.parse.raw_feed import (
     byte_count,
     content_and_summary,
     distinct,
-    trimmed,
 )
+from rss_pipeline.collector.parse.shield import Shield, Values
 from rss_pipeline.collector.parse.titles import html_title, rss_title
 
-# Two characters of a private plane replace a text while feedparser works: it strips, translates, resolves
-# and re-decodes the texts it finds, and "corrects" `Ã©`.
-_OPEN, _CLOSE = "\U0010ff70", "\U0010ff71"
-_STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_LEAF = re.compile(
-    r"<(guid|id|title|link|pubDate|dc:date|dc:creator|description|content:encoded|content|summary|published|updated"
-    r"|issued|modified|author|name|category|x-[a-z]+-[a-z]+)((?:\s[^<>]*)?(?<!/))>([^<]*)</\1\s*>"
-)
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
 _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
@@ -62,9 +54,8 @@ _OTHER_TEXTS = re.compile(
     r"|media:(?:description|text|title|keywords|category)))\b"
 )
 _ITEM_TAG = re.compile(r"<(/?)(?:item|entry|[A-Za-z]\w*:(?:item|entry))(?=[\s>/])", re.IGNORECASE)
+_PERSON_PART = re.compile("(?:name|email)$")
 _ROOT_END = re.compile(r"</(?:rss|rdf:RDF|feed|channel|[A-Za-z]\w*:feed)\s*>", re.IGNORECASE)
-_STAND_INS = re.compile(f"[{_OPEN}{_CLOSE}]")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFeed | None:
@@ -74,14 +65,12 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
 
     # As every XML parser does (XML 1.0, 2.11); the CDATA sections are not seen by one here.
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # The publisher's own characters would be taken for ours, each for a text as long as the document.
-    text = _STAND_INS.sub("\ufffd", text)
-    shield = _Shield()
-    shielded, is_cut_off = _without_unended(_CDATA.sub(shield.section, text))
+    shield = Shield()
+    shielded, is_cut_off = _without_unended(shield.over_sections(text))
     root = str((_ROOT.match(shielded) or [""])[0])
     bases = _BASE.findall(root)
     shielded = _BASE.sub("", _OTHER_TEXTS.sub(_renamed, shielded))
-    shielded = _LEAF.sub(shield.leaf, shielded)
+    shielded = with_plain_authors(shield.over_leaves(shielded))
     shielded = _TAG.sub(_without_many_attributes, shielded)
     shielded = with_one_of_each(shielded, root=root, is_blank=lambda text: not shield.restored(text).strip())
     try:
@@ -99,86 +88,37 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
         return None
     if not parsed.entries and not parsed.version:
         return None
-    feed = _Values(parsed.feed, shield)
+    feed = Values(parsed.feed, shield)
     base = absolute(bases[0][1:-1], (url,)) if bases else None
     link = absolute(feed.text("link"), (base, url))
     atom = str(parsed.version).startswith("atom")
-    entries = [_Values(entry, shield) for entry in parsed.entries]
+    entries = [Values(entry, shield) for entry in parsed.entries]
     chosen = newest_items(entries, _dates, now=now)
+    inherited = author_names(_authors(feed, atom))
     return RawFeed(
         # feedparser reads Microsoft's CDF but gives it no name.
         format=parsed.version or ("cdf" if _CDF.match(text) else "unknown"),
         title=_plain_title(feed, atom) or feed.text("title"),
         link=link,
         language=feed.text("language"),
-        items=tuple(_item(entry, atom, base, (base, link, web_base(url))) for entry in chosen),
+        items=tuple(_item(entry, atom, base, (base, link, web_base(url)), inherited) for entry in chosen),
         dropped_items=len(entries) - len(chosen),
         cut_off=is_cut_off,
         repairs=(CUT_OFF,) if is_cut_off else (),
     )
 
 
-class _Shield:
-    """Takes texts out of a document, and puts them back into the values that were read from it."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-
-    def section(self, found: re.Match[str]) -> str:
-        return self._kept(found[1])
-
-    def leaf(self, found: re.Match[str]) -> str:
-        name, attributes, text = found.groups()
-        return (
-            f"<{name}{attributes}>{self._kept(self.restored(html.unescape(text)))}</{name}>"
-            if text.strip()
-            else found[0]
-        )
-
-    def restored(self, text: str) -> str:
-        return _STAND_IN.sub(self._restored_one, text)
-
-    def _kept(self, text: str) -> str:
-        self._texts.append(text)
-        return f"{_OPEN}{len(self._texts) - 1}{_CLOSE}"
-
-    def _restored_one(self, found: re.Match[str]) -> str:
-        number = int(found[1][:9])
-        return self._texts[number] if number < len(self._texts) else ""
-
-
-class _Values:
-    """A feedparser dict, read by its own keys: its `get` returns other keys' values for missing ones."""
-
-    def __init__(self, values: Mapping[str, Any], shield: _Shield) -> None:
-        self._values = values
-        self._shield = shield
-
-    def raw(self, key: str) -> str | None:
-        value = dict.get(self._values, key) if isinstance(self._values, dict) else None
-        if not isinstance(value, str):
-            return None
-        return _UNSTORABLE.sub(
-            lambda found: "" if found[0] == "\x00" else "\ufffd", self._shield.restored(value)
-        )
-
-    def text(self, key: str) -> str | None:
-        return trimmed(self.raw(key))
-
-    def each(self, key: str) -> "list[_Values]":
-        values = dict.get(self._values, key) if isinstance(self._values, dict) else None
-        if isinstance(values, dict):
-            values = [values]
-        return [_Values(each, self._shield) for each in values or () if isinstance(each, dict)]
-
-
-def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None, ...]) -> RawItem:
+def _item(
+    entry: Values, atom: bool, base: str | None, bases: tuple[str | None, ...], inherited: tuple[str, ...]
+) -> RawItem:
+    own = _authors(entry, atom)
+    copied = (name for each in entry.each("source") for name in _authors(each, atom))
     guid = entry.text("id")
     links = entry.each("links")
     # Not its `link`, which may be the guid.
     pages = (each.text("href") for each in links if ALTERNATE.fullmatch(each.raw("rel") or ""))
     link = next(filter(None, pages), None)
-    if link is None and guid is not None and is_web(guid) and (atom or _is_permalink(entry)):
+    if link is None and guid is not None and is_web(guid) and (atom or not entry.denies("guidislink")):
         link = guid
     content, summary = content_and_summary(
         [_as_html(each, each.raw("value"), atom) for each in entry.each("content")],
@@ -194,7 +134,8 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
         url=absolute(link, bases),
         title=entry.text("title"),
         plain_title=_plain_title(entry, atom),
-        author=entry.text("author"),
+        author=next(iter(own), None),
+        authors=author_names(own) or (author_names(copied) or inherited if atom else ()),
         dates=_dates(entry),
         # In RSS this is dc:date, a second name for the publication.
         updates=updates if atom else (),
@@ -217,6 +158,17 @@ def _item(entry: _Values, atom: bool, base: str | None, bases: tuple[str | None,
     )
 
 
+def _authors(values: Values, atom: bool) -> list[str]:
+    """The names of the authors, in the order of the strict reader; feedparser has that of the document."""
+    order = ATOM_AUTHORS if atom else RSS_AUTHORS
+    found: list[tuple[int, str]] = []
+    for each in values.each("authors"):
+        if text := each.text("name"):
+            element = _PERSON_PART.sub("author", each.element("name") or "author")
+            found.append((order.index(element) if element in order else len(order), text))
+    return [name for _, name in sorted(found, key=itemgetter(0))]
+
+
 def _without_many_attributes(found: re.Match[str]) -> str:
     tag = found[0]
     if tag.count("=") <= _MOST_ATTRIBUTES or _QUOTED.sub("", tag).count("=") <= _MOST_ATTRIBUTES:
@@ -232,7 +184,7 @@ def _own_name(name: str) -> str:
     return f"x-{name.replace(':', '-')}"
 
 
-def _further_text(entry: _Values) -> str | None:
+def _further_text(entry: Values) -> str | None:
     for name in FURTHER_TEXTS:
         text = (entry.raw(_own_name(name)) or "").strip()
         if text:
@@ -240,12 +192,12 @@ def _further_text(entry: _Values) -> str | None:
     return None
 
 
-def _further_categories(entry: _Values) -> tuple[str, ...]:
+def _further_categories(entry: Values) -> tuple[str, ...]:
     keywords = (entry.raw(_own_name(name)) or "" for name in ("media:keywords", "itunes:keywords"))
     return distinct([entry.raw(_own_name("media:category")), *",".join(keywords).split(",")])
 
 
-def _thumbnails(entry: _Values, bases: tuple[str | None, ...], content: str | None) -> tuple[Enclosure, ...]:
+def _thumbnails(entry: Values, bases: tuple[str | None, ...], content: str | None) -> tuple[Enclosure, ...]:
     if content and shows_image(content):
         return ()
     widest = sorted(entry.each("media_thumbnail"), key=lambda each: pixels(each.raw("width")), reverse=True)
@@ -254,11 +206,11 @@ def _thumbnails(entry: _Values, bases: tuple[str | None, ...], content: str | No
     return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, urls), 1))
 
 
-def _dates(entry: _Values) -> tuple[str, ...]:
+def _dates(entry: Values) -> tuple[str, ...]:
     return distinct([entry.raw("published"), entry.raw("created"), entry.raw("updated")])
 
 
-def _plain_title(values: _Values, atom: bool) -> str | None:
+def _plain_title(values: Values, atom: bool) -> str | None:
     published = values.text("title")
     if published is None:
         return next(filter(None, (values.text(_own_name(name)) for name in FURTHER_TITLES)), None)
@@ -269,11 +221,7 @@ def _plain_title(values: _Values, atom: bool) -> str | None:
     return None if plain == published else plain
 
 
-def _is_permalink(entry: _Values) -> bool:
-    return bool(dict.get(entry._values, "guidislink", True))  # type: ignore[call-overload]
-
-
-def _as_html(detail: _Values, text: str | None, atom: bool) -> str | None:
+def _as_html(detail: Values, text: str | None, atom: bool) -> str | None:
     if text is not None and atom and detail.raw("type") == "text/plain":
         return html.escape(text, quote=False)
     return text

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.authors import author_names
 from rss_pipeline.collector.parse.links import absolute
 from rss_pipeline.collector.parse.media import IMAGE, shows_image
 from rss_pipeline.collector.parse.newest_items import newest_items
@@ -60,17 +61,18 @@ def read_json_feed(text: str, url: str | None, *, now: datetime) -> RawFeed:
     bases = (link, url)
     objects = [item for item in items if isinstance(item, dict)]
     read = newest_items(objects, _dates, now=now)
+    inherited = author_names(_authors(document))
     return RawFeed(
         format="json11" if named and str(version).rstrip("/").endswith("1.1") else "json10",
         title=trimmed(_text(document, "title")),
         link=link,
         language=trimmed(_text(document, "language")),
-        items=tuple(_item(item, bases) for item in read),
+        items=tuple(_item(item, bases, inherited) for item in read),
         dropped_items=len(objects) - len(read),
     )
 
 
-def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
+def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[str, ...]) -> RawItem:
     plain = _text(item, "content_text")
     summary = _text(item, "summary")
     content, summary = content_and_summary(
@@ -78,7 +80,7 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
         None if summary is None else html.escape(summary, quote=False),
     )
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
-    authors = [*_objects(item, "authors"), *_objects(item, "author")]
+    authors = _authors(item)
     tags = item.get("tags")
     images = (absolute(_text(item, key), bases) for key in ("image", "banner_image"))
     image = None if content and shows_image(content) else next(filter(None, images), None)
@@ -87,7 +89,9 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
         link=link,
         url=absolute(link, bases),
         title=trimmed(_text(item, "title")),
-        author=next((name for author in authors if (name := trimmed(_text(author, "name")))), None),
+        author=next(iter(authors), None),
+        # "If not specified in an item, then the top-level authors ... are the authors of the item."
+        authors=author_names(authors) or inherited,
         dates=_dates(item),
         updates=distinct([_text(item, "date_modified")]),
         categories=distinct(
@@ -106,6 +110,12 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...]) -> RawItem:
         summary=summary,
         content_html=content,
     )
+
+
+def _authors(owner: dict[str, Any]) -> tuple[str, ...]:
+    """The names of an item's or a feed's authors: of 1.1, then the one of 1.0."""
+    objects = (*_objects(owner, "authors"), *_objects(owner, "author"))
+    return tuple(name for each in objects if (name := trimmed(_text(each, "name"))))
 
 
 def _dates(item: dict[str, Any]) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ class RawItem:
     plain_title: str | None = None
     """The title as plain text; None where it is that already."""
     author: str | None = None
+    """The first that the item itself names, as published."""
+    authors: tuple[str, ...] = ()
+    """All of them, also those that it has from its feed; white space collapsed."""
     dates: tuple[str, ...] = ()
     """Publication dates, the preferred first."""
     updates: tuple[str, ...] = ()

@@ -5,11 +5,14 @@ and dates are decided in `document.py`.
 """
 
 import re
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.parse.atom_text import atom_html
+from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.links import ALTERNATE, is_web, web_base
 from rss_pipeline.collector.parse.media import (
@@ -75,7 +78,10 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
     place = outer.within(channel) if channel is not None and channel is not root else outer
     link = place.resolve(_atom_link(fields, "link") if atom else _rss_link(fields))
     place = LinkBases(place.base, (link, *place.further))
-    read, names = (_atom_item, _ATOM_DATES) if atom else (_rss_item, _RSS_DATES)
+    read: Callable[[Element, Vocabulary, LinkBases], RawItem] = _rss_item
+    if atom:
+        read = partial(_atom_item, inherited=author_names(atom_persons(fields, vocabulary)))
+    names = _ATOM_DATES if atom else _RSS_DATES
     chosen = newest_items(elements, lambda element: texts(vocabulary.fields(element), *names), now=now)
     cut_off = tree.defect == "cut off" and not _is_whole(local, channel, tree)
     return RawFeed(
@@ -143,6 +149,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         [markup(each) for each in fields.get("content:encoded", ())],
         next((text for each in fields.get("description", ()) if (text := markup(each)).strip()), None),
     )
+    author, authors = rss_authors(fields, vocabulary)
     source = next(iter((*fields.get("content:encoded", ()), *fields.get("description", ()))), element)
     return RawItem(
         guid=guid,
@@ -150,9 +157,8 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         url=place.resolve(link),
         title=_title(fields),
         plain_title=_plain_title(fields, atom=False),
-        author=first_text(fields, "dc:creator", "author", "itunes:author")
-        or _atom_author(fields, "atom:", vocabulary)
-        or first_text(fields, "dc:author"),
+        author=author,
+        authors=authors,
         dates=texts(fields, *_RSS_DATES),
         updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
         categories=distinct(
@@ -179,7 +185,9 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
     )
 
 
-def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> RawItem:
+def _atom_item(
+    element: Element, vocabulary: Vocabulary, outer: LinkBases, *, inherited: tuple[str, ...]
+) -> RawItem:
     fields = vocabulary.fields(element)
     place = outer.within(element)
     id = first_text(fields, "id")
@@ -190,6 +198,7 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
         [atom_html(each) for each in fields.get("content", ())],
         next((text for each in fields.get("summary", ()) if (text := atom_html(each))), None),
     )
+    author, authors = atom_authors(fields, vocabulary, inherited)
     source = next(iter((*fields.get("content", ()), *fields.get("summary", ()))), element)
     return RawItem(
         guid=id,
@@ -197,7 +206,8 @@ def _atom_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Ra
         url=place.resolve(link or text_link),
         title=_title(fields),
         plain_title=_plain_title(fields, atom=True),
-        author=_atom_author(fields, "", vocabulary) or first_text(fields, "dc:creator"),
+        author=author,
+        authors=authors,
         dates=texts(fields, *_ATOM_DATES),
         updates=texts(fields, "updated", "modified"),
         categories=distinct(
@@ -256,15 +266,6 @@ def _alternates(fields: Fields, name: str) -> list[Element]:
 def _rss_link(fields: Fields) -> str | None:
     # <link> with href and no text is an Atom link, in a document with Atom's default namespace.
     return first_text(fields, "link") or _atom_link(fields, "link") or _atom_link(fields, "atom:link")
-
-
-def _atom_author(fields: Fields, prefix: str, vocabulary: Vocabulary) -> str | None:
-    for each in fields.get(f"{prefix}author", ()):
-        inner = vocabulary.fields(each)
-        own = None if len(each) else trimmed(each.text)
-        if name := own or first_text(inner, f"{prefix}name", f"{prefix}email"):
-            return name
-    return None
 
 
 def _format(local: str, uri: str, version: str | None, tree: Tree) -> str:

@@ -59,13 +59,15 @@ def _read(item: Item, read: Callable[[str], str]) -> Item:
         item,
         title=title,
         author=item.author and read(item.author),
+        authors=tuple(map(read, item.authors)),
         categories=tuple(map(read, item.categories)),
         identities=known,
     )
 
 
 def _texts(item: Item) -> Iterable[str]:
-    return (item.title or "", item.author or "", *item.categories)
+    others = (name for name in item.authors if name != item.author)
+    return (item.title or "", item.author or "", *others, *item.categories)
 
 
 def _is_sane(texts: list[str], document: str) -> bool:

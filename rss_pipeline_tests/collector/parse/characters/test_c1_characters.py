@@ -44,6 +44,7 @@ def test_authors_categories_and_the_title_of_the_feed_have_them_too() -> None:
         )
     )
     (item,) = feed.items
+    assert item.authors == ("O’Hara",)
     assert (feed.header.title, item.author, item.categories) == ("Tom’s notes", "O’Hara", ("Rock 'n’ Roll",))
 
 
