@@ -28,7 +28,8 @@ def collected(pipeline: Pipeline, server: FeedServer) -> Pipeline:
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b", title="News"))), "news")
     pipeline.poll()
     pipeline.database.query(
-        """UPDATE items SET content_html = ?, author = 'Ann\x07', enclosures = ?, categories = ?
+        """UPDATE items SET content_html = ?, author = 'Ann\x07', authors = '["Ann\\u0007","Bo"]',
+          enclosures = ?, categories = ?
         WHERE guid = 'a'""",
         [
             HTML,
@@ -65,7 +66,7 @@ def test_an_item_is_a_text_with_its_links_at_the_end(invoke: Any, collected: Pip
     lines = result.stdout.splitlines()
     assert lines[:6] == [
         "Title of a",
-        "News · Ann\ufffd · 2026-03-02T08:00:00Z",
+        "News · Ann\ufffd, Bo · 2026-03-02T08:00:00Z",
         "http://example.com/a",
         "",
         "  A heading",
@@ -104,6 +105,7 @@ def test_json_of_items_has_the_names_of_an_export(invoke: Any, collected: Pipeli
         name: value for name, value in exported.items() if name != "cursor"
     }
     assert (str(found["is_dated"]), found["categories"]) == ("True", ["x", "y"])
+    assert (found["author"], found["authors"]) == ("Ann\x07", ["Ann\x07", "Bo"])
     assert found["feed_url"] == collected.feed("news")["url"]
     listed = {row["id"]: row for row in json.loads(invoke("items", "news", "--json").stdout)}[id]
     assert {name: exported[name] for name in listed if name != "content_characters"} == {

@@ -13,6 +13,7 @@ from rss_pipeline.cli.output.terminal import new_console, plain, say
 from rss_pipeline.collector.models.plain_text import plain_lines
 from rss_pipeline.errors import file_error
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.items.items import stored_authors
 
 if TYPE_CHECKING:
     from rss_pipeline.pipeline.read.text import Block, ItemText
@@ -23,14 +24,15 @@ _WIDEST = 100
 
 
 def show_item(item: Row, text: "ItemText", *, enclosures: Sequence[Row]) -> None:
-    """Print the title, source, author, date and link of an item, then its text and the links of that.
+    """Print the title, source, authors, date and link of an item, then its text and the links of that.
 
     The text is indented, so that no line of a publisher's looks like one of ours.
     """
     console = new_console()
     width = min(console.width, _WIDEST)
     date = item["pub_date"] + ("" if item["pub_date_source"] == "feed" else " (fetched)")
-    said = [each for each in (item["feed_title"] or item["feed_id"], item["author"], date) if each]
+    authors = ", ".join(stored_authors(item))
+    said = [each for each in (item["feed_title"] or item["feed_id"], authors, date) if each]
     console.print(Text(plain(item["title"] or "(no title)"), style="bold"), soft_wrap=True)
     console.print(Text(plain(" · ".join(said)), style="dim"), soft_wrap=True)
     if item["link"]:

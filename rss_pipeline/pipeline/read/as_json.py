@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.items.items import stored_authors
 
 _NAMES = {"pub_date": "published_at", "pub_date_raw": "published_raw", "created_at": "collected_at"}
 _LISTS = frozenset({"categories", "enclosures"})
@@ -19,6 +20,8 @@ def item_as_json(row: Row) -> dict[str, Any]:
     for name, value in row.items():
         if name == "pub_date_source":
             found["is_dated"] = value == "feed"
+        elif name == "authors":
+            found[name] = list(stored_authors(row))
         elif name in _LISTS:
             found[name] = json.loads(value)
         else:

@@ -205,6 +205,7 @@ def _schema(*, html: bool) -> Any:
         "updated_at": moment,
         "collected_at": moment,
         "is_dated": pa.bool_(),
+        "authors": pa.list_(pa.string()),
         "categories": pa.list_(pa.string()),
         "enclosures": pa.list_(enclosure),
     }

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from rss_pipeline.collector.parse.links import is_web, web_base
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.objects import ObjectStore
 
 _RENAMED_TAGS = re.compile(
@@ -105,7 +106,7 @@ def item_page(item: Row, html: str, *, sources: Sequence[str] = ()) -> str:
     date = escape(item["pub_date"])
     said = " · ".join(
         [
-            *(escape(text) for text in (item["feed_title"], item["author"]) if text),
+            *(escape(text) for text in (item["feed_title"], ", ".join(stored_authors(item))) if text),
             f'<time datetime="{date}">{date}</time>',
         ]
     )

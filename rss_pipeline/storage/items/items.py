@@ -34,6 +34,7 @@ COLUMNS = (
     "pub_date",
     "content_html",
     "author",
+    "authors",
     "updated_at",
     "categories",
     "enclosures",
@@ -135,6 +136,7 @@ def _row(feed_id: str, item: Item, fetched_at: datetime) -> list[Any]:
         instant(item.pub_date or fetched_at),
         item.content_html,
         item.author,
+        compact(item.authors),
         None if item.updated_at is None else instant(item.updated_at),
         compact(item.categories),
         compact([{"url": e.url, "type": e.type, "length": e.length} for e in item.enclosures]),
@@ -157,6 +159,7 @@ def _fit(row: list[Any]) -> list[Any]:
         ("summary", None),
         ("enclosures", "[]"),
         ("categories", "[]"),
+        ("authors", None),
         ("title", None),
         ("author", None),
         ("pub_date_raw", None),
@@ -210,6 +213,14 @@ def by_ids(database: Database, ids: Sequence[str], *, columns: Sequence[str]) ->
         name="read items by id",
     ).rows
     return {row["id"]: row for row in rows}
+
+
+def stored_authors(row: Row) -> tuple[str, ...]:
+    """All authors of an item's row, which has `author` and `authors`.
+
+    Rows from before there was a column for all of them have NULL there: the one author counts.
+    """
+    return tuple(json.loads(row["authors"] or "[]")) or tuple(filter(None, [row["author"]]))
 
 
 def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.items.cursor import ARRIVAL, Position
+from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.sql import compact
 
 PLACES = 5_000
@@ -49,6 +50,9 @@ class StoredItem:
     link: str | None
     title: str | None
     author: str | None
+    """The first author that the item itself names."""
+    authors: tuple[str, ...]
+    """All authors, also those that the item has from its feed."""
     published_at: datetime
     is_dated: bool
     """False where the feed gave no date that can be read: `published_at` is the time of fetching."""
@@ -151,7 +155,7 @@ def _places(database: Database, feed_id: str | None, since: Position) -> list[Po
 def _rows(database: Database, places: Sequence[Position]) -> Iterator[list[Row]]:
     size = " + ".join(
         f"coalesce(length(CAST({name} AS BLOB)), 0)"
-        for name in ("content_html", "summary", "title", "categories", "enclosures", "items.id")
+        for name in ("content_html", "summary", "title", "authors", "categories", "enclosures", "items.id")
     )
     sql = f"""SELECT page.n AS n, items.*,
         feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
@@ -190,6 +194,7 @@ def stored_item(row: Row, *, html: str | None = None) -> StoredItem:
         link=row["link"],
         title=row["title"],
         author=row["author"],
+        authors=stored_authors(row),
         published_at=published,
         is_dated=row["pub_date_source"] == "feed",
         updated_at=from_instant(row["updated_at"]),

@@ -12,7 +12,7 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on
-from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids
+from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors
 from rss_pipeline.storage.items.tombstones import revive
 from rss_pipeline.storage.sql import compact
 
@@ -143,9 +143,14 @@ def without_images(
 
 
 def differing(stored: Row, row: Sequence[Any]) -> tuple[str, ...]:
-    """The columns of a stored item that a reading of its backup gives otherwise."""
+    """The columns of a stored item that a reading of its backup gives otherwise.
+
+    A row from before there was a list of authors does not differ where the backup names its one author only:
+    otherwise a repair would rewrite every such item.
+    """
     read = dict(zip(COLUMNS, row, strict=True))
-    return tuple(name for name in READ if stored[name] != read[name])
+    before, now = ({**each, "authors": stored_authors(each)} for each in (stored, read))
+    return tuple(name for name in READ if before[name] != now[name])
 
 
 # The version goes in first, whatever it is, and out again where the update changed nothing: so the new text

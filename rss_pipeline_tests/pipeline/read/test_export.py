@@ -22,6 +22,7 @@ from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 ENCLOSURE = (
+    b"<author>mail@e.example (A)</author><author>\xe4\xb8\x96</author>"
     b'<category>x</category><category>\xe4\xb8\x96</category><enclosure url="http://e/1.mp3" length="7"/>'
 )
 
@@ -53,6 +54,7 @@ def test_json_lines_hold_what_is_stored(collected: Pipeline) -> None:
         ("news", "a"), ("news", "b"), ("news", "c"), ("other", "d"),
     ]  # fmt: skip
     assert rows[0]["published_at"] == "2026-03-02T08:00:00Z"
+    assert (rows[0]["author"], rows[0]["authors"]) == ("mail@e.example (A)", ["mail@e.example (A)", "世"])
     assert rows[0]["categories"] == ["x", "世"]
     assert rows[0]["enclosures"] == [{"url": "http://e/1.mp3", "type": None, "length": 7}]
     assert (rows[0]["content_html"], "html" in rows[0]) == ("<p>Text of a</p>", False)
@@ -67,14 +69,15 @@ def test_parquet_read_back_is_the_same_with_types(
     table = pq.read_table(target)
     assert pq.ParquetFile(target).num_row_groups == 2
     assert table.schema.field("published_at").type == pa.timestamp("ms", tz="UTC")
-    assert table.schema.field("categories").type == pa.list_(pa.string())
+    for name in ("authors", "categories"):
+        assert table.schema.field(name).type == pa.list_(pa.string())
     rows = table.to_pylist()
     items = [item for feed in ("news", "other") for item in reader(collected).items(feed, html=True)]
     for row, item in zip(rows, items, strict=True):
         assert row["published_at"] == item.published_at
         assert row["collected_at"] == datetime(2026, 3, 2, 12, 0, 1, tzinfo=UTC)
         assert (row["id"], row["html"], row["cursor"]) == (item.id, item.html, item.cursor)
-        assert row["categories"] == list(item.categories)
+        assert (row["authors"], row["categories"]) == (list(item.authors), list(item.categories))
     assert rows[0]["enclosures"] == [{"url": "http://e/1.mp3", "type": None, "length": 7}]
     assert [path.name for path in tmp_path.glob(".*partial")] == []
 

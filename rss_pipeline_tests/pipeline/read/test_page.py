@@ -31,6 +31,7 @@ ITEM = {
     "pub_date": "2026-01-01T00:00:00Z",
     "feed_title": "News",
     "author": None,
+    "authors": None,
     "base_url": None,
     "feed_link": None,
     "feed_url": "https://example.com/feed",

@@ -162,6 +162,23 @@ def test_repair_mends_what_was_read_wrongly_and_keeps_what_it_was(with_worse_par
     assert all_rows(place) == rows
 
 
+def test_repair_adds_all_authors_to_items_from_before_there_were_several(
+    place: Pipeline, server: FeedServer
+) -> None:
+    authors = b"<author><name>Ada</name><title>Analyst</title></author><author>Bo</author></item>"
+    serve(place, server, "one", rss("a", "b").replace(b"</item>", authors, 1))
+    poll_over_time(place, 1)
+    today = place.items("one")
+    assert [(row["author"], row["authors"]) for row in today] == [("Ada", '["Ada","Bo"]'), (None, "[]")]
+    place.database.query("UPDATE items SET authors = NULL, author = replace(author, 'Ada', 'AdaAnalyst')")
+    [planned] = replayed(place, "one", repair=True, dry_run=True)
+    assert [(each.title, each.fields) for each in planned.findings] == [("Title of a", ("author", "authors"))]
+    [done] = replayed(place, "one", repair=True)
+    assert (done.items_differ, done.items_repaired) == (1, 1)
+    mended = {row["guid"]: (row["author"], row["authors"]) for row in place.items("one")}
+    assert mended == {"a": ("Ada", '["Ada","Bo"]'), "b": (None, None)}
+
+
 def test_a_repaired_table_is_what_todays_parser_would_have_collected(with_worse_parser: Pipeline) -> None:
     place = with_worse_parser
     replayed(place, "one", repair=True)

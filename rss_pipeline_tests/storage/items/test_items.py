@@ -51,6 +51,7 @@ FULL = Item(
     link="https://a.example/1?a=1&b=2",
     title='日本語 "quoted" \\ \u2028 👩‍👩‍👧',
     author="Ada",
+    authors=("Ada", "小嶋 陽菜"),
     pub_date=datetime(2026, 2, 17, 23, 59, 59, 999_999, UTC),
     pub_date_raw="Tue, 17 Feb 2026 23:59:59 GMT",
     updated_at=datetime(2026, 2, 18, tzinfo=UTC),
@@ -82,6 +83,7 @@ def test_an_item_is_stored_as_published(known: Database) -> None:
         assert row[name] == getattr(FULL, name)
     assert (row["pub_date"], row["pub_date_source"]) == ("2026-02-17T23:59:59Z", "feed")
     assert (row["updated_at"], row["created_at"]) == ("2026-02-18T00:00:00Z", instant(NOW))
+    assert json.loads(row["authors"]) == ["Ada", "小嶋 陽菜"]
     assert json.loads(row["categories"]) == ["one", "二"]
     assert json.loads(row["enclosures"])[0] == {
         "url": "https://a.example/1.mp3",
@@ -222,8 +224,15 @@ def test_an_item_too_large_by_its_title_alone_is_stored_without_it(known: Databa
     for guid in "12":
         row = row_of(known, guid)
         assert row["title"] is None
-        assert row["content_omitted"].endswith("categories, title")
+        assert row["content_omitted"].endswith("categories, authors, title")
     assert row_of(known, "2")["link"] == "http://a.example/"
+
+
+def test_too_many_names_of_authors_go_and_the_first_author_stays(known: Database) -> None:
+    put(known, item("1", author="Ada", authors=("Ada", *(f"{n}" * 21_000 for n in range(99)))))
+    row = row_of(known, "1")
+    assert row["content_omitted"].endswith("categories, authors")
+    assert (row["author"], row["authors"], items.stored_authors(row)) == ("Ada", None, ("Ada",))
 
 
 def test_an_item_whose_guid_alone_is_too_large_is_refused_and_not_its_neighbours(

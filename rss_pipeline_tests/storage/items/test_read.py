@@ -201,17 +201,31 @@ def test_a_value_has_what_the_row_has(known: Database) -> None:
     visit(
         known,
         [
-            item("1", categories=("x", "世"), enclosures=(enclosure,), author="Zoë", pub_date=NOW - HOUR),
+            item(
+                "1",
+                categories=("x", "世"),
+                enclosures=(enclosure,),
+                author="Zoë",
+                authors=("Zoë", "世"),
+                pub_date=NOW - HOUR,
+            ),
             item("2"),
         ],
     )
     dated, undated = read(known)
     assert (dated.id, dated.feed_id, dated.author) == (item_id("a", "1"), "a", "Zoë")
+    assert (dated.authors, undated.authors) == (("Zoë", "世"), ())
     assert (dated.categories, dated.enclosures) == (("x", "世"), (enclosure,))
     assert (dated.published_at, dated.is_dated) == (NOW - HOUR, True)
     assert (undated.published_at, undated.is_dated, undated.collected_at) == (NOW, False, NOW)
     assert dated.published_at.utcoffset() == timedelta(0)
     assert (dated.content_html, dated.html) == ("<p>1</p>", None)
+
+
+def test_a_row_from_before_there_was_a_list_of_authors_has_its_one_author(known: Database) -> None:
+    visit(known, [item("1", author="Zoë"), item("2")])
+    change(known, "UPDATE items SET authors = NULL")
+    assert [each.authors for each in read(known)] == [("Zoë",), ()]
 
 
 def test_feeds_are_told_with_what_their_documents_say(known: Database) -> None:

@@ -140,7 +140,23 @@ def test_the_columns_that_read_otherwise_are_named(known: Database) -> None:
     )
     stored = {row["guid"]: row for row in replay.stored_of(known, "a", fetched_at=NOW, backup_key=KEY)}
     assert replay.differing(stored["1"], read[item_id("a", "1")]) == ()
-    assert replay.differing(stored["2"], read[item_id("a", "2")]) == ("title", "author")
+    assert replay.differing(stored["2"], read[item_id("a", "2")]) == ("title", "author", "authors")
+
+
+def test_a_repair_adds_the_authors_that_an_older_version_did_not_store(known: Database) -> None:
+    change(known, "UPDATE items SET authors = NULL")
+    both = item("2", author="Zoë", authors=("Zoë", "Ada"))
+    read = replay.known_rows(items.item_rows("a", [item("1"), both], fetched_at=NOW))
+    alone = replay.known_rows(
+        items.item_rows("a", [item("2", author="Zoë", authors=("Zoë",))], fetched_at=NOW)
+    )
+    stored = {row["guid"]: row for row in replay.stored_of(known, "a", fetched_at=NOW, backup_key=KEY)}
+    assert replay.differing(stored["1"], read[item_id("a", "1")]) == ()
+    assert replay.differing(stored["2"], alone[item_id("a", "2")]) == ()
+    assert replay.differing(stored["2"], read[item_id("a", "2")]) == ("authors",)
+    assert repair(known, both) == (item_id("a", "2"),)
+    assert [row["authors"] for row in rows(known)] == [None, '["Zoë","Ada"]']
+    assert [version["authors"] for version in versions(known)] == [None]
 
 
 def test_a_repair_keeps_the_old_version_and_what_names_the_item(known: Database) -> None:
