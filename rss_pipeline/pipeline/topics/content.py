@@ -1,0 +1,178 @@
+"""The HTML of an item as it is published: without scripts, with absolute links, with archived images; and its
+text."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
+from typing import Literal
+
+import nh3
+
+from rss_pipeline.collector.images.find import has_overloaded_tag
+from rss_pipeline.collector.images.render import render
+from rss_pipeline.collector.parse.links import web_base
+from rss_pipeline.pipeline.topics.text import legal, one_line
+from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
+
+MOST_HTML_CHARACTERS = 1_000_000
+"""Longer HTML is not read: only its scripts and inline images could keep it above what a document holds."""
+_MOST_OPEN_TAGS = 250
+"""html5ever takes time by the square of the depth: 2,000 unclosed `<font>`s are 2 s (nh3 0.3.8)."""
+_MOST_TAGS = 10_000
+_MOST_FORMATTING_TAGS = 1_000
+"""Open ones are opened again in each paragraph."""
+_READ_FOR_TEXT = 20_000
+_FEW_ATTRIBUTES_CHARACTERS = 4_000
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TAGS = _names(
+    """a abbr acronym address article aside audio b bdi bdo big blockquote br caption center cite code col
+    colgroup
+    dd del details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr i img ins kbd
+    li main mark nav ol p picture pre q rp rt rtc ruby s samp section small source span strike strong sub
+    summary sup table tbody td tfoot th thead time tr track tt u ul var video wbr"""
+)
+_ATTRIBUTES = {
+    "*": {"dir", "lang", "title"},
+    "a": {"href", "hreflang"},
+    "audio": {"src", "controls"},
+    "blockquote": {"cite"},
+    "col": {"span"},
+    "colgroup": {"span"},
+    "data": {"value"},
+    "del": {"cite", "datetime"},
+    "details": {"open"},
+    "img": {"src", "alt", "width", "height"},
+    "ins": {"cite", "datetime"},
+    "li": {"value"},
+    "ol": {"start", "type", "reversed"},
+    "q": {"cite"},
+    "source": {"src", "type"},
+    "td": {"colspan", "rowspan", "headers", "align"},
+    "th": {"colspan", "rowspan", "headers", "align", "scope"},
+    "time": {"datetime"},
+    "track": {"src", "kind", "srclang", "label"},
+    "video": {"src", "poster", "controls", "width", "height"},
+}
+_SCHEMES = {"http", "https", "mailto"}
+_DROPPED_WITH_CONTENT = {"script", "style", "noscript", "template", "title", "object", "svg", "math"}
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+_UNCOUNTED = _names(
+    # These are closed by the next of their kind, or have no end tag.
+    """area base br col embed hr img input link meta param source track wbr
+    p li dd dt td th tr tbody thead tfoot option"""
+)
+_FORMATTING = _names("b big code em font i nobr s small strike strong tt u")
+_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
+_BLOCK = re.compile(
+    r"(?=</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|tr|td|th|table|blockquote|pre|section|article|figure"
+    r"|figcaption|header|footer)\b)",
+    re.IGNORECASE,
+)
+
+
+def published_html(html: str, candidate: Candidate, image: PublicImage) -> str | None:
+    """`html` with nothing in it that runs, loads a page or leads nowhere; None if it cannot be read safely.
+
+    Each image names its file by an absolute `src` only, the archived one where it is public: scripts that
+    load images late do not run in a feed reader.
+    """
+    if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html):
+        return None
+    feed = candidate.feed
+    image_bases = (candidate.base_url, feed.link, candidate.link, feed.url)
+    html = render(html, archived=_EveryImage(image), bases=image_bases)
+    bases = (candidate.base_url, candidate.link, feed.link, feed.url)
+    return legal(_cleaned(_encodable(html), bases)).strip() or None
+
+
+def text_of(html: str | None, *, limit: int) -> str:
+    """The text of HTML on one line, cut after `limit` characters; empty if there is none."""
+    start = _encodable((html or "")[:_READ_FOR_TEXT])
+    if not start or not _is_safe(start):
+        return ""
+    text = nh3.clean(
+        _BLOCK.sub(" ", start), tags=set(), attributes={}, clean_content_tags=_DROPPED_WITH_CONTENT
+    )
+    return one_line(unescape(text), limit=limit)
+
+
+def _cleaned(html: str, bases: Sequence[str | None]) -> str:
+    base = next((usable for each in bases if (usable := web_base(each))), None)
+    if base is None:
+        return _sanitized(html, "deny")
+    try:
+        return _sanitized(html, ("rewrite_with_base", base))
+    except ValueError:
+        # A base that its parser refuses: the item is published without relative links.
+        return _sanitized(html, "deny")
+
+
+def _sanitized(html: str, relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str]) -> str:
+    return nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        clean_content_tags=_DROPPED_WITH_CONTENT,
+        url_schemes=_SCHEMES,
+        url_relative=relative,
+        link_rel=None,
+    )
+
+
+class _EveryImage(Mapping[str, str]):
+    """For each image URL the archived image's, else the URL itself: `render` writes either into `src`."""
+
+    def __init__(self, image: PublicImage) -> None:
+        self._image = image
+
+    def __getitem__(self, url: str) -> str:
+        return self._image(url) or url
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("every URL is a key")
+
+    def __len__(self) -> int:
+        return 1
+
+
+def _is_safe(html: str) -> bool:
+    """False for HTML that takes the parsers long: a tag of many attributes, hundreds of open tags."""
+    many_attributes = len(html) > _FEW_ATTRIBUTES_CHARACTERS and has_overloaded_tag(html)
+    return not many_attributes and (html.count("<") <= _MOST_OPEN_TAGS or not _is_deep(html))
+
+
+def _is_deep(html: str) -> bool:
+    """True if more than 250 elements seem to be open at once, or more could be than is bearable.
+
+    An end tag counts only for an open element of its name. Some that count close nothing, e.g. one in an
+    attribute or in a cell of a table; so start tags have a limit of their own.
+    """
+    opened: Counter[str] = Counter()
+    depth = starts = formatting = 0
+    for end, name in _TAG.findall(_COMMENT.sub("", html)):
+        name = name.lower()
+        if name in _UNCOUNTED:
+            continue
+        if not end:
+            opened[name] += 1
+            depth += 1
+            starts += 1
+            formatting += name in _FORMATTING
+            if depth > _MOST_OPEN_TAGS or starts > _MOST_TAGS or formatting > _MOST_FORMATTING_TAGS:
+                return True
+        elif opened[name]:
+            opened[name] -= 1
+            depth -= 1
+    return False
+
+
+def _encodable(text: str) -> str:
+    """Without lone surrogates, which nh3 does not take."""
+    return text.encode("utf-8", "ignore").decode()

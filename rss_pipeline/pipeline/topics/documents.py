@@ -1,0 +1,93 @@
+"""The two documents of a topic, from its definition and rows of items.
+
+Pure: no database, no clock, no published document. Equal values give equal bytes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
+from rss_pipeline.pipeline.topics.atom import atom_document, atom_entry, with_source_date
+from rss_pipeline.pipeline.topics.choice import choose
+from rss_pipeline.pipeline.topics.entry import Entry, entry_of
+from rss_pipeline.pipeline.topics.feed_head import feed_head
+from rss_pipeline.pipeline.topics.json_feed import json_document, json_item
+from rss_pipeline.pipeline.topics.values import Candidate, PublicImage, PublicUrls
+
+FULL_CONTENT_BYTES = 250_000
+"""The size of a document up to which items are in it with their content."""
+MOST_BYTES = 1_000_000
+"""The size of a document up to which there are items in it at all."""
+NEVER = datetime(2000, 1, 1, tzinfo=UTC)
+"""The date of a topic without items: Atom requires one, and the present would be another one each time."""
+_SHORTENED: Mapping[TopicContent, tuple[TopicContent, ...]] = {
+    "full": ("full", "summary", "none"),
+    "summary": ("summary", "none"),
+    "none": ("none",),
+}
+"""What is tried of an item until there is room for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """The bytes of both documents, which show the same entries."""
+
+    atom: bytes
+    json: bytes
+    entries: int
+    feeds: int
+    """Feeds that the entries come from."""
+
+
+def build(
+    topic: TopicSpec,
+    candidates: Iterable[Candidate],
+    *,
+    installation: UUID,
+    image: PublicImage = lambda _: None,
+    urls: PublicUrls | None = None,
+    expired: bool = False,
+) -> Documents:
+    """The documents of a topic. `candidates` as `choose` needs them, in any order."""
+    head = feed_head(topic, installation=installation, urls=urls, expired=expired)
+    atom_size = len(atom_document(head, NEVER, ()))
+    json_size = len(json_document(head, ()))
+    entries: list[Entry] = []
+    written: list[bytes] = []
+    items: list[bytes] = []
+    for chosen in choose(topic, candidates):
+        for content in _SHORTENED[topic.content]:
+            limit = FULL_CONTENT_BYTES if content == "full" else MOST_BYTES
+            if max(atom_size, json_size) >= limit:
+                continue
+            entry = entry_of(topic, chosen, content=content, image=image)
+            element, item = atom_entry(entry), json_item(entry)
+            sizes = atom_size + len(element), json_size + len(item) + len(",\n")
+            if max(sizes) <= limit:
+                entries.append(entry)
+                written.append(element)
+                items.append(item)
+                atom_size, json_size = sizes
+                break
+    newest = _newest(entries)
+    updated = max(newest.values(), default=NEVER)
+    dated = [
+        with_source_date(element, newest[entry.source.id])
+        for element, entry in zip(written, entries, strict=True)
+    ]
+    return Documents(
+        atom=atom_document(head, updated, dated),
+        json=json_document(head, items),
+        entries=len(entries),
+        feeds=len(newest),
+    )
+
+
+def _newest(entries: Sequence[Entry]) -> dict[str, datetime]:
+    """The date of the newest entry of each source."""
+    newest: dict[str, datetime] = {}
+    for entry in entries:
+        newest[entry.source.id] = max(newest.get(entry.source.id, entry.updated), entry.updated)
+    return newest

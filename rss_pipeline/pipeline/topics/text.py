@@ -1,0 +1,35 @@
+"""Texts of publishers in the form of a document: plain, on one line, of limited length."""
+
+import re
+import unicodedata
+
+_ILLEGAL = re.compile("[^ -~\n\t\r\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]+")
+"""What XML 1.0 does not allow (2.2) and controls and non-characters that it discourages; the commonest
+characters come first, which makes it ten times as fast."""
+_LINE_ENDS = re.compile("\r\n?")
+_JOINED = frozenset("\u200d\ufe0e\ufe0f")
+ELLIPSIS = "…"
+
+
+def legal(text: str) -> str:
+    """The text without the characters that XML cannot hold, with line feeds as its only line ends."""
+    return _LINE_ENDS.sub("\n", _ILLEGAL.sub("", text))
+
+
+def one_line(text: str | None, *, limit: int) -> str:
+    """The text on one line, cut after `limit` characters; empty for None."""
+    # A megabyte of title is not worth a search through all of it.
+    return cut(" ".join(legal((text or "")[: 20 * limit]).split()), limit=limit)
+
+
+def cut(text: str, *, limit: int) -> str:
+    """At most `limit` characters, the last of which says that the text goes on."""
+    if len(text) <= limit:
+        return text
+    end = limit - 1
+    # Not between a letter and its accents, nor within an emoji.
+    while end > limit // 2 and (
+        unicodedata.combining(text[end]) or text[end] in _JOINED or text[end - 1] == "\u200d"
+    ):
+        end -= 1
+    return text[:end].rstrip() + ELLIPSIS

@@ -1,0 +1,109 @@
+"""The HTML of items as topics publish it."""
+
+import time
+from typing import Any
+
+import pytest
+
+from rss_pipeline.pipeline.topics.content import published_html, text_of
+from rss_pipeline_tests.pipeline.topics.candidates import candidate, feed
+
+
+def published(html: str, *, images: dict[str, str] | None = None, **fields: Any) -> str | None:
+    return published_html(html, candidate(1, **fields), (images or {}).get)
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>a<script>alert(1)</script>b</p>", "<p>ab</p>"),
+        ("<style>p{}</style><p onclick='x()' style='color:red' class=a id=b>a</p>", "<p>a</p>"),
+        ("<a href='javascript:alert(1)'>a</a>", "<a>a</a>"),
+        ("<a href='data:text/html,x'>a</a><a href='ftp://x.example/'>b</a>", "<a>a</a><a>b</a>"),
+        ("<a href='mailto:a@b.example'>a</a>", '<a href="mailto:a@b.example">a</a>'),
+        ("<iframe src='https://x.example/'></iframe><form action='/x'><input>a</form>", "a"),
+        ("<svg onload=alert(1)><text>a</text></svg>b", "b"),
+        ("<p>a\x00\x0b\x1b\ufffe\ud800b\r\nc</p>", "<p>ab\nc</p>"),
+        ("1 < 2 & 3", "1 &lt; 2 &amp; 3"),
+        ("<p dir=rtl lang=he>\u202eא</p>", '<p dir="rtl" lang="he">\u202eא</p>'),
+        ("<table><tr><td colspan=2>a</table>",
+         '<table><tbody><tr><td colspan="2">a</td></tr></tbody></table>'),
+        ("<video src=/v.mp4 poster=/p.jpg autoplay></video>",
+         '<video src="https://a.example/v.mp4" poster="https://a.example/p.jpg"></video>'),
+        ("<script>1</script>", None),
+    ],
+)  # fmt: skip
+def test_what_runs_or_loads_a_page_is_dropped_and_the_rest_stays(html: str, expected: str | None) -> None:
+    assert published(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"base_url": "https://b.example/x/"}, "https://b.example/x/c?d=1&amp;e#f"),
+        ({"link": "https://l.example/y/z"}, "https://l.example/y/c?d=1&amp;e#f"),
+        ({"link": None}, "https://a.example/c?d=1&amp;e#f"),
+        ({"link": "http://[", "of": feed("a", link=None)}, "https://a.example/c?d=1&amp;e#f"),
+    ],
+)
+def test_links_are_absolute(fields: dict[str, Any], expected: str) -> None:
+    assert published('<a href="c?d=1&amp;e#f">x</a>', **fields) == f'<a href="{expected}">x</a>'
+
+
+def test_a_link_without_a_base_is_no_link() -> None:
+    source = feed("a", url="file:///feed.xml", link=None)
+    assert published('<a href="c">x</a><a href="//y.example/z">y</a>', of=source, link=None) == (
+        "<a>x</a><a>y</a>"
+    )
+
+
+def test_archived_images_are_shown_where_they_are_public_and_the_others_where_they_are() -> None:
+    html = (
+        '<img src="/a.png" srcset="/a.png 1x, /a2.png 2x" alt="A" width=3 onerror=x()>'
+        '<img src="b.png"><img src="data:image/gif;base64,R0" data-src="/c.jpg">'
+        '<noscript><img src="/c.jpg"></noscript>'
+    )
+    assert published(html, images={"https://a.example/a.png": "https://img.example/1.png?a=1&b"}) == (
+        '<img src="https://img.example/1.png?a=1&amp;b" alt="A" width="3"><img src="https://a.example/b.png">'
+        '<img src="https://a.example/c.jpg">'
+    )
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div>" * 100_000 + "x",
+        "".join(f"<p><font a={number}>" for number in range(5_000)),
+        "</x><span>" * 50_000,
+        "<div><!--</div>-->" * 20_000,
+        "<div title='</div>'>" * 20_000,
+        "".join(f"<p><font a={number} title='</font>'>" for number in range(5_000)),
+        "<p " + " ".join(f"a{number}" for number in range(100_000)) + ">",
+        "<b><p>" * 50_000,
+        "x" * 1_000_001,
+    ],
+)
+def test_html_that_would_take_minutes_is_not_published(html: str) -> None:
+    start = time.process_time()
+    assert published(html) is None
+    text_of(html, limit=100)
+    assert time.process_time() - start < 5
+
+
+def test_long_html_of_many_elements_is_published() -> None:
+    html = "<p>a<br>b <a href=/>c</a><li><b>d</b>" * 900
+    assert (published(html) or "").count("<b>") == 900
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        (None, ""),
+        ("plain & simple &amp; &lt;b&gt;", "plain & simple & <b>"),
+        ("<p>a</p><p>b</p>c<br>d <b>e</b>f<script>x</script>", "a b c d ef"),
+        ("<ul><li>a<li>b</ul><table><tr><td>1<td>2", "a b 1 2"),
+        ("words " * 9, "words words words w…"),
+    ],
+)
+def test_the_text_of_html(html: str | None, expected: str) -> None:
+    assert text_of(html, limit=20) == expected
