@@ -197,6 +197,8 @@ def test_a_page_is_whole_and_begins_with_its_policy() -> None:
     assert whole.index("Content-Security-Policy") < whole.index("charset") < whole.index("<title>")
     assert '<a href="https://example.com/a?x=1&amp;y=2" rel="noopener noreferrer">A &lt;b&gt;' in whole
     assert ("2026-01-01T00:00:00Z" in whole, "News" in whole) == (True, True)
+    several = item_page({**ITEM, "author": "A", "authors": '["A","<B>"]'}, "")
+    assert "News · A, &lt;B&gt; · <time" in several
     assert "javascript" not in item_page({**ITEM, "link": "javascript:alert(1)"}, "")
 
 
