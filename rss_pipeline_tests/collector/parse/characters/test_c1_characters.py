@@ -39,8 +39,9 @@ def test_a_title_has_the_characters_of_windows_1252(item: Item) -> None:
 def test_authors_categories_and_the_title_of_the_feed_have_them_too() -> None:
     feed = parsed(
         rss(
-            "<item><dc:creator>O&#146;Hara</dc:creator><category>Rock &#39;n&#146; Roll</category></item>"
-            "<item><dc:creator>Ada</dc:creator><author>D&#146;Arcy</author></item>",
+            "<item><guid>1</guid><dc:creator>O&#146;Hara</dc:creator>"
+            "<category>Rock &#39;n&#146; Roll</category></item>"
+            "<item><guid>2</guid><dc:creator>Ada</dc:creator><author>D&#146;Arcy</author></item>",
             channel="<title>Tom\u0092s notes</title>",
         )
     )
