@@ -103,6 +103,12 @@ def test_the_member_named_first_has_the_item_and_the_others_are_known() -> None:
     assert one.candidate.feed.id == "b"
 
 
+def test_a_copy_of_a_copy_is_the_same_item() -> None:
+    by_link = candidate(2, of="b", member=1, guid="urn:x-id:2", link="https://a.example/1")
+    by_id = candidate(3, of="c", member=2, guid="urn:x-id:2")
+    assert shown(topic(), candidate(1), by_link, by_id) == ["a1"]
+
+
 def test_items_without_an_id_of_their_own_are_not_one_because_their_numbers_are() -> None:
     assert len(shown(topic(), candidate(1, of="a"), candidate(1, of="b", member=1))) == 2
 
