@@ -84,10 +84,12 @@ def migrated_d1(
     request: pytest.FixtureRequest, shared_d1: D1Database, shared_cloudflare: Cloudflare
 ) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
-    referring = ("item_versions", "image_tasks", "items")
+    referring = ("item_versions", "image_tasks", "item_streams", "streams", "items", "topic_members")
     emptied = (
         *referring,
         "feeds",
+        "topics",
+        "published_files",
         "hosts",
         "feed_holds",
         "image_holds",

@@ -11,6 +11,7 @@ from typing import Literal
 from rss_pipeline.collector.models.failure import FailureKind
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.stream import StreamSpec
 
 ItemKey = Literal["guid", "link", "title+date"]
 
@@ -57,6 +58,7 @@ class FeedSpec:
     private_hosts: tuple[str, ...] = ()
     """Names, addresses and networks that it opens besides its own host."""
     access: Access = field(default_factory=Access)
+    streams: tuple[StreamSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,12 +184,13 @@ class Feed:
     language: str | None = None
     created_at: datetime | None = None
     interval: timedelta | None = None
-    """From the registry, as the next five; None is `auto`."""
+    """From the registry, as the next six; None is `auto`."""
     key: ItemKey = "guid"
     images: bool = True
     keep_days: int | None = None
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
+    streams: tuple[StreamSpec, ...] = ()
     needs_access: bool = False
     """The registry holds headers or a password for it."""
     counted_day: str | None = None

@@ -1,17 +1,15 @@
 """The keys of one feed in feeds.yaml as pydantic models, and the message for each mistake.
 
 The models get the nodes of `yaml_nodes.py`, so that a message can show the text as written (`${TOKEN}`) and
-never the value. The line of a mistake is added in `load.py`.
+never the value. The line of a mistake is added in `validate.py`; streams are read in `stream_entry.py`.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import timedelta
 from ipaddress import ip_network
-from typing import Annotated, get_args
+from typing import Annotated, ClassVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from rss_pipeline.collector.http.addresses import is_never_opened, literal_address, single_address
 from rss_pipeline.collector.http.errors import FetchError
@@ -20,7 +18,20 @@ from rss_pipeline.collector.models.feed import FOREVER_DAYS, ItemKey
 from rss_pipeline.collector.models.headers import REFUSED_HEADERS
 from rss_pipeline.collector.registry.feed_url import RegisteredUrl, read_url
 from rss_pipeline.collector.registry.printable import is_printable
-from rss_pipeline.collector.registry.variables import expand, shown
+from rss_pipeline.collector.registry.validate import EntryModel
+from rss_pipeline.collector.registry.values import (
+    FLAGS,
+    describe,
+    duration_of,
+    environ_of,
+    expanded_text,
+    flag_of,
+    id_of,
+    invalid,
+    title_of,
+    written_text,
+)
+from rss_pipeline.collector.registry.variables import shown
 from rss_pipeline.collector.registry.yaml_nodes import MappingNode, ScalarNode, SequenceNode
 
 MIN_INTERVAL = timedelta(minutes=5)
@@ -28,79 +39,25 @@ MIN_INTERVAL = timedelta(minutes=5)
 MAX_INTERVAL = timedelta(hours=24)
 MAX_HEADERS = 50
 MAX_PRIVATE_HOSTS = 50
-MAX_TITLE_CHARACTERS = 500
 MAX_FOLDER_CHARACTERS = 500
 MAX_HEADER_CHARACTERS = 4_000
 
-_DURATION = re.compile(r"(?:([0-9]{1,6})d)? ?(?:([0-9]{1,6})h)? ?(?:([0-9]{1,6})m)?")
-_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_A_HOST = re.compile(r"[\s/?#@:\\\\]")
-_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-
-
-def _invalid(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError("mistake", "{sentence}", {"sentence": sentence})
-
-
-def _written(value: object) -> str:
-    match value:
-        case ScalarNode(is_null=False):
-            return value.text
-        case ScalarNode():
-            raise _invalid("has no value; write one, or remove the key")
-        case _:
-            raise _invalid(f"is {describe(value)}; write a single value")
-
-
-def describe(value: object) -> str:
-    """The kind of a node, for a message."""
-    return {SequenceNode: "a list", MappingNode: "a mapping", ScalarNode: "a single value"}[type(value)]
-
-
-def _environ(info: ValidationInfo) -> Mapping[str, str]:
-    context: dict[str, Mapping[str, str]] = info.context or {}
-    return context["environ"]
-
-
-def _text(value: object, info: ValidationInfo) -> str:
-    try:
-        return expand(_written(value), _environ(info)).strip()
-    except ValueError as error:
-        raise _invalid(str(error)) from None
 
 
 def _url(value: object, info: ValidationInfo) -> RegisteredUrl:
     try:
-        return read_url(_written(value), _environ(info))
+        return read_url(written_text(value), environ_of(info))
     except ValueError as error:
-        raise _invalid(str(error)) from None
-
-
-def _id(value: object, info: ValidationInfo) -> str:
-    text = _text(value, info)
-    if not _ID.fullmatch(text):
-        raise _invalid(
-            f"{shown(_written(value))} is not a valid id; "
-            "write 1 to 80 characters of a-z, 0-9 and -, beginning with a letter or digit"
-        )
-    return text
-
-
-def _title(value: object, info: ValidationInfo) -> str:
-    title = " ".join(_text(value, info).split())
-    if not title or len(title) > MAX_TITLE_CHARACTERS or not is_printable(title):
-        raise _invalid(
-            f"write a title of 1 to {MAX_TITLE_CHARACTERS} printable characters, or remove the key"
-        )
-    return title
+        raise invalid(str(error)) from None
 
 
 def _folder(value: object, info: ValidationInfo) -> str:
-    names = [" ".join(name.split()) for name in _text(value, info).split("/")]
+    names = [" ".join(name.split()) for name in expanded_text(value, info).split("/")]
     folder = "/".join(names)
     if not all(names) or len(folder) > MAX_FOLDER_CHARACTERS or not is_printable(folder):
-        raise _invalid(
+        raise invalid(
             f"write a folder of 1 to {MAX_FOLDER_CHARACTERS} printable characters, News or News/Europe, or"
             " remove the key"
         )
@@ -108,68 +65,53 @@ def _folder(value: object, info: ValidationInfo) -> str:
 
 
 def _interval(value: object, info: ValidationInfo) -> timedelta | None:
-    text = _text(value, info)
-    if text == "auto":
+    if expanded_text(value, info) == "auto":
         return None
-    written = shown(_written(value))
-    match = _DURATION.fullmatch(text)
-    if not text or not match:
-        proposal = (
-            f' ("{text}m" for minutes)' if re.fullmatch(r"[0-9]{1,4}", text) and '"${' not in written else ""
-        )
-        raise _invalid(f"{written} is not an interval; write auto, 30m, 2h, 1h30m or 1d{proposal}")
-    days, hours, minutes = (int(number or 0) for number in match.groups())
-    interval = timedelta(days=days, hours=hours, minutes=minutes)
+    interval = duration_of(value, info, also="auto, ")
+    written = shown(written_text(value))
     if interval < MIN_INTERVAL:
-        raise _invalid(f"{written} is too short, publishers block such readers; write 5m or more, or auto")
+        raise invalid(f"{written} is too short, publishers block such readers; write 5m or more, or auto")
     if interval > MAX_INTERVAL:
-        raise _invalid(f"{written} is too long, each feed is visited at least once a day; write 24h or less")
+        raise invalid(f"{written} is too long, each feed is visited at least once a day; write 24h or less")
     return interval
 
 
 def _keep(value: object, info: ValidationInfo) -> int:
-    text = _text(value, info)
+    text = expanded_text(value, info)
     if text == "forever":
         return FOREVER_DAYS
     match = re.fullmatch(r"([0-9]{1,5})d", text)
     if match is None or not 1 <= int(match[1]) <= FOREVER_DAYS:
-        raise _invalid(
-            f"{shown(_written(value))} is not an age; write days such as 90d, from 1d to {FOREVER_DAYS}d, "
-            "or forever"
+        raise invalid(
+            f"{shown(written_text(value))} is not an age; write days such as 90d, from 1d to "
+            f"{FOREVER_DAYS}d, or forever"
         )
     return int(match[1])
 
 
 def _key(value: object, info: ValidationInfo) -> str:
-    text = _text(value, info)
+    text = expanded_text(value, info)
     if text not in get_args(ItemKey):
-        raise _invalid(f"{shown(_written(value))} is not an item key; write guid, link or title+date")
+        raise invalid(f"{shown(written_text(value))} is not an item key; write guid, link or title+date")
     return text
-
-
-def _flag(value: object, info: ValidationInfo) -> bool:
-    flag = _FLAGS.get(_text(value, info).lower())
-    if flag is None:
-        raise _invalid(f"{shown(_written(value))} is not a truth value; write true or false")
-    return flag
 
 
 def _private(value: object, info: ValidationInfo) -> object:
     """None for false, no hosts for true, else the nodes of the hosts."""
     match value:
         case SequenceNode(items=()):
-            raise _invalid("has no entries; write true for the feed's own host, or hosts: [nas.lan]")
+            raise invalid("has no entries; write true for the feed's own host, or hosts: [nas.lan]")
         case SequenceNode() if len(value.items) > MAX_PRIVATE_HOSTS:
-            raise _invalid(f"has more than {MAX_PRIVATE_HOSTS} entries; write networks instead of hosts")
+            raise invalid(f"has more than {MAX_PRIVATE_HOSTS} entries; write networks instead of hosts")
         case SequenceNode():
             return value.items
         case MappingNode():
-            raise _invalid("is a mapping; write true, false, or a list of hosts and networks: [nas.lan]")
+            raise invalid("is a mapping; write true, false, or a list of hosts and networks: [nas.lan]")
         case _:
-            flag = _FLAGS.get(_text(value, info).lower())
+            flag = FLAGS.get(expanded_text(value, info).lower())
             if flag is None:
-                written = _written(value)
-                raise _invalid(
+                written = written_text(value)
+                raise invalid(
                     f"{shown(written)} is neither true nor false; write true for the feed's own host, "
                     "or a list of hosts and networks: [nas.lan, 192.168.1.0/24]"
                 )
@@ -178,8 +120,8 @@ def _private(value: object, info: ValidationInfo) -> object:
 
 def _private_host(value: object, info: ValidationInfo) -> str:
     """A name as it is resolved, an address, or a network."""
-    text = _text(value, info)
-    written = shown(_written(value))
+    text = expanded_text(value, info)
+    written = shown(written_text(value))
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
         network = ip_network(bare, strict=False)
@@ -191,7 +133,7 @@ def _private_host(value: object, info: ValidationInfo) -> str:
         except FetchError:
             host = ""
         if not host:
-            raise _invalid(
+            raise invalid(
                 f"{written} is no host and no network; write a name, an address or a network, without "
                 "http:// and port: nas.lan, 192.168.1.5, 192.168.1.0/24"
             )
@@ -201,9 +143,9 @@ def _private_host(value: object, info: ValidationInfo) -> str:
             return host.removesuffix(".")
         network = single_address(address)
     elif "/" in bare and str(network.network_address) != bare.partition("/")[0]:
-        raise _invalid(f"{written} is no network; write {network} or {bare.partition('/')[0]}")
+        raise invalid(f"{written} is no network; write {network} or {bare.partition('/')[0]}")
     if is_never_opened(network):
-        raise _invalid(
+        raise invalid(
             f"{written} stays blocked: link-local, metadata, multicast and unspecified addresses are never "
             "requested; remove it"
         )
@@ -212,20 +154,20 @@ def _private_host(value: object, info: ValidationInfo) -> str:
 
 def _header_name(name: str) -> str:
     if not _HEADER_NAME.fullmatch(name):
-        raise _invalid("this is not a header name; write letters, digits and -")
+        raise invalid("this is not a header name; write letters, digits and -")
     if reason := REFUSED_HEADERS.get(name.lower()):
-        raise _invalid(f"this header cannot be set here: {reason}")
+        raise invalid(f"this header cannot be set here: {reason}")
     return name
 
 
 def _header_value(value: object, info: ValidationInfo) -> str:
-    text = _text(value, info)
+    text = expanded_text(value, info)
     if "\r" in text or "\n" in text:
-        raise _invalid("a header's value cannot contain a line break")
+        raise invalid("a header's value cannot contain a line break")
     if not text or not text.isascii() or not text.replace("\t", " ").isprintable():
-        raise _invalid("a header's value must be visible ASCII characters; HTTP allows no others")
+        raise invalid("a header's value must be visible ASCII characters; HTTP allows no others")
     if len(text) > MAX_HEADER_CHARACTERS:
-        raise _invalid(f"the value is longer than {MAX_HEADER_CHARACTERS:,} characters; shorten it")
+        raise invalid(f"the value is longer than {MAX_HEADER_CHARACTERS:,} characters; shorten it")
     return text
 
 
@@ -234,25 +176,25 @@ def _header_table(value: object) -> object:
         case MappingNode() if len(value.items) <= MAX_HEADERS:
             return value.items
         case MappingNode():
-            raise _invalid(f"has more than {MAX_HEADERS} headers; remove some of them")
+            raise invalid(f"has more than {MAX_HEADERS} headers; remove some of them")
         case ScalarNode(is_null=True):
-            raise _invalid("has no value; write one, or remove the key")
+            raise invalid("has no value; write one, or remove the key")
         case _:
-            raise _invalid(
+            raise invalid(
                 f"is {describe(value)}; write a name and a value on each line below, `X-Token: ${{TOKEN}}`"
             )
 
 
 def _distinct(headers: dict[str, str]) -> dict[str, str]:
     if len({name.lower() for name in headers}) < len(headers):
-        raise _invalid("has the same header twice (upper and lower case are the same); keep one of them")
+        raise invalid("has the same header twice (upper and lower case are the same); keep one of them")
     return headers
 
 
 _Interval = Annotated[timedelta | None, BeforeValidator(_interval)]
 _Key = Annotated[ItemKey, BeforeValidator(_key)]
 _Keep = Annotated[int | None, BeforeValidator(_keep)]
-_Flag = Annotated[bool, BeforeValidator(_flag)]
+_Flag = Annotated[bool, BeforeValidator(flag_of)]
 _PrivateHost = Annotated[str, BeforeValidator(_private_host)]
 _Private = Annotated[tuple[_PrivateHost, ...] | None, BeforeValidator(_private)]
 _HeaderName = Annotated[str, BeforeValidator(_header_name)]
@@ -260,13 +202,15 @@ _HeaderValue = Annotated[str, BeforeValidator(_header_value)]
 _Headers = Annotated[
     dict[_HeaderName, _HeaderValue], BeforeValidator(_header_table), AfterValidator(_distinct)
 ]
-_STRICT = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
+STRICT = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, hide_input_in_errors=True)
 
 
-class FeedDefaults(BaseModel):
+class FeedDefaults(EntryModel):
     """The keys of `defaults:`, for all feeds; a feed's own keys have precedence."""
 
-    model_config = _STRICT
+    model_config = STRICT
+    example: ClassVar[str] = "`keep: 90d`"
+    missing: ClassVar[str] = "is missing"
 
     interval: _Interval = None
     key: _Key = "guid"
@@ -274,14 +218,16 @@ class FeedDefaults(BaseModel):
     keep: _Keep = None
 
 
-class FeedEntry(BaseModel):
+class FeedEntry(EntryModel):
     """The keys of one feed."""
 
-    model_config = _STRICT
+    model_config = STRICT
+    example: ClassVar[str] = "`url: ...`"
+    missing: ClassVar[str] = "is missing; write the feed's address, `url: https://example.org/feed.xml`"
 
     url: Annotated[RegisteredUrl, BeforeValidator(_url)]
-    id: Annotated[str | None, BeforeValidator(_id)] = None
-    title: Annotated[str | None, BeforeValidator(_title)] = None
+    id: Annotated[str | None, BeforeValidator(id_of)] = None
+    title: Annotated[str | None, BeforeValidator(title_of)] = None
     folder: Annotated[str | None, BeforeValidator(_folder)] = None
     interval: _Interval = None
     key: _Key = "guid"
@@ -291,3 +237,5 @@ class FeedEntry(BaseModel):
     allow_private: _Private = None
     """Hosts that it opens besides its own one; None opens not even that."""
     headers: _Headers = Field(default_factory=dict)
+    streams: object = None
+    """The node as it is: other entries need the names of streams that have mistakes."""

@@ -1,24 +1,24 @@
-"""The reader of feeds.yaml: a list of FeedSpec, or every mistake with its line and a correction.
+"""The reader of feeds.yaml: a Registry, or every mistake with its line and a correction.
 
-Its syntax is read in `yaml_nodes.py` and its keys are checked in `entry.py`; `pipeline.registry` brings the
-list into the database.
+Its syntax is read in `yaml_nodes.py`; its keys are checked in `entry.py`, `stream_entry.py` and
+`topic_entry.py`; `pipeline.registry` brings it into the database.
 """
 
-import difflib
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from typing import Any, NamedTuple
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.models.registry import Registry
+from rss_pipeline.collector.models.stream import StreamSpec
 from rss_pipeline.collector.registry.broken_entries import MOST, without_entry
-from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry, describe
+from rss_pipeline.collector.registry.entry import FeedDefaults, FeedEntry
 from rss_pipeline.collector.registry.feed_url import feed_id
+from rss_pipeline.collector.registry.stream_entry import read_streams, stream_names
+from rss_pipeline.collector.registry.topic_entry import KnownFeeds, own_topic_mistake, read_topics
 from rss_pipeline.collector.registry.unchanged import UsedVariables, keep, read_before, signature
-from rss_pipeline.collector.registry.variables import shown
+from rss_pipeline.collector.registry.validate import member_place, unknown_key, validated
+from rss_pipeline.collector.registry.values import describe
 from rss_pipeline.collector.registry.yaml_nodes import (
     MappingNode,
     Mistake,
@@ -32,20 +32,8 @@ from rss_pipeline.errors import RegistryError
 
 MAX_FEEDS = 50_000
 _EXAMPLE = "`- url: https://example.org/feed.xml`"
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-_SYNONYMS = {
-    "category": "folder",
-    "every": "interval",
-    "frequency": "interval",
-    "href": "url",
-    "link": "url",
-    "name": "title",
-    "refresh": "interval",
-    "xmlurl": "url",
-}
-
+_KEYS = ("feeds", "defaults", "topics")
 _DEFAULTED = tuple(FeedDefaults.model_fields)
-_Model = TypeVar("_Model", FeedDefaults, FeedEntry)
 
 
 class _Registered(NamedTuple):
@@ -55,8 +43,8 @@ class _Registered(NamedTuple):
     spec: FeedSpec
 
 
-def load_registry(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
-    """The feeds of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
+def load_registry(path: Path, *, environ: Mapping[str, str]) -> Registry:
+    """The feeds and topics of the file at `path`, in its order; the values of `${VAR}` are in `environ`.
 
     A file that did not change since this process read it is not read again. Raises RegistryError with all
     mistakes of the file, also if it cannot be read.
@@ -65,17 +53,17 @@ def load_registry(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
     if known is not None:
         return known
     before, recorded = signature(path), UsedVariables(environ)
-    specs = parse_registry(read_text(path), path=path, environ=recorded)
-    keep(path, before, recorded, specs)
-    return specs
+    registry = parse_registry(read_text(path), path=path, environ=recorded)
+    keep(path, before, recorded, registry)
+    return registry
 
 
-def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list[FeedSpec]:
-    """The feeds of a YAML or JSON text; `path` is used in the RegistryError only."""
+def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> Registry:
+    """The feeds and topics of a YAML or JSON text; `path` is used in the RegistryError only."""
     root, mistakes = read_nodes(text)
-    specs: list[FeedSpec] = []
+    registry = Registry()
     if root is not None:
-        specs = _specs(root, environ, mistakes)
+        registry = _registry(root, environ, mistakes)
     elif mistakes:
         mistakes = _with_those_of_other_entries(text, environ, mistakes)
     else:
@@ -84,7 +72,7 @@ def parse_registry(text: str, *, path: Path, environ: Mapping[str, str]) -> list
         # Without the entry of its line, a mistake of syntax may be found in the same place again.
         found = dict.fromkeys(str(mistake) for mistake in sorted(mistakes, key=lambda m: m.line))
         raise RegistryError(str(path), list(found))
-    return specs
+    return registry
 
 
 def _with_those_of_other_entries(
@@ -102,50 +90,69 @@ def _with_those_of_other_entries(
         blank.update(rest[1])
         root, mistakes = read_nodes(text)
         if root is not None:
-            _specs(root, environ, mistakes)
+            _registry(root, environ, mistakes)
             return broken + [mistake for mistake in mistakes if mistake.line not in blank]
     return broken or mistakes
 
 
-def _specs(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> list[FeedSpec]:
-    feeds: Node | None = root
+def _registry(root: Node, environ: Mapping[str, str], mistakes: list[Mistake]) -> Registry:
+    if not isinstance(root, MappingNode):
+        known = _feeds(root, root.line, {}, environ, mistakes)
+        return Registry(tuple(known.specs.values()))
+    for name in root.items:
+        if name not in _KEYS:
+            sentence = unknown_key(name, _KEYS)
+            mistakes.append(Mistake(root.key_lines[name], member_place("", name), sentence))
     defaults: dict[str, Any] = {}
-    if isinstance(root, MappingNode):
-        for name in root.items:
-            if name not in ("feeds", "defaults"):
-                sentence = _unknown(name, ["feeds", "defaults"])
-                mistakes.append(Mistake(root.key_lines[name], _member("", name), sentence))
-        if "defaults" in root.items:
-            read = _validated(FeedDefaults, root.items["defaults"], "defaults", environ, mistakes)
-            defaults = read.model_dump(exclude_unset=True) if read else {}
-        feeds = root.items.get("feeds")
+    if "defaults" in root.items:
+        read = validated(FeedDefaults, root.items["defaults"], "defaults", environ, mistakes)
+        defaults = read.model_dump(exclude_unset=True) if read else {}
+    known = _feeds(root.items.get("feeds"), root.line, defaults, environ, mistakes)
+    topics = read_topics(root.items.get("topics"), known, environ, mistakes)
+    return Registry(tuple(known.specs.values()), topics)
+
+
+def _feeds(
+    feeds: Node | None,
+    line: int,
+    defaults: Mapping[str, Any],
+    environ: Mapping[str, str],
+    mistakes: list[Mistake],
+) -> KnownFeeds:
+    """The feeds that can be read; `line` is that of the mapping without the key `feeds`."""
     match feeds:
         case SequenceNode() if len(feeds.items) > MAX_FEEDS:
+            line = feeds.line
             sentence = f"has {len(feeds.items):,} feeds; at most {MAX_FEEDS:,} are read: remove some of them"
-            mistakes.append(Mistake(feeds.line, "feeds", sentence))
-            return []
         case SequenceNode():
-            found = [
-                _registered(node, index, defaults, environ, mistakes)
-                for index, node in enumerate(feeds.items)
-            ]
+            return _known(feeds, defaults, environ, mistakes)
         case None:
-            mistakes.append(
-                Mistake(root.line, "feeds", f"is missing; write `feeds:` and below it {_EXAMPLE}")
-            )
-            return []
+            sentence = f"is missing; write `feeds:` and below it {_EXAMPLE}"
         case ScalarNode(is_null=True):
-            mistakes.append(
-                Mistake(feeds.line, "feeds", "has no entries; write `feeds: []` for an empty list")
-            )
-            return []
+            line, sentence = feeds.line, "has no entries; write `feeds: []` for an empty list"
         case _:
-            sentence = f"is {describe(feeds)}; write a list of feeds, such as {_EXAMPLE}"
-            mistakes.append(Mistake(feeds.line, "feeds", sentence))
-            return []
+            line, sentence = feeds.line, f"is {describe(feeds)}; write a list of feeds, such as {_EXAMPLE}"
+    mistakes.append(Mistake(line, "feeds", sentence))
+    return KnownFeeds(specs={}, streams={}, is_complete=False)
+
+
+def _known(
+    feeds: SequenceNode, defaults: Mapping[str, Any], environ: Mapping[str, str], mistakes: list[Mistake]
+) -> KnownFeeds:
+    found = [_registered(node, n, defaults, environ, mistakes) for n, node in enumerate(feeds.items)]
     registered = [each for each in found if each]
     _refuse_duplicates(registered, mistakes)
-    return [each.spec for each in registered]
+    streams = {each.spec.id: stream_names(each.entry.streams) for each in registered}
+    is_complete = True
+    for node, each in zip(feeds.items, found, strict=True):
+        if each is None:
+            id = node.items.get("id") if isinstance(node, MappingNode) else None
+            if isinstance(node, MappingNode) and isinstance(id, ScalarNode):
+                streams.setdefault(id.text.strip(), stream_names(node.items.get("streams")))
+            else:
+                is_complete = False
+    specs = {each.spec.id: each.spec for each in registered}
+    return KnownFeeds(specs=specs, streams=streams, is_complete=is_complete)
 
 
 def _registered(
@@ -157,7 +164,7 @@ def _registered(
             mistakes.append(Mistake(node.line, place, f"is empty; write {_EXAMPLE}, or remove the line"))
             return None
         node = MappingNode(node.line, {"url": node}, {"url": node.line}, 2)
-    entry = _validated(FeedEntry, node, place, environ, mistakes)
+    entry = validated(FeedEntry, node, place, environ, mistakes)
     if entry is None or not isinstance(node, MappingNode):
         return None
     if entry.url.username is not None and any(name.lower() == "authorization" for name in entry.headers):
@@ -165,10 +172,13 @@ def _registered(
             "a password in the URL and an Authorization header cannot be used together; keep one of them"
         )
         mistakes.append(Mistake(node.key_lines["headers"], f"{place}.headers", sentence))
-    return _Registered(place, node, entry, _spec(entry, defaults))
+    if (own := own_topic_mistake(entry.url.url, environ)) is not None:
+        mistakes.append(Mistake(node.key_lines["url"], f"{place}.url", own))
+    streams = read_streams(entry.streams, f"{place}.streams", environ, mistakes)
+    return _Registered(place, node, entry, _spec(entry, defaults, streams))
 
 
-def _spec(entry: FeedEntry, defaults: Mapping[str, Any]) -> FeedSpec:
+def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSpec, ...]) -> FeedSpec:
     common = {name: getattr(entry, name) for name in _DEFAULTED}
     if defaults:
         common |= {name: value for name, value in defaults.items() if name not in entry.model_fields_set}
@@ -181,6 +191,7 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any]) -> FeedSpec:
         title=entry.title,
         folder=entry.folder,
         enabled=entry.enabled,
+        streams=streams,
         allow_private=entry.allow_private is not None,
         private_hosts=entry.allow_private or (),
         access=Access(headers=entry.headers, username=entry.url.username, password=entry.url.password),
@@ -206,63 +217,3 @@ def _refuse_duplicates(registered: list[_Registered], mistakes: list[Mistake]) -
                 f'the id "{spec.id}" is also the id of {first} in line {first_line}; write another `id:`'
             )
             mistakes.append(Mistake(line, f"{place}.id", sentence))
-
-
-def _validated(
-    model: type[_Model], node: Node, place: str, environ: Mapping[str, str], mistakes: list[Mistake]
-) -> _Model | None:
-    """The keys that have no mistake, as a model; None if a required key is among the others."""
-    if not isinstance(node, MappingNode):
-        mistakes.append(Mistake(node.line, place, f"is {describe(node)}; write keys and values, `url: ...`"))
-        return None
-    try:
-        return model.model_validate(node.items, context={"environ": environ})
-    except ValidationError as error:
-        # Without the input: it may hold the value of a variable.
-        found = error.errors(include_url=False, include_input=False)
-    mistakes += [_mistake(details, node, place, list(model.model_fields)) for details in found]
-    # The rest is compared with the other entries: otherwise a double shows only after these are corrected.
-    wrong = {details["loc"][0] for details in found}
-    try:
-        rest = {name: value for name, value in node.items.items() if name not in wrong}
-        return model.model_validate(rest, context={"environ": environ})
-    except ValidationError:
-        return None
-
-
-def _mistake(details: ErrorDetails, table: MappingNode, place: str, keys: list[str]) -> Mistake:
-    line = table.line
-    node: Node | None = table
-    for step in details["loc"]:
-        if isinstance(node, SequenceNode) and isinstance(step, int):
-            node = node.items[step]
-            line, place = node.line, f"{place}[{step}]"
-            continue
-        if step == "[key]" or not isinstance(node, MappingNode):
-            break
-        name = str(step)
-        line = node.key_lines.get(name, line)
-        place = _member(place, name)
-        node = node.items.get(name)
-    match details["type"]:
-        case "extra_forbidden":
-            sentence = _unknown(str(details["loc"][-1]), keys)
-        case "missing":
-            sentence = "is missing; write the feed's address, `url: https://example.org/feed.xml`"
-        case _:
-            sentence = details["msg"]
-    return Mistake(line, place, sentence)
-
-
-def _member(place: str, name: str) -> str:
-    name = name if _PLAIN_NAME.fullmatch(name) else shown(name)
-    return f"{place}.{name}" if place else name
-
-
-def _unknown(name: str, keys: list[str]) -> str:
-    lower = name.lower().replace("-", "_")
-    synonym = _SYNONYMS.get(lower)
-    close = [synonym] if synonym in keys else difflib.get_close_matches(lower, keys, n=1, cutoff=0.65)
-    if close:
-        return f'unknown key; did you mean "{close[0]}"?'
-    return f"unknown key; remove it (known here: {', '.join(keys)})"

@@ -1,4 +1,4 @@
-"""The feeds of a file as this process read them last, while neither the file nor a variable in it changes.
+"""The content of a file as this process read them last, while neither the file nor a variable in it changes.
 
 50,000 feeds take seconds to read, and the code server's sensor looks at them every half minute.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.registry import Registry
 
 _SETTLED_NS = 2_000_000_000
 """A file that changed less than two seconds ago may change again within the same tick of its clock."""
@@ -39,7 +39,7 @@ class UsedVariables(Mapping[str, str]):
 class _Read:
     signature: Signature
     used: Mapping[str, str | None]
-    specs: tuple[FeedSpec, ...]
+    registry: Registry
 
 
 _last: dict[Path, _Read] = {}
@@ -56,17 +56,17 @@ def signature(path: Path) -> Signature | None:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def read_before(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec] | None:
-    """The feeds of the file at `path` if this process has read it as it is; else None."""
+def read_before(path: Path, *, environ: Mapping[str, str]) -> Registry | None:
+    """The content of the file at `path` if this process has read it as it is; else None."""
     last = _last.get(path)
     if last is None or last.signature != signature(path):
         return None
     if any(environ.get(name) != value for name, value in last.used.items()):
         return None
-    return list(last.specs)
+    return last.registry
 
 
-def keep(path: Path, before: Signature | None, environ: UsedVariables, specs: list[FeedSpec]) -> None:
-    """Keep the feeds just read, if the file is as it was `before` they were read."""
+def keep(path: Path, before: Signature | None, environ: UsedVariables, registry: Registry) -> None:
+    """Keep the registry just read, if the file is as it was `before` it was read."""
     if before is not None and before == signature(path):
-        _last[path] = _Read(before, dict(environ.used), tuple(specs))
+        _last[path] = _Read(before, dict(environ.used), registry)

@@ -137,17 +137,22 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
     return settings, checks, set()
 
 
-def check_registry(settings: Settings, environ: Mapping[str, str]) -> tuple[Check, list[FeedSpec] | None]:
+def check_registry(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[Check, tuple[FeedSpec, ...] | None]:
     """Check feeds.yaml; return all its mistakes, or its feeds if there are none."""
     from rss_pipeline.collector.registry.load import load_registry
 
     try:
-        specs = load_registry(settings.feeds_file, environ=environ)
+        registry = load_registry(settings.feeds_file, environ=environ)
     except RegistryError as error:
         found = f"{error.path}: {len(error.mistakes)} mistake(s); the feeds stay as they were"
         return Check("feeds.yaml", "failure", found, "\n".join(error.mistakes)), None
+    specs = registry.feeds
     secret = sum(not spec.access.is_open for spec in specs)
     found = f"{settings.feeds_file}: {len(specs)} feeds, {secret} with headers or a password, all there"
+    if registry.topics:
+        found = f"{found}; {len(registry.topics)} topics"
     return Check("feeds.yaml", "ok", found), specs
 
 

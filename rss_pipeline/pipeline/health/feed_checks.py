@@ -3,7 +3,7 @@
 The feeds are found by storage.reports.diagnostics.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FeedSpec
@@ -14,7 +14,7 @@ from rss_pipeline.storage.reports import diagnostics
 UNREPORTED_AFTER = timedelta(hours=1)
 
 
-def feed_checks(database: Database, specs: list[FeedSpec] | None, now: datetime) -> Iterator[Check]:
+def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datetime) -> Iterator[Check]:
     """The checks of the feeds; `specs` are those of feeds.yaml, or None where it has mistakes."""
     found = diagnostics.feed_findings(database, unreported_before=now - UNREPORTED_AFTER)
     if specs is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rss_pipeline.atomic_file import replace_file
 from rss_pipeline.collector.models.feed import FeedSpec
+from rss_pipeline.collector.models.registry import Registry
 from rss_pipeline.collector.registry.load import load_registry, parse_registry
 from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing, with_entries
 from rss_pipeline.collector.registry.yaml_nodes import read_text
@@ -21,19 +22,19 @@ from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.feeds import registry_changes
 
 
-def registered(path: Path, *, environ: Mapping[str, str]) -> list[FeedSpec]:
+def registered(path: Path, *, environ: Mapping[str, str]) -> tuple[FeedSpec, ...]:
     """The feeds of feeds.yaml; none if there is no file yet, or no list in it.
 
     Raises RegistryError with its mistakes.
     """
     if not path.exists() or lists_nothing(read_text(path)):
-        return []
-    return load_registry(path, environ=environ)
+        return ()
+    return load_registry(path, environ=environ).feeds
 
 
 def write_feeds(
     path: Path, entries: Sequence[NewEntry], *, environ: Mapping[str, str], rows: Sequence[Row]
-) -> list[FeedSpec]:
+) -> tuple[FeedSpec, ...]:
     """Write these entries behind those of feeds.yaml; return their feeds.
 
     `rows` are the feeds known to the database (`registry_rows`): an entry whose address is stored under
@@ -44,15 +45,18 @@ def write_feeds(
     """
     with _locked(path.resolve().parent):
         before = read_text(path) if path.exists() else ""
-        specs = [] if lists_nothing(before) else parse_registry(before, path=path, environ=environ)
+        known = Registry() if lists_nothing(before) else parse_registry(before, path=path, environ=environ)
+        specs = known.feeds
         try:
             after = with_entries(before, entries)
-            new = parse_registry(after, path=path, environ=environ)[len(specs) :]
+            new = parse_registry(after, path=path, environ=environ).feeds[len(specs) :]
             after = with_entries(before, list(_with_known_ids(entries, new, rows)))
         except ValueError as error:
             raise RegistryError(str(path), [f"{error}; nothing was added"]) from None
-        written = parse_registry(after, path=path, environ=environ)
-        if written[: len(specs)] != specs or len(written) != len(specs) + len(entries):
+        changed = parse_registry(after, path=path, environ=environ)
+        written = changed.feeds
+        is_whole = written[: len(specs)] == specs and len(written) == len(specs) + len(entries)
+        if not is_whole or changed.topics != known.topics:
             raise RegistryError(str(path), ["new entries would change others; add them by hand"])
         registry_changes(written, rows, path=str(path))
         mark = codecs.BOM_UTF8 if path.exists() and path.read_bytes().startswith(codecs.BOM_UTF8) else b""

@@ -90,7 +90,8 @@ _RESTORED = (
     "next_fetch_at",
 )
 _RESTORE = f"""UPDATE feeds SET {SET_DOCUMENT}, {from_json(*_RESTORED)}, host_answered = 1,
-  created_at = min(created_at, {FIELD.format("created_at")})
+  created_at = min(created_at, {FIELD.format("created_at")}),
+  first_stored_at = coalesce(first_stored_at, (SELECT min(created_at) FROM items WHERE feed_id = feeds.id))
   FROM (SELECT ? AS value) AS v
   WHERE feeds.id = {FIELD.format("id")} AND feeds.content_hash IS NULL
     AND (feeds.last_visited_at IS NULL OR {FIELD.format("content_hash")} IS NOT NULL)

@@ -17,13 +17,19 @@ TABLES = {
     "items": ("id",),
     "image_tasks": ("id",),
     "item_versions": ("item_id", "replaced_at"),
+    "streams": ("feed_id", "name"),
+    "item_streams": ("feed_id", "stream", "item_id"),
     "expired_items": ("feed_id", "guid"),
     "hosts": ("host",),
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
     "sequences": ("name",),
 }
-"""Table to the columns of its primary key, all text; a table comes after those it refers to."""
+"""Table to the columns of its primary key, all text; a table comes after those it refers to.
+
+The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
+topic is published there, into the bucket that the target has for topics.
+"""
 PAGE_ROWS = 500
 PAGE_BYTES = 500_000
 """A page's bytes as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
@@ -68,6 +74,8 @@ def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterato
     ours, theirs = (", ".join(f"{who}.{column}" for column in columns) for who in (table, "excluded"))
     into = f"INSERT INTO {table} ({', '.join(columns)})"
     upsert = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE ({ours}) IS NOT ({theirs})"
+    if not updates:
+        upsert = f"ON CONFLICT ({', '.join(key)}) DO NOTHING"
     extracted = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(columns)))
     small: list[str] = []
     for row in page:

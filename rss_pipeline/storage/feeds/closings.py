@@ -244,6 +244,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   -- Validators go in with the release of the claim, after all items: no 304 hides items that are not stored.
   {SET_DOCUMENT},
   {from_json("items_listed")},
+  first_stored_at = coalesce(first_stored_at, last_body_at, {FIELD.format("last_body_at")}),
   {SET_ADDRESS},
   {SET_GAP},
   change_count = change_count + {_NEWS},

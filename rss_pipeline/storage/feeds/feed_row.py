@@ -20,6 +20,7 @@ from rss_pipeline.collector.models.feed import (
     UnfinishedWork,
 )
 from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.stream import streams_of_json, streams_to_json
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.sql import compact, seconds
 
@@ -62,6 +63,7 @@ _INSTANTS = _Type(
     lambda times: compact([instant(at) for at in times]),
 )
 _TEXTS = _Type(lambda text: tuple(_list(text)), lambda texts: compact(list(texts)))
+_STREAMS = _Type(streams_of_json, streams_to_json)
 _NUMBERS = _Type(lambda text: frozenset(map(int, _list(text))), lambda numbers: compact(sorted(numbers)))
 
 _Columns = Mapping[str, tuple[str, _Type]]
@@ -81,6 +83,7 @@ _FEED: _Columns = {
     "allow_private": ("allow_private", _FLAG),
     "private_hosts": ("private_hosts", _TEXTS),
     "needs_access": ("needs_access", _FLAG),
+    "streams": ("streams", _STREAMS),
     "counted_day": ("counted_day", _TEXT),
     "day_items": ("day_items", _NUMBER),
 }

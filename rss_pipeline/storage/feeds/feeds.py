@@ -4,24 +4,27 @@ Claims are in claims.py, closed visits in closings.py, changes and their reports
 `registry_changes` is a pure decision; only `apply`, `begin_forget` and `end_forget` write.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
+from rss_pipeline.collector.models.stream import streams_to_json
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.sql import chunked, compact, seconds
+from rss_pipeline.storage.topics.stale import mark_stale
 
 _MANY = 3
 """Registries of so many feeds are protected against losing more than half at once."""
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, enabled, registered_title, folder, interval, item_key, images, keep_days,"
-    " allow_private, private_hosts, needs_access"
+    " allow_private, private_hosts, needs_access, streams"
 )
 
 
@@ -71,20 +74,24 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
     )
 
 
-def registry_rows(database: Database) -> list[Row]:
-    """Every feed with its entry in the last registry, and the flags suspect, undocumented and forgotten.
+REGISTRY_ROWS = Statement(
+    f"""SELECT {_REGISTRY_COLUMNS}, forgotten,
+    unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect,
+    {WITHOUT_DOCUMENT} AS undocumented
+    FROM feeds""",
+    name="read registry",
+)
+"""Every feed with its entry in the last registry, and the flags suspect, undocumented and forgotten.
 
-    A feed is suspect if its last claim never ended in a close, or its document crashed the parser, and
-    undocumented if no document of it is known. They are read here, for a query of their own would be one more
-    request in every poll.
-    """
-    return database.query(
-        f"""SELECT {_REGISTRY_COLUMNS}, forgotten,
-        unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect,
-        {WITHOUT_DOCUMENT} AS undocumented
-        FROM feeds""",
-        name="read registry",
-    ).rows
+A feed is suspect if its last claim never ended in a close, or its document crashed the parser, and
+undocumented if no document of it is known. They are read here, for a query of their own would be one more
+request in every poll.
+"""
+
+
+def registry_rows(database: Database) -> list[Row]:
+    """The rows of REGISTRY_ROWS."""
+    return database.batch([REGISTRY_ROWS])[0].rows
 
 
 def known_pages(database: Database) -> dict[str, tuple[str | None, str | None]]:
@@ -94,7 +101,8 @@ def known_pages(database: Database) -> dict[str, tuple[str | None, str | None]]:
 
 
 def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
-    """Write a registry's changes. New feeds and those that came back are due at `now`."""
+    """Write a registry's changes. New feeds and those that came back are due at `now`; topics that show a
+    changed feed are to be published again."""
     specs = [
         {**_wanted_row(spec), "host": spec.host, "now": instant(now)}
         for spec in (*changes.added, *changes.updated)
@@ -104,19 +112,26 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         Statement(_RELEASE_OF_OLD_URL, [chunk], name="drop holds of old addresses")
         for chunk in chunked(updated)
     ]
-    statements += [
-        Statement(_UPSERT, [chunk], name="write registry") for chunk in chunked(map(compact, specs))
+    batches = [[statement] for statement in statements]
+    batches += [
+        [
+            mark_stale(compact([spec["id"] for spec in json.loads(chunk)])),
+            Statement(_UPSERT, [chunk], name="write registry"),
+        ]
+        for chunk in chunked(map(compact, specs))
     ]
-    statements += [
-        Statement(
-            "UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))",
-            [chunk],
-            name="unregister feeds",
-        )
+    batches += [
+        [
+            Statement(
+                "UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))",
+                [chunk],
+                name="unregister feeds",
+            )
+        ]
         for chunk in chunked(compact(id) for id in changes.unregistered)
     ]
-    for statement in statements:
-        database.batch([statement])
+    for batch in batches:
+        database.batch(batch)
 
 
 _RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
@@ -139,6 +154,7 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
     keep_days = excluded.keep_days, keep_unknown = 0, allow_private = excluded.allow_private,
     private_hosts = excluded.private_hosts, needs_access = excluded.needs_access,
+    streams = excluded.streams,
     fetch_url = CASE WHEN {_KEPT} THEN fetch_url END,
     move_url = CASE WHEN {_KEPT} THEN move_url END, move_since = CASE WHEN {_KEPT} THEN move_since END,
     items_listed = CASE WHEN url = excluded.url AND item_key = excluded.item_key THEN items_listed END,
@@ -168,6 +184,7 @@ def _wanted_row(spec: FeedSpec) -> Row:
         # NULL for none, as in the rows of older versions: these are not written anew.
         "private_hosts": compact(list(spec.private_hosts)) if spec.private_hosts else None,
         "needs_access": int(not spec.access.is_open),
+        "streams": streams_to_json(spec.streams),
     }
 
 
@@ -270,6 +287,9 @@ def _of_their_own(among: str, ids: str) -> list[Statement]:
     """
     of_items = f"item_id IN (SELECT id FROM items WHERE feed_id {among})"
     return [
+        Statement(f"DELETE FROM item_streams WHERE feed_id {among}", [ids], name="forget streams' items"),
+        Statement(f"DELETE FROM streams WHERE feed_id {among}", [ids], name="forget streams"),
+        Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
         Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
         Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
         Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),

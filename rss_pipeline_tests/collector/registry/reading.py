@@ -17,7 +17,7 @@ SECRET = "s3cr3t/with@signs#and%41"
 
 
 def specs(text: str, **environ: str) -> list[FeedSpec]:
-    return parse_registry(text, path=PATH, environ=environ)
+    return list(parse_registry(text, path=PATH, environ=environ).feeds)
 
 
 def one(text: str, **environ: str) -> FeedSpec:

@@ -189,7 +189,7 @@ def test_keep_is_an_age_in_days_or_for_ever(tmp_path: Path, written: str, days: 
         with pytest.raises(RegistryError, match="is not an age; write days such as 90d"):
             load_registry(path, environ={})
     else:
-        assert load_registry(path, environ={})[0].keep_days == days
+        assert load_registry(path, environ={}).feeds[0].keep_days == days
 
 
 @pytest.mark.parametrize(("written", "folder"), [("News", "News"), ("' News /  Europe '", "News/Europe")])

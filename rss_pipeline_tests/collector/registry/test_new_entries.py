@@ -38,9 +38,9 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("text", LAYOUTS.values(), ids=LAYOUTS)
 def test_new_entries_stand_behind_the_others_and_no_other_character_changes(text: str) -> None:
-    before = parse_registry(text, path=Path("feeds.yaml"), environ={})
+    before = parse_registry(text, path=Path("feeds.yaml"), environ={}).feeds
     after = with_entries(text, NEW)
-    read = parse_registry(after, path=Path("feeds.yaml"), environ={})
+    read = parse_registry(after, path=Path("feeds.yaml"), environ={}).feeds
     assert read[: len(before)] == before
     assert [(spec.url, spec.title, spec.folder) for spec in read[len(before) :]] == [
         ("https://new.example/feed", "News: today #1", "News/Europe"),
@@ -75,7 +75,7 @@ def test_new_entries_stand_behind_the_others_and_no_other_character_changes(text
 )
 def test_the_first_entries_of_an_empty_list(text: str) -> None:
     after = with_entries(text, NEW)
-    read = parse_registry(after, path=Path("feeds.yaml"), environ={})
+    read = parse_registry(after, path=Path("feeds.yaml"), environ={}).feeds
     assert [spec.url for spec in read] == ["https://new.example/feed", "https://plain.example/feed"]
     kept = [line.replace("[]", "").replace("~", "").split() for line in text.splitlines() if "#" in line]
     assert all(line in [each.replace("[]", "").split() for each in after.splitlines()] for line in kept)
@@ -96,7 +96,9 @@ def test_a_list_that_cannot_be_continued_is_refused() -> None:
 
 def test_a_text_from_outside_never_becomes_a_variable() -> None:
     entry = NewEntry(url="https://new.example/?$${TOKEN}", title="${TOKEN}", folder="a/${TOKEN}")
-    (read,) = parse_registry(with_entries("", [entry]), path=Path("feeds.yaml"), environ={"TOKEN": "secret"})
+    (read,) = parse_registry(
+        with_entries("", [entry]), path=Path("feeds.yaml"), environ={"TOKEN": "secret"}
+    ).feeds
     assert (read.url, read.title, read.folder) == (
         "https://new.example/?${TOKEN}",
         "${TOKEN}",
