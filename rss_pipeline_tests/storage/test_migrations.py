@@ -68,6 +68,20 @@ def test_an_image_that_an_outage_postponed_before_the_migration_is_known_as_such
     assert postponed == {"1": True, "2": False, "3": False}
 
 
+def test_the_first_document_of_a_feed_from_before_the_migration_is_that_of_its_oldest_item(
+    migrated: Database,
+) -> None:
+    first = {id: feed_row(migrated, id)["first_stored_at"] for id in ("postponed", "new")}
+    assert first == {"postponed": "2026-01-01T00:00:00Z", "new": None}
+
+
+def test_an_item_that_goes_leaves_its_streams(migrated: Database) -> None:
+    migrated.query("INSERT INTO item_streams (feed_id, stream, item_id) VALUES ('postponed', 'one', 'i')")
+    migrated.query("DELETE FROM image_tasks")
+    migrated.query("DELETE FROM items")
+    assert migrated.query("SELECT * FROM item_streams").rows == []
+
+
 def test_the_next_visit_that_goes_well_ends_an_outage(migrated: Database) -> None:
     feed, token = claim_one(migrated, "postponed", now=NOW + HOUR)
     assert unchanged(migrated, feed, token)

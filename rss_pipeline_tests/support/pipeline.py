@@ -95,6 +95,7 @@ class Pipeline:
         migrate(self.database)
         self.objects = open_objects(self.settings)
         self.feeds: list[dict[str, Any]] = []
+        self.topics: dict[str, dict[str, Any]] = {}
         self._reports: list[tuple[str, dict[str, Any]]] = []
         self._counts: dict[str, int] = {}
         self._failures: list[tuple[str, str, int]] = []
@@ -109,7 +110,8 @@ class Pipeline:
     def write_registry(self) -> None:
         # The dumper in C takes a tenth of the time.
         dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-        self.settings.feeds_file.write_text(yaml.dump({"feeds": self.feeds}, Dumper=dumper), "utf-8")
+        registry: dict[str, Any] = {"feeds": self.feeds} | ({"topics": self.topics} if self.topics else {})
+        self.settings.feeds_file.write_text(yaml.dump(registry, Dumper=dumper), "utf-8")
 
     def sync(self, *, yes: bool = False, environ: Mapping[str, str] | None = None) -> RegistrySync:
         return sync_registry(self.database, self.settings, now=self.clock(), yes=yes, environ=environ)

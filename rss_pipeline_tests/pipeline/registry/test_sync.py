@@ -1,19 +1,40 @@
 """The registry on its way into the feeds table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
+from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.visits.visit import Refused, Stored
 from rss_pipeline.settings import R2Settings
+from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import due
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 HOST = "127.0.0.2"
+
+
+class Watched(Database):
+    """A database with a list of the names of its statements, by request."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.batches: list[list[str]] = []
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self.batch([Statement(sql, params, name=name)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self.batches.append([statement.name for statement in statements])
+        return self._database.batch(statements)
+
+    def close(self) -> None:
+        self._database.close()
 
 
 def take_out(pipeline: Pipeline, *ids: str) -> list[dict[str, Any]]:
@@ -59,6 +80,45 @@ def test_the_folder_of_feeds_yaml_is_stored_and_follows_it(pipeline: Pipeline) -
     pipeline.write_registry()
     pipeline.sync()
     assert pipeline.feed(id)["folder"] is None
+
+
+def test_streams_and_topics_of_feeds_yaml_are_stored_and_follow_it(pipeline: Pipeline) -> None:
+    one = {"one": {"author": "Jane"}}
+    pipeline.register("http://example.com/feed", "feed", streams=one, allow_private=False)
+    pipeline.topics = {"t": {"of": ["feed/one"], "title": "T"}}
+    pipeline.write_registry()
+    synced = pipeline.sync()
+    assert [topic.id for topic in synced.topic_changes.written] == ["t"]
+    assert "1 topics: 1 new or changed, 0 no longer listed" in str(synced)
+    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]'
+    assert pipeline.rows("SELECT * FROM topic_members") == [{"topic_id": "t", "feed_id": "feed"}]
+    again = pipeline.sync()
+    assert again.changes.is_empty
+    assert again.topic_changes.is_empty
+
+    pipeline.topics["t"]["of"] = ["feed/two"]
+    pipeline.write_registry()
+    with pytest.raises(RegistryError, match='the feed "feed" has no stream "two"'):
+        pipeline.sync()
+    assert pipeline.feed("feed")["streams"] == '[{"name":"one","author":["Jane"]}]', "nothing changed"
+    assert pipeline.rows("SELECT removed FROM topics") == [{"removed": 0}]
+
+    pipeline.topics = {}
+    del pipeline.feeds[0]["streams"]
+    pipeline.write_registry()
+    assert pipeline.sync().topic_changes.removed == ("t",)
+    assert pipeline.feed("feed")["streams"] is None
+
+
+def test_a_sync_reads_feeds_and_topics_in_one_request(pipeline: Pipeline) -> None:
+    pipeline.register("http://example.com/feed", "feed", allow_private=False)
+    pipeline.topics = {"t": {"of": ["feed"]}}
+    pipeline.write_registry()
+    pipeline.sync()
+    database = Watched(pipeline.database)
+    assert sync_registry(database, pipeline.settings, now=pipeline.clock()).changes.is_empty
+    assert database.batches[0] == ["read registry", "read topics"]
+    assert "read topics" not in str(database.batches[1:])
 
 
 def test_a_feed_that_is_gone_is_not_scheduled_keeps_all_it_has_and_comes_back(

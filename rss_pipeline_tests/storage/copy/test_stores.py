@@ -220,6 +220,11 @@ def fill(side: Side) -> None:
             for n in range(600)
         ),
     )
+    insert(side.database, "streams", {"feed_id": "f0", "name": "one", "values_seen": f'["{CJK}"]'})
+    insert(side.database, "streams", {"feed_id": "f0", "name": "two", "selector_hash": "x"})
+    # Nothing but a key: a row that is there already has nothing to be updated.
+    members = [{"feed_id": "f0", "stream": "one", "item_id": f"i{3 * n:04}"} for n in range(200)]
+    insert(side.database, "item_streams", *members)
     metadata = {"rss-pipeline": json.dumps({"etag": '"x"', "charset": None})}
     for n in range(40):
         key = f"backups/f{n % 4}/2026-03-02T08:00:{n:02}Z.xml"
@@ -259,9 +264,10 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
     progress = Quiet()
     there = house.copy("embedded", "cloudflare", progress=progress)
     assert same(house.contents("cloudflare"), before)
-    assert (there.rows_written, there.objects_written) == (2541, 42)
+    assert (there.rows_written, there.objects_written) == (2743, 42)
     assert {name: made.count for name, made in there.tables.items()} == {
         "feeds": 4, "items": 702, "image_tasks": 30, "item_versions": 600, "expired_items": 1200,
+        "streams": 2, "item_streams": 200,
         "hosts": 2, "feed_holds": 1, "image_holds": 1, "sequences": 1,
     }  # fmt: skip
     assert progress.done == progress.totals
@@ -269,6 +275,19 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
     again = back.copy("cloudflare", "embedded")
     assert same(back.contents("embedded"), before)
     assert (again.tables, again.objects) == (there.tables, there.objects)
+
+
+def test_topics_stay_behind_so_that_the_target_publishes_all_of_them(house: House) -> None:
+    """What is published lies in a bucket of the source, and the target may have another one."""
+    one = {"id": "t", "definition": "{}", "stale": 0, "published_at": AT}
+    with house.side("embedded") as source:
+        insert(source.database, "topics", one)
+        key = {"key": "topics/t.json", "hash": "x", "bytes": 1, "published_at": AT}
+        insert(source.database, "published_files", key)
+    house.copy("embedded", "cloudflare")
+    with house.side("cloudflare") as target:
+        for table in ("topics", "topic_members", "published_files"):
+            assert target.database.query(f"SELECT * FROM {table}").rows == []
 
 
 def test_killed_half_way_and_started_again_both_ways_it_ends_the_same(house: House, tmp_path: Path) -> None:
@@ -398,7 +417,7 @@ def test_the_command_copies_and_says_what_lies_where(house: House, monkeypatch: 
     assert said.exit_code == 0, said.output
     assert "702" in said.stdout
     assert (
-        "Both sides hold the same rows and objects; written now: 2,541 rows and 42 of 42 objects"
+        "Both sides hold the same rows and objects; written now: 2,743 rows and 42 of 42 objects"
         " (2.0 MB in all)." in said.stdout
     )
     told = json.loads(CliRunner().invoke(main, [*command, "--json"], env=house.environ).stdout)

@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
+from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
 from rss_pipeline.storage.feeds import feeds
@@ -239,6 +240,34 @@ def test_a_value_that_no_store_takes_is_refused(database: Database) -> None:
     assert registry_rows(database) == []
 
 
+def test_the_streams_of_feeds_yaml_travel_with_the_claim(database: Database) -> None:
+    streams = (
+        StreamSpec(name="haruna", selector=FieldSelector(author=("小嶋 陽菜",))),
+        StreamSpec(
+            name="staff",
+            selector=FieldSelector(category=("x", "y"), negated=FieldSelector(title=("*お知らせ*",))),
+        ),
+        StreamSpec(name="sound", selector="//item[enclosure]"),
+    )
+    register(database, spec("a", streams=streams), spec("b"))
+    assert register(database, spec("a", streams=streams), spec("b")).is_empty
+    assert {feed.id: feed.streams for feed in claim(database).feeds} == {"a": streams, "b": ()}
+    assert feed_row(database, "b")["streams"] is None
+    changes = register(database, spec("a", streams=streams[:1]), spec("b"))
+    assert [one.id for one in changes.updated] == ["a"]
+    assert feeds.feeds_by_id(database, ["a"])["a"].streams == streams[:1]
+
+
+def test_the_first_stored_document_is_known_by_its_time(database: Database) -> None:
+    register(database, spec("a"))
+    feed, token = claim_one(database)
+    failed(database, feed, token)
+    assert feed_row(database)["first_stored_at"] is None
+    for at in (LATER, LATER + DAY):
+        visit(database, [item(instant(at))], at=at)
+        assert feed_row(database)["first_stored_at"] == instant(LATER)
+
+
 names = st.sampled_from("abcd")
 registries = st.lists(
     st.builds(
@@ -293,11 +322,16 @@ def test_forgetting_takes_the_feed_its_items_and_their_tasks_and_nothing_else(
         "INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position)"
         " SELECT id, id, 'u', '', '', 'h', 0 FROM items"
     )
+    database.query("INSERT INTO streams (feed_id, name) SELECT id, 'one' FROM feeds")
+    database.query("INSERT INTO item_streams (feed_id, stream, item_id) SELECT feed_id, 'one', id FROM items")
     assert feeds.end_forget(database, "a", "b") == 0, "neither is marked"
     assert feeds.begin_forget(database, "a") == {"image_tasks": 2, "items": 2}
     assert (feeds.end_forget(database, "a", "b"), feeds.end_forget(database, "a")) == (1, 0)
     assert overview(database, now=NOW).items == 2
     assert overview(database, now=NOW).image_tasks == {"pending": 2}
+    left = "SELECT count(*) AS n, min(feed_id) AS feed FROM "
+    assert database.query(f"{left} item_streams").rows == [{"n": 2, "feed": "b"}]
+    assert database.query(f"{left} streams").rows == [{"n": 1, "feed": "b"}]
 
 
 def test_an_overview_counts_each_kind(database: Database) -> None:
