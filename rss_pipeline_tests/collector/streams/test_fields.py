@@ -25,6 +25,11 @@ def matches(selector: FieldSelector, **fields: Any) -> bool:
     return matcher.match(**(ITEM | fields)) == ("s",)
 
 
+def selector_of(field: str, pattern: str) -> FieldSelector:
+    keys: dict[str, Any] = {field: (pattern,)}
+    return FieldSelector(**keys)
+
+
 @pytest.mark.parametrize(
     ("field", "pattern", "fits"),
     [
@@ -53,7 +58,7 @@ def matches(selector: FieldSelector, **fields: Any) -> bool:
 def test_a_pattern_is_the_whole_value_without_case_width_and_white_space(
     field: str, pattern: str, fits: bool
 ) -> None:
-    assert matches(FieldSelector(**{field: (pattern,)})) is fits
+    assert matches(selector_of(field, pattern)) is fits
 
 
 def test_a_list_means_any_several_keys_mean_all_and_not_turns_round() -> None:
@@ -72,7 +77,7 @@ def test_a_list_means_any_several_keys_mean_all_and_not_turns_round() -> None:
 @pytest.mark.parametrize("field", ["author", "category", "title", "link"])
 def test_a_star_means_any_value_and_not_none(field: str) -> None:
     without = {"title": None, "link": "", "authors": (), "categories": (" ",)}
-    selector = FieldSelector(**{field: ("*",)})
+    selector = selector_of(field, "*")
     assert matches(selector)
     assert not matches(selector, **without)
     assert matches(FieldSelector(negated=selector), **without)
