@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.collector.models.topic import Member, TopicContent, TopicSpec
+from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
 from rss_pipeline.pipeline.topics.choice import Chosen
 from rss_pipeline.pipeline.topics.content import published_html, text_of
 from rss_pipeline.pipeline.topics.ids import entry_id, feed_urn
@@ -33,16 +33,17 @@ class Source:
     """The feed of an entry."""
 
     id: str
+    member: str
+    """As the topic names it: `feed` or `feed/stream`."""
     title: str
     link: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """The same item in a member of the topic."""
+    """The same item in a further member of the topic."""
 
     member: str
-    """`feed` or `feed/stream`."""
     title: str
     """The feed's."""
     url: str | None
@@ -66,7 +67,6 @@ class Entry:
     summary: str | None
     html: str | None
     source: Source
-    origin: Copy
     also_in: tuple[Copy, ...]
 
 
@@ -90,9 +90,11 @@ def entry_of(topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: 
         summary=summary,
         html=html,
         source=Source(
-            id=feed_urn(item.feed), title=_feed_title(item.feed), link=published_url(item.feed.link)
+            id=feed_urn(item.feed),
+            member=str(topic.of[item.member]),
+            title=_feed_title(item.feed),
+            link=published_url(item.feed.link),
         ),
-        origin=_copy(topic, item),
         also_in=tuple(_copy(topic, each) for each in chosen.also_in),
     )
 
@@ -166,8 +168,7 @@ def _feed_title(feed: SourceFeed) -> str:
 
 
 def _copy(topic: TopicSpec, item: Candidate) -> Copy:
-    member: Member = topic.of[item.member]
-    return Copy(member=str(member), title=_feed_title(item.feed), url=published_url(item.link))
+    return Copy(member=str(topic.of[item.member]), title=_feed_title(item.feed), url=published_url(item.link))
 
 
 def rfc3339(at: datetime) -> str:

@@ -59,7 +59,7 @@ def json_item(entry: Entry) -> bytes:
             | ({} if each.length is None else {"size_in_bytes": each.length})
             for each in entry.enclosures
         ]
-    source = {"id": entry.source.id, "member": entry.origin.member, "title": entry.source.title}
+    source = {"id": entry.source.id, "member": entry.source.member, "title": entry.source.title}
     if entry.source.link is not None:
         source["home_page_url"] = entry.source.link
     keys[OWN_KEY] = {"source": source}
