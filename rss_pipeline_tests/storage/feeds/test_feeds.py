@@ -263,7 +263,7 @@ def test_the_first_stored_document_is_known_by_its_time(database: Database) -> N
     feed, token = claim_one(database)
     failed(database, feed, token)
     assert feed_row(database)["first_stored_at"] is None
-    for at in (LATER, LATER + DAY):
+    for at in (LATER, LATER + DAY, LATER + 2 * DAY):
         visit(database, [item(instant(at))], at=at)
         assert feed_row(database)["first_stored_at"] == instant(LATER)
 
