@@ -7,6 +7,7 @@ from typing import Literal
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.identity import Identities
+from rss_pipeline.collector.models.item_tree import ItemTree
 
 GuidSource = Literal["guid", "link", "hash"]
 
@@ -92,3 +93,5 @@ class ParsedFeed:
     """Items beyond the cap of items a document."""
     cut_off: bool = False
     """The document ends early: items may be missing."""
+    tree: ItemTree | None = field(default=None, compare=False, repr=False)
+    """The elements that the items were read from, if the caller needs them."""

@@ -19,6 +19,7 @@ from rss_pipeline.collector.parse.dates import parse_date
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.identity import Identity, former_guids, identities
 from rss_pipeline.collector.parse.json_feed import read_json_feed
+from rss_pipeline.collector.parse.plain_tree import plain_tree
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.collector.parse.repair import OpenedDocument, is_feed_name, opened, repaired, with_prefixes
 from rss_pipeline.collector.parse.rss_atom import read_feed
@@ -43,13 +44,14 @@ def parse_feed(
     formers: Iterable[str | None] = (),
     key: ItemKey = "guid",
     now: datetime | None = None,
+    keep_tree: bool = False,
 ) -> ParsedFeed:
     """Read a document as served, after content decoding.
 
     Relative links are resolved against `url`, `hint` is the codec that last decoded this feed, `formers` are
     those by which its stored items may have been read, `key` is the identity of its items, and `now` limits
-    the years of dates. Raises `NotAFeed` with a message for a person and the kind `empty_body`, `html` or
-    `not_a_feed`.
+    the years of dates. With `keep_tree`, the result has the elements that its items were read from. Raises
+    `NotAFeed` with a message for a person and the kind `empty_body`, `html` or `not_a_feed`.
     """
     decoded = decode(body, content_type=content_type, hint=hint)
     if not decoded.text.strip("\x00 \t\r\n\ufeff"):
@@ -59,9 +61,12 @@ def parse_feed(
         )
     now = now or datetime.now(UTC)
     raw = _read(decoded.text, content_type, url, now)
+    tree = raw.tree or plain_tree(raw) if keep_tree else None
+    # The tree is larger than the document.
+    raw = replace(raw, tree=None)
     is_ascii = decoded.text.isascii()
     readings = [] if is_ascii else former_readings(decoded.charset, formers)
-    items, duplicates, shared = _identified(raw.items, key, now, readings)
+    items, kept, duplicates, shared = _identified(raw.items, key, now, readings)
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
@@ -83,6 +88,7 @@ def parse_feed(
         shared_guids=shared,
         dropped_items=raw.dropped_items,
         cut_off=raw.cut_off,
+        tree=tree and replace(tree, items=tuple(tree.items[place] for place in kept)),
     )
     return with_c1_read(parsed, decoded.text)
 
@@ -146,20 +152,22 @@ def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
 
 def _identified(
     raw_items: Collection[RawItem], key: ItemKey, now: datetime, readings: Collection[Reading]
-) -> tuple[tuple[Item, ...], tuple[str, ...], int]:
-    """The items in order, the first with each guid; the guids of the others, and how many of those are other
-    items and no repetitions."""
+) -> tuple[tuple[Item, ...], list[int], tuple[str, ...], int]:
+    """The items in order, the first with each guid, and their places among the raw items; the guids of the
+    others, and how many of those are other items and no repetitions."""
     items: dict[str, Item] = {}
     firsts: dict[str, RawItem] = {}
+    kept: list[int] = []
     duplicates: list[str] = []
     shared = 0
-    for raw, identity in identities(raw_items, key):
+    for place, (raw, identity) in enumerate(identities(raw_items, key)):
         guid = identity.guid
         if guid in items:
             duplicates.append(guid)
             shared += _shows(raw) != _shows(firsts[guid])
             continue
         firsts[guid] = raw
+        kept.append(place)
         updated = _first_readable(raw.updates, now)
         published = _first_readable(raw.dates, now) or updated
         item = Item(
@@ -181,7 +189,7 @@ def _identified(
         former = tuple(pair for read in readings for pair in former_guids(raw, identity, key, read))
         known = _alternatives(raw, identity, item, readings)
         items[guid] = replace(item, former_guids=former, identities=known)
-    return tuple(items.values()), tuple(duplicates), shared
+    return tuple(items.values()), kept, tuple(duplicates), shared
 
 
 def _alternatives(

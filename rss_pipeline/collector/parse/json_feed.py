@@ -109,6 +109,7 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
         thumbnails=() if image is None else (Enclosure(url=image, type=IMAGE),),
         summary=summary,
         content_html=content,
+        json=item,
     )
 
 

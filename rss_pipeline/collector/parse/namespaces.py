@@ -23,6 +23,9 @@ NAMESPACES: Mapping[str, str] = {
 }
 """By the usual prefix, for documents that do not declare it."""
 
+UNDECLARED = "urn:undeclared:"
+"""The namespace, before the prefix, of a prefix that a document does not declare."""
+
 _SPELLINGS: Mapping[str, str] = {
     "purl.org/rss/1.0/modules/content": "content:",
     "purl.org/dc/elements/1.1": "dc:",
@@ -62,5 +65,10 @@ def short_name(tag: str, own: str) -> str:
     uri, _, local = tag[1:].partition("}")
     if uri == own:
         return local
-    prefix = _SPELLINGS.get(uri.strip().lower().partition("://")[2].rstrip("/#"))
+    prefix = _SPELLINGS.get(without_spelling(uri))
     return tag if prefix is None else prefix + local
+
+
+def without_spelling(uri: str) -> str:
+    """A namespace without that in which its spellings differ: case, scheme and the end."""
+    return uri.strip().lower().partition("://")[2].rstrip("/#")

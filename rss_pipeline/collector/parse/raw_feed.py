@@ -3,11 +3,13 @@
 Values and small helpers only; the readers are `rss_atom.py`, `json_feed.py` and `feedparser_fallback.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.models.item_tree import ItemTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,8 @@ class RawItem:
     fallback_html: str | None = None
     """Another text of the item, for one without content; it is no part of an identity."""
     base_url: str | None = None
+    json: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The object of a JSON Feed that it was read from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ class RawFeed:
     repairs: tuple[str, ...] = field(default=())
     hints: PublisherHints = field(default_factory=PublisherHints)
     """Of the feed's own fields only: without `updates`."""
+    tree: ItemTree | None = None
+    """The elements of the items, in their order; None if they were not read from a tree."""
 
 
 CUT_OFF = "the document is cut off; the item without an end was left out"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html.entities import html5
 
-from rss_pipeline.collector.parse.namespaces import NAMESPACES
+from rss_pipeline.collector.parse.namespaces import NAMESPACES, UNDECLARED
 
 _PROLOG = re.compile(r"(?:\s+|\ufeff|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _DOCTYPE = re.compile(r"<!DOCTYPE\s+([^\s>\[]*)[^>\[]*(\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
@@ -195,7 +195,6 @@ def with_prefixes(text: str) -> str:
     declared = set(re.findall(r"xmlns:([A-Za-z_][\w.-]*)\s*=", head)) | {"xml", "xmlns"}
     used = {first or second for first, second in _PREFIXED.findall(text)} - declared
     extra = "".join(
-        f' xmlns:{prefix}="{NAMESPACES.get(prefix.lower(), "urn:undeclared:" + prefix)}"'
-        for prefix in sorted(used)
+        f' xmlns:{prefix}="{NAMESPACES.get(prefix.lower(), UNDECLARED + prefix)}"' for prefix in sorted(used)
     )
     return text[: root.end()] + extra + text[root.end() :]

@@ -11,6 +11,7 @@ from functools import partial
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
+from rss_pipeline.collector.models.item_tree import ItemTree
 from rss_pipeline.collector.parse.atom_text import atom_html
 from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
@@ -48,6 +49,7 @@ from rss_pipeline.collector.parse.xml_tree import Tree, text_of
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _TITLES = ("title", "atom:title", "dc:title")
+_ITEM_NAMES = ("item", "entry")
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
@@ -100,6 +102,12 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
             "junk after": ("junk after the feed cut",),
         }[tree.defect],
         hints=_hints(fields, vocabulary),
+        tree=ItemTree(
+            root=root,
+            own=vocabulary.own,
+            items=tuple(chosen),
+            left_out=tuple(each for each in tree.unended if vocabulary.name(each) in _ITEM_NAMES),
+        ),
     )
 
 
