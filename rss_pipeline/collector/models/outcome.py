@@ -1,6 +1,7 @@
 """Outcomes of a visit: never requested, not modified, a document fetched, a document parsed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -101,6 +102,11 @@ class Parsed:
     """Raw date and title of items with a date that could not be read."""
     warnings: tuple[FeedWarning, ...] = ()
     """Warnings that the feed carries from this document on."""
+    stream_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Ids of the items that belong to each stream with an XPath, by its name: of the items of this document,
+    in its order. A stream without an entry was not evaluated."""
+    stream_errors: Mapping[str, str] = field(default_factory=dict)
+    """A sentence for each stream with an XPath that could not be evaluated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

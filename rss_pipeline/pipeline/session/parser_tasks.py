@@ -7,7 +7,7 @@ and parses nothing.
 
 import itertools
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from rss_pipeline.collector.http.redaction import Secrets, without_secrets
 from rss_pipeline.collector.models.document_warnings import document_warnings
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.item import Item, item_id
+from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.images.tasks import ItemImages
@@ -53,6 +53,7 @@ def parse_document(task: ParseTask) -> Parsed:
     fetched_at = document.response.fetched_at
     body = document.path.read_bytes()
     formers = (feed.http.charset, document.feed_charset, feed.http.former_charset)
+    xpaths = {each.name: each.selector for each in feed.streams if isinstance(each.selector, str)}
     try:
         parsed = parse_feed(
             body,
@@ -62,11 +63,13 @@ def parse_document(task: ParseTask) -> Parsed:
             formers=formers,
             key=feed.key,
             now=fetched_at,
+            keep_tree=bool(xpaths),
         )
     except OSError as error:
         # It touches no file: some functions for dates raise this for a number out of their range.
         raise ValueError(f"{type(error).__name__}: {error}") from error
-    parsed = without_secrets(parsed, task.secrets)
+    members, errors = _selected(parsed, xpaths, task)
+    parsed = without_secrets(replace(parsed, tree=None), task.secrets)
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
@@ -97,7 +100,25 @@ def parse_document(task: ParseTask) -> Parsed:
         cut_off=parsed.cut_off,
         warnings=tuple(document_warnings(parsed, key=feed.key)),
         bad_dates=tuple(_bad_dates(parsed.items)),
+        stream_members=members,
+        stream_errors=errors,
     )
+
+
+def _selected(
+    parsed: ParsedFeed, xpaths: Mapping[str, str], task: ParseTask
+) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """The ids of the items that each expression selects, and the sentences of those that cannot."""
+    if parsed.tree is None:
+        return {}, {}
+    from rss_pipeline.collector.streams.forked import selected_items
+
+    selection = selected_items(parsed.tree, xpaths, feed_id=task.feed.id)
+    members = {
+        name: tuple(item_id(task.feed.id, task.secrets.removed(parsed.items[place].guid)) for place in places)
+        for name, places in selection.items.items()
+    }
+    return members, selection.errors
 
 
 def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:

@@ -1,0 +1,120 @@
+"""Streams with an XPath, judged by the parser processes together with their feed's document."""
+
+import resource
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.collector.http.redaction import Secrets
+from rss_pipeline.collector.models.item import item_id
+from rss_pipeline.collector.models.outcome import Document, Parsed, Response
+from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
+from rss_pipeline.pipeline.session.parser_pool import ParserPool
+from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
+from rss_pipeline_tests.support.feeds import make_feed
+from rss_pipeline_tests.support.pipeline import NOON
+
+URL = "http://a.example/feed"
+SLOW = "//*[count(//*[count(//*)>1])>1]"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ParserPool]:
+    pool = ParserPool(processes=1, timeout=20)
+    yield pool
+    pool.close()
+
+
+def task(body: bytes, folder: Path, **xpaths: str) -> ParseTask:
+    path = folder / "body"
+    path.write_bytes(body)
+    response = Response(status=200, requested_url=URL, url=URL, fetched_at=NOON, fetch_ms=1)
+    streams = tuple(StreamSpec(name=name, selector=xpath) for name, xpath in xpaths.items())
+    by_field = StreamSpec(name="field", selector=FieldSelector(author=("x",)))
+    return ParseTask(
+        feed=replace(make_feed("idol", URL, "a.example"), streams=(by_field, *streams)),
+        document=Document(response=response, path=path, body_bytes=len(body), content_hash=""),
+        now=NOON,
+    )
+
+
+def items(count: int) -> bytes:
+    each = "".join(f"<item><guid>{n}</guid><category>{n % 2}</category></item>" for n in range(count))
+    return f"<rss version='2.0'><channel><title>T</title>{each}</channel></rss>".encode()
+
+
+def stored(parsed: Parsed) -> list[str]:
+    return [id for chunk in read_chunks(parsed.path) for id in chunk.ids]
+
+
+def parse(pool: ParserPool, one: ParseTask) -> Parsed:
+    [(_, parsed)] = pool.map(parse_document, [one])
+    assert isinstance(parsed, Parsed), parsed
+    return parsed
+
+
+def test_members_are_ids_of_the_items_that_are_stored(pool: ParserPool, tmp_path: Path) -> None:
+    parsed = parse(
+        pool, task(items(4), tmp_path, odd="//item[category=1]", none="//item[link]", all="//guid")
+    )
+    ids = [item_id("idol", str(n)) for n in range(4)]
+    assert stored(parsed) == ids
+    assert parsed.stream_members == {"odd": (ids[1], ids[3]), "none": (), "all": tuple(ids)}
+    assert parsed.stream_errors == {}
+
+
+def test_a_slow_selector_costs_its_stream_and_no_item(pool: ParserPool, tmp_path: Path) -> None:
+    """Over 5,000 items, under the limit of two seconds of processor time."""
+    one = task(items(5_000), tmp_path, odd="//item[category=1]", sound=SLOW, late="//item")
+    parsed = parse(pool, one)
+    assert len(stored(parsed)) == parsed.items_seen == 5_000
+    assert {name: len(ids) for name, ids in parsed.stream_members.items()} == {"odd": 2_500}
+    assert parsed.stream_errors == {
+        "sound": "The XPath of idol/sound took longer than 2 s.",
+        "late": "The XPath of idol/late was not evaluated: the XPath of idol/sound took longer than 2 s.",
+    }
+
+
+def test_the_child_has_the_worker_s_limit_of_memory(pool: ParserPool, tmp_path: Path) -> None:
+    """A text of 2 MB joined a hundred times, where 60 MB are left."""
+    [(_, limit)] = pool.map(_limited, [60_000_000])
+    assert isinstance(limit, int)
+    text = b"<description>" + b"x" * 2_000_000 + b"</description><guid>"
+    greedy = f"//item[string-length(concat({','.join(['description'] * 100)})) > 1]"
+    one = task(items(1).replace(b"<guid>", text), tmp_path, a="//item", greedy=greedy, c="//item")
+    try:
+        parsed = parse(pool, one)
+    finally:
+        pool.close()
+    assert parsed.items_seen == 1
+    assert (set(parsed.stream_members), set(parsed.stream_errors)) == ({"a", "c"}, {"greedy"})
+    assert "memory" in parsed.stream_errors["greedy"]
+
+
+def _limited(more: int) -> int:
+    """Limit this worker's address space to what it has and `more` bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    return limit
+
+
+def test_ids_of_members_hold_no_secret_either(pool: ParserPool, tmp_path: Path) -> None:
+    one = task(
+        b"<rss><channel><item><guid>u?token=s3cret</guid></item></channel></rss>", tmp_path, all="//item"
+    )
+    parsed = parse(pool, replace(one, secrets=Secrets(plain=frozenset(["s3cret"]))))
+    assert list(parsed.stream_members["all"]) == stored(parsed) == [item_id("idol", "u?token=***")]
+
+
+def test_a_feed_without_xpath_loads_nothing_of_it(tmp_path: Path) -> None:
+    loaded = "[name for name in __import__('sys').modules if 'collector.streams' in name]"
+    alone = ParserPool(processes=1, timeout=20)
+    try:
+        assert parse(alone, task(items(2), tmp_path)).stream_members == {}
+        [(_, unneeded)] = alone.map(eval, [loaded])
+    finally:
+        alone.close()
+    assert unneeded == []
