@@ -49,15 +49,11 @@ class EnvironmentReader:
     def decimal(self, name: str, default: float, least: float, most: float) -> float:
         return self._number(name, default, float, f"a number from {least:g} to {most:g}", least, most)
 
-    def time(self, name: str, default: time) -> time:
-        text = self.text(name)
-        if text is None:
-            return default
-        match = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", text)
-        if match is None or int(match[1]) > 23 or int(match[2]) > 59:
-            self._wrong(name, text, f"write a time of day as 04:00; unset, it is {default:%H:%M}")
-            return default
-        return time(int(match[1]), int(match[2]))
+    def time_of_day(self, name: str, default: time) -> time:
+        return self._time_of_day(name, unset=f"it is {default:%H:%M}") or default
+
+    def time_of_day_or_none(self, name: str) -> time | None:
+        return self._time_of_day(name, unset="there is none")
 
     def timezone(self, name: str, default: str) -> str:
         text = self.text(name)
@@ -186,6 +182,16 @@ class EnvironmentReader:
 
     def text(self, name: str) -> str | None:
         return self._environ.get(name, "").strip() or None
+
+    def _time_of_day(self, name: str, *, unset: str) -> time | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        match = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", text)
+        if match is None or int(match[1]) > 23 or int(match[2]) > 59:
+            self._wrong(name, text, f"write a time of day as 04:00; unset, {unset}")
+            return None
+        return time(int(match[1]), int(match[2]))
 
     def _listed(self, name: str) -> list[str]:
         return [text for part in (self.text(name) or "").split(",") if (text := part.strip())]

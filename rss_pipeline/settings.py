@@ -41,6 +41,7 @@ _VARIABLES = (
     "RSS_BACKUP_DAYS",
     "RSS_HISTORY_DAYS",
     "RSS_CLEAN_AT",
+    "RSS_SWEEP_AT",
     "RSS_TIMEZONE",
     "RSS_PROXY",
     "RSS_CA_FILE",
@@ -111,8 +112,10 @@ class Settings:
     history_days: float = 30.0
     """Dagster's runs are purged this long after their end."""
     clean_at: time = time(4, 0)
+    sweep_at: time | None = None
+    """When every feed is visited each day, due or not; None: each when it is due."""
     timezone: str = "UTC"
-    """Time zone of `clean_at`: a name of the tz database."""
+    """Time zone of `clean_at` and `sweep_at`: a name of the tz database."""
     proxy: str | None = field(default=None, repr=False)
     """An outbound HTTP proxy; may hold a password."""
     ca_file: Path | None = None
@@ -179,7 +182,8 @@ class Settings:
             keep_days=reader.whole("RSS_KEEP_DAYS", 180, 1, FOREVER_DAYS),
             backup_days=reader.whole("RSS_BACKUP_DAYS", 30, 7, FOREVER_DAYS),
             history_days=reader.decimal("RSS_HISTORY_DAYS", 30.0, 0.0005, FOREVER_DAYS),
-            clean_at=reader.time("RSS_CLEAN_AT", time(4, 0)),
+            clean_at=reader.time_of_day("RSS_CLEAN_AT", time(4, 0)),
+            sweep_at=reader.time_of_day_or_none("RSS_SWEEP_AT"),
             timezone=reader.timezone("RSS_TIMEZONE", "UTC"),
             proxy=reader.proxy("RSS_PROXY"),
             ca_file=reader.authorities("RSS_CA_FILE"),

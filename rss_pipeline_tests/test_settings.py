@@ -3,6 +3,7 @@
 import itertools
 import re
 from dataclasses import replace
+from datetime import time
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,15 @@ def test_the_hour_of_cleaning_is_a_time_of_a_zone(tmp_path: Path) -> None:
         Settings.from_environ({"RSS_CLEAN_AT": "24:00", "RSS_TIMEZONE": "Tokio"}, cwd=tmp_path)
     assert "write a time of day as 04:00" in str(caught.value)
     assert "write a name like Europe/Berlin" in str(caught.value)
+
+
+def test_the_hour_of_the_daily_poll_of_all_is_none_until_it_is_set(tmp_path: Path) -> None:
+    assert Settings.from_environ({}, cwd=tmp_path).sweep_at is None
+    assert Settings.from_environ({"RSS_SWEEP_AT": "05:15"}, cwd=tmp_path).sweep_at == time(5, 15)
+    assert (
+        'RSS_SWEEP_AT: "5 pm" cannot be used; write a time of day as 04:00; unset, there is none'
+        in refusal(RSS_SWEEP_AT="5 pm")
+    )
 
 
 @pytest.mark.parametrize("text", ["localhost", "::", "127.0.0.1:3000", "256.0.0.1"])

@@ -1,4 +1,5 @@
-"""The schedules: a clean and a purge each day, repeated where they did not finish, and retries of images.
+"""The schedules: a daily clean and purge, repeated where they did not finish, retries of images, and the
+daily poll of all feeds, if RSS_SWEEP_AT is set.
 
 The decisions are in pipeline/triggers. Runs for feeds that are due and for new images are started by sensors
 (sensors.py), the health checks by the schedule in checks.py.
@@ -6,13 +7,13 @@ https://docs.dagster.io/guides/automate/schedules
 """
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, time
 from functools import partial
 
 import dagster as dg
 
-from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, download_images
+from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, UPKEEP_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs
 from rss_pipeline.orchestration.triggers import Tick, tick, tick_by_database
@@ -21,6 +22,7 @@ from rss_pipeline.orchestration.upkeep.clean_job import clean_store
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_again, decide_daily, decide_once_a_day
 from rss_pipeline.pipeline.triggers.images import decide_retries
+from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, decide_sweep
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
@@ -100,7 +102,33 @@ def build_schedules(settings: Settings, *, clock: Clock) -> list[dg.ScheduleDefi
             ),
         ),
         retry_images,
+        *([] if settings.sweep_at is None else [_poll_all_daily(settings, settings.sweep_at, clock=clock)]),
     ]
+
+
+def _poll_all_daily(settings: Settings, at: time, *, clock: Clock) -> dg.ScheduleDefinition:
+    @dg.schedule(
+        name="poll_all_daily",
+        job=poll_feeds,
+        cron_schedule=f"{at.minute} {at.hour} * * *",
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        tags={CONCERNS: "feeds", **DAEMON_TAGS},
+        owners=OWNERS,
+        description=(
+            f"Visits every feed each day at {at:%H:%M} ({settings.timezone}), the time of RSS_SWEEP_AT and"
+            " RSS_TIMEZONE, due or not. Requests stay conditional and paced; a host on hold is left alone."
+            " One run visits at most RSS_BATCH_SIZE feeds; the sensor `poll_feeds_when_due` starts the next"
+            " one, until all were visited."
+        ),
+    )
+    def poll_all_daily(context: dg.ScheduleEvaluationContext) -> Tick:
+        now = clock()
+        runs = recent_runs(context.instance, POLL_FEEDS)
+        decision = decide_sweep(runs, now=now, at=at, timezone=settings.timezone)
+        return tick(decision, tags={**DAEMON_TAGS, ALL_SINCE_TAG: instant(now)})
+
+    return poll_all_daily
 
 
 def decide_retry(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:

@@ -3,7 +3,7 @@
 The decision is in pipeline/triggers/test_poll.py.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,38 @@ def seven(pipeline: DagsterPipeline, server: FeedServer) -> list[str]:
     pipeline.poll()
     server.forget()
     return ids
+
+
+def test_the_daily_poll_of_all_is_off_until_it_has_an_hour_and_goes_on_until_all_were_visited(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    def schedules() -> dict[str, Any]:
+        return {each.name: each for each in pipeline.definitions().schedules or ()}
+
+    ids = seven(pipeline, server)
+    assert "poll_all_daily" not in schedules()
+    pipeline.set(batch_size=4, sweep_at=time(5, 30), timezone="Asia/Tokyo")
+    daily = schedules()["poll_all_daily"]
+    assert (daily.cron_schedule, daily.execution_timezone) == ("30 5 * * *", "Asia/Tokyo")
+    assert daily.default_status is dg.DefaultScheduleStatus.RUNNING
+    pipeline.clock.turn(seconds=1)
+    with dg.build_schedule_context(instance=pipeline.instance) as context:
+        [request] = daily.evaluate_tick(context).run_requests
+    assert request.tags["dagster/priority"] == "-1"
+    job = pipeline.definitions().resolve_job_def("poll_feeds")
+    assert job.execute_in_process(
+        instance=pipeline.instance, run_config=request.run_config, tags=request.tags
+    ).success
+    assert len(server.requests) == 4
+    with dg.build_schedule_context(instance=pipeline.instance) as context:
+        assert not daily.evaluate_tick(context).run_requests, "the tick of another day that was missed"
+    rest = tick(pipeline)
+    assert isinstance(rest, dg.RunRequest)
+    assert job.execute_in_process(instance=pipeline.instance, run_config=rest.run_config).success
+    assert sorted(request.host for request in server.requests) == sorted(
+        f"127.0.0.{number}" for number in range(2, 2 + len(ids))
+    )
+    assert says(tick(pipeline)) == "No feed is due."
 
 
 def test_a_poll_of_all_goes_on_until_all_were_visited_once(

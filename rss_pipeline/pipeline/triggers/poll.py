@@ -1,13 +1,15 @@
-"""The decision whether a poll starts now.
+"""The decisions whether a poll starts now: of what is due, of all feeds once a day.
 
-Pure functions that return their reason; the sensor `poll_feeds_when_due` calls them. The claim of the
-poll decides which feeds it visits (storage/feeds/claims.py).
+Pure functions that return their reason; the sensor `poll_feeds_when_due` and the schedule `poll_all_daily`
+call them. The claim of the poll decides which feeds it visits (storage/feeds/claims.py).
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
+from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.pipeline.triggers.daily import latest
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
 from rss_pipeline.storage.feeds.due import DueSummary
 
@@ -47,8 +49,24 @@ def polling_all_since(runs: Sequence[JobRun]) -> datetime | None:
 
 def poll_the_rest(since: datetime) -> Start:
     """Start the next run for every feed without a visit since then."""
-    config = {"all": True, "not_visited_since": instant(since)}
     return Start(
         reason=f"A poll of all feeds was requested at {since:%H:%M} UTC, and some are left.",
-        run_config={"ops": {"claim": {"config": config}}},
+        run_config=_all_since(since),
     )
+
+
+def decide_sweep(runs: Sequence[JobRun], *, now: datetime, at: time, timezone: str) -> Start | Wait:
+    """Start the poll of all feeds that is due since the clocks showed `at`. `runs` are the newest poll runs.
+
+    A daemon that was off for days catches up with a tick for each: one poll is enough.
+    """
+    for run in runs:
+        begun = run.all_since is not None and run.all_since >= latest(now, at=at, timezone=timezone)
+        if begun and run.state in ("waiting", "running", "succeeded"):
+            return Wait(reason=f"Run {run.run_id[:8]} is today's poll of all feeds.")
+    return Start(reason=f"It is {at:%H:%M}: all feeds are visited.", run_config=_all_since(now))
+
+
+def _all_since(since: datetime) -> dict[str, Any]:
+    config = {"all": True, "not_visited_since": instant(since)}
+    return {"ops": {"claim": {"config": config}}}

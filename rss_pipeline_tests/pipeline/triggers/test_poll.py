@@ -1,10 +1,10 @@
 """When a poll starts: the decision, case by case."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from rss_pipeline.pipeline.triggers.poll import decide
+from rss_pipeline.pipeline.triggers.poll import decide, decide_sweep
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, backoff
 from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
@@ -151,3 +151,30 @@ def feed(pipeline: Pipeline, server: FeedServer) -> str:
     id = pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "feed", interval="1h")
     pipeline.sync()
     return id
+
+
+FIVE = time(5, 0)
+TODAY, YESTERDAY = datetime(2026, 3, 2, 5, 0, 1, tzinfo=UTC), datetime(2026, 3, 1, 5, 0, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("since", "state", "starts"),
+    [
+        (None, "running", True),
+        (YESTERDAY, "succeeded", True),
+        (TODAY, "waiting", False),
+        (TODAY, "running", False),
+        (TODAY, "succeeded", False),
+        (TODAY, "failed", True),
+    ],
+)
+def test_all_feeds_are_visited_once_a_day_however_many_ticks_there_are(
+    since: datetime | None, state: str, starts: bool
+) -> None:
+    """A daemon that was off for days makes up for each missed tick; other polls are no reason to wait."""
+    runs = [run("succeeded"), JobRun(run_id="s" * 12, state=state, all_since=since)]
+    decision = decide_sweep(runs, now=NOON, at=FIVE, timezone="UTC")
+    assert isinstance(decision, Start) is starts, decision
+    if isinstance(decision, Start):
+        config = {"all": True, "not_visited_since": "2026-03-02T12:00:00Z"}
+        assert decision.run_config == {"ops": {"claim": {"config": config}}}
