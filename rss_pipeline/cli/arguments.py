@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import click
 
+from rss_pipeline.collector.models.stream import streams_of_json
+from rss_pipeline.collector.models.topic import Member
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.reports import overview
 
@@ -39,3 +41,21 @@ def one_feed(database: Database, text: str) -> Row:
         raise click.ClickException(f"no feed matches {text!r}; `rss-pipeline status` lists them")
     names = "\n".join(f"  {row['id']}  {row['url']}" for row in found)
     raise click.ClickException(f"{text!r} matches several feeds; name one:\n{names}")
+
+
+def one_member(database: Database, text: str) -> Member:
+    """The feed that `one_feed` finds; or, where the text is none, the stream of FEED/STREAM.
+
+    Raises:
+        click.ClickException: no feed matches, or several do, or the feed has no such stream.
+    """
+    head, slash, name = text.rpartition("/")
+    # A URL has slashes too.
+    if not slash or not name or overview.find_feeds(database, text):
+        return Member(one_feed(database, text)["id"])
+    feed = one_feed(database, head)
+    streams = [stream.name for stream in streams_of_json(feed["streams"])]
+    if name not in streams:
+        known = f"it has {', '.join(streams)}" if streams else "it has none"
+        raise click.ClickException(f"the feed {feed['id']} has no stream {name!r}; {known}")
+    return Member(feed["id"], name)

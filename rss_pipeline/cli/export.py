@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.arguments import as_json, one_member
 from rss_pipeline.cli.output.terminal import Bars, say, say_json
 from rss_pipeline.pipeline.read.formats import FORMATS, Format
 from rss_pipeline.settings import Settings
@@ -62,7 +62,7 @@ def export(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Write the items of FEED (an id, a URL or a part of one), or all items, to a file.
+    """Write the items of FEED (an id, a URL or a part of one; or FEED/STREAM), or all items, to a file.
 
     One JSON object per line, or Parquet if pyarrow is installed. At the end it prints a cursor: give it to
     --since the next time, to get only the items that came in after it.
@@ -75,12 +75,12 @@ def export(
     if to_stdout and (format_ == "parquet" or as_json):
         raise click.UsageError(f"{'--json' if as_json else 'parquet'} needs a file: -o FILE")
     with open_database_to_read(settings) as database, Bars() as progress:
-        ids = [one_feed(database, text)["id"] for text in feed] or None
+        members = [str(one_member(database, text)) for text in feed] or None
         exported = export_items(
             FeedReader(database, open_objects(settings)),
             sys.stdout.buffer if output is None or to_stdout else output,
             format=format_,
-            feeds=ids,
+            feeds=members,
             since=since,
             html=html,
             progress=progress,

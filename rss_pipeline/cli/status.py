@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import click
 
-from rss_pipeline.cli.arguments import as_json, one_feed
+from rss_pipeline.cli.arguments import as_json, one_feed, one_member
 from rss_pipeline.cli.output import status as output
 from rss_pipeline.cli.output.feeds import show_items
 from rss_pipeline.cli.output.item import open_page, show_item
@@ -82,16 +82,17 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
 @as_json
 @click.pass_obj
 def items(settings: Settings, feed: str, limit: int, as_json: bool) -> None:
-    """List the collected items of FEED, newest first."""
+    """List the collected items of FEED, or of a stream of it (FEED/STREAM), newest first."""
     with open_database_to_read(settings) as database:
-        found = one_feed(database, feed)
-        rows = stored.newest(database, found["id"], limit=limit)
+        member = one_member(database, feed)
+        found = one_feed(database, member.feed_id)
+        rows = stored.newest(database, member.feed_id, limit=limit, stream=member.stream)
     if as_json:
         from rss_pipeline.pipeline.read.as_json import item_as_json
 
         say_json([item_as_json(row) for row in rows])
     else:
-        show_items(found, rows)
+        show_items(found, rows, stream=member.stream)
 
 
 @click.command()

@@ -14,6 +14,7 @@ from typing import IO, Any, Protocol, Self
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.plain_text import json_text
+from rss_pipeline.collector.models.topic import Member
 from rss_pipeline.errors import ExportRefused, disk_full, disk_is_full
 from rss_pipeline.pipeline.read.formats import Format
 from rss_pipeline.pipeline.read.reader import FeedReader, Since, position
@@ -48,7 +49,8 @@ def export(
     html: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write the items of these feeds (ids; None: of all) that came in behind `since`, feed by feed.
+    """Write the items of these feeds (ids, or `feed/stream`; None: of all feeds) that came in behind `since`,
+    feed by feed.
 
     What comes in meanwhile is left to the next export, which starts at the `cursor` of this one's result. A
     row has the fields of `StoredItem`; `html` only where it is requested. Memory does not grow with the
@@ -62,13 +64,15 @@ def export(
     """
     writer_of = _writer(format)
     until, start = Position.of(reader.end()), position(since)
-    ids = [id for id in feeds_with_items(reader.database, since=start) if feeds is None or id in feeds]
+    streams = None if feeds is None else _streams(feeds)
+    ids = [id for id in feeds_with_items(reader.database, since=start) if streams is None or id in streams]
     if progress is not None:
         progress.begin("export", len(ids))
     written = 0
     with _opened(target) as file, writer_of(file, html) as writer:
         for id in ids:
-            for item in reader.items(id, since=since, html=html):
+            wanted = None if streams is None else streams[id]
+            for item in reader.items(id, streams=wanted, since=since, html=html):
                 if Position.of(item.cursor) > until:
                     break
                 writer.write(item)
@@ -76,6 +80,18 @@ def export(
             if progress is not None:
                 progress.advance("export")
     return Exported(items=written, feeds=len(ids), cursor=str(until))
+
+
+def _streams(members: Iterable[str]) -> dict[str, list[str] | None]:
+    """The streams of each feed; None where the feed itself is among the members."""
+    found: dict[str, list[str] | None] = {}
+    for member in map(Member.of, members):
+        streams = found.setdefault(member.feed_id, [])
+        if member.stream is None:
+            found[member.feed_id] = None
+        elif streams is not None:
+            streams.append(member.stream)
+    return found
 
 
 @contextmanager

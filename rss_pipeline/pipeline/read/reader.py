@@ -5,7 +5,7 @@ storage.items.read's.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,9 +47,17 @@ class FeedReader:
         return read.feeds(self.database)
 
     def items(
-        self, feed_id: str | None = None, *, since: Since = None, html: bool = False
+        self,
+        feed_id: str | None = None,
+        *,
+        streams: Sequence[str] | None = None,
+        since: Since = None,
+        html: bool = False,
     ) -> Iterator[StoredItem]:
         """The items of a feed, or of all feeds, that came in behind `since`, oldest arrival first.
+
+        With `streams`, those of a feed that belong to any of these streams; an item that a changed selector
+        gives to a stream keeps its place in the order, so a reader that is behind it does not see it.
 
         They are read page by page (about 1 MB) as you iterate, so that memory does not grow with their
         number. With `html` each has its content with the archived images in place. An unknown feed has no
@@ -59,7 +67,7 @@ class FeedReader:
             ValueError: `since` is not a cursor of this project, or a datetime without a time zone.
             InfrastructureError: a store cannot be read now.
         """
-        for rows in read.pages(self.database, feed_id, since=position(since)):
+        for rows in read.pages(self.database, feed_id, since=position(since), streams=streams):
             contents = items_html(self.database, self.objects, rows) if html else [None] * len(rows)
             for row, content in zip(rows, contents, strict=True):
                 yield stored_item(row, html=content)

@@ -46,6 +46,9 @@ COLUMNS = (
     "content_omitted",
 )
 _GUID = COLUMNS.index("guid")
+OF_STREAMS = """id IN (SELECT item_id FROM item_streams
+  WHERE feed_id = ? AND stream IN (SELECT value FROM json_each(?)))"""
+"""The condition on items that they belong to one of these streams (a JSON list) of a feed."""
 _ROW_OVERHEAD = 2_000
 """Bytes of a row that are not text of the item: feed id, instants, keys and SQLite's own header."""
 
@@ -235,14 +238,16 @@ def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:
     return int(rows[0]["n"])
 
 
-def newest(database: Database, feed_id: str, *, limit: int) -> list[Row]:
-    """A feed's items without their content, newest publication first."""
+def newest(database: Database, feed_id: str, *, limit: int, stream: str | None = None) -> list[Row]:
+    """The items of a feed, or of a stream of it, without their content, newest publication first."""
+    of_stream = "" if stream is None else f"AND {OF_STREAMS}"
+    named: list[Value] = [] if stream is None else [feed_id, compact([stream])]
     return database.query(
-        """SELECT id, feed_id, guid, title, link, author, pub_date, pub_date_source, created_at,
+        f"""SELECT id, feed_id, guid, title, link, author, pub_date, pub_date_source, created_at,
         length(content_html) AS content_characters FROM items
-        WHERE id IN (SELECT id FROM items WHERE feed_id = ? ORDER BY pub_date DESC, id LIMIT ?)
+        WHERE id IN (SELECT id FROM items WHERE feed_id = ? {of_stream} ORDER BY pub_date DESC, id LIMIT ?)
         ORDER BY pub_date DESC, id""",
-        [feed_id, limit],
+        [feed_id, *named, limit],
         name="list items",
     ).rows
 

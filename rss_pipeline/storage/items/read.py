@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.items.cursor import ARRIVAL, Position
-from rss_pipeline.storage.items.items import stored_authors
+from rss_pipeline.storage.items.items import OF_STREAMS, stored_authors
 from rss_pipeline.storage.sql import compact
 
 PLACES = 5_000
@@ -96,14 +96,18 @@ def feeds(database: Database) -> list[FeedInfo]:
     ]
 
 
-def pages(database: Database, feed_id: str | None, *, since: Position) -> Iterator[list[Row]]:
+def pages(
+    database: Database, feed_id: str | None, *, since: Position, streams: Sequence[str] | None = None
+) -> Iterator[list[Row]]:
     """A feed's items, or everybody's, that came in behind a position, in that order, as rows.
+
+    With `streams`, only those of a feed that belong to one of them.
 
     A row has all columns of items, `arrival`, and its feed's `feed_title`, `feed_url` and `feed_link`. What
     comes in meanwhile is read too; what retention removes meanwhile is not.
     """
     while True:
-        places = _places(database, feed_id, since)
+        places = _places(database, feed_id, since, streams)
         if places:
             yield from _rows(database, places)
             since = places[-1]
@@ -131,13 +135,19 @@ def _behind(since: Position) -> list[Value]:
     return [since.arrival, since.arrival, since.id]
 
 
-def _places(database: Database, feed_id: str | None, since: Position) -> list[Position]:
+def _places(
+    database: Database, feed_id: str | None, since: Position, streams: Sequence[str] | None
+) -> list[Position]:
     order = f"ORDER BY arrival, id LIMIT {PLACES}"
     if feed_id is not None:
+        of_streams, named = "", []
+        if streams is not None:
+            of_streams = f"AND {OF_STREAMS}"
+            named = [feed_id, compact(list(streams))]
         rows = database.query(
             f"""SELECT id, {ARRIVAL} AS arrival FROM items INDEXED BY items_age
-            WHERE feed_id = ? AND {_BEHIND} {order}""",
-            [feed_id, *_behind(since)],
+            WHERE feed_id = ? AND {_BEHIND} {of_streams} {order}""",
+            [feed_id, *_behind(since), *named],
             name="find new items of a feed",
         ).rows
     else:

@@ -1,0 +1,148 @@
+"""The output of `streams`: a feed's streams, its authors and categories, and YAML to paste."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.text import Text
+
+from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
+from rss_pipeline.collector.models.clock import from_instant, rough
+from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
+from rss_pipeline.pipeline.streams.proposal import as_yaml
+from rss_pipeline.pipeline.streams.survey import FeedSurvey, StreamSurvey
+from rss_pipeline.pipeline.streams.tally import Counted
+from rss_pipeline.storage.database import Row
+
+_VALUES_SHOWN = 20
+
+
+def show_streams(feed: Row, found: FeedSurvey, *, now: datetime) -> None:
+    """All of it, for a person."""
+    console = new_console()
+    console.print(Text(plain(f"{feed['title'] or feed['id']}  {feed['url']}")))
+    if not found.items:
+        say(f"No items, so there is nothing to count. `rss-pipeline poll {feed['id']}` visits the feed now.")
+        return
+    say(_counts(found))
+    if found.streams:
+        console.print()
+        _show_table(found.streams, now)
+        for stream in found.streams:
+            for sentence in notes(feed["id"], stream):
+                console.print(
+                    Text.assemble((f"{stream.spec.name}: ", "yellow"), plain(sentence)), soft_wrap=True
+                )
+    for singular, plural, values in (
+        ("author", "authors", found.authors),
+        ("category", "categories", found.categories),
+    ):
+        console.print()
+        _show_values(singular, plural, values)
+    console.print()
+    if found.proposed:
+        where = "with the others of the feed" if found.streams else "below the feed's `url`"
+        say(f"To split it, paste this into feeds.yaml {where}, and rename as you like:")
+        console.print()
+        for line in as_yaml(found.proposed, with_key=not found.streams).split("\n"):
+            say(line)
+    elif not found.streams:
+        say("It has neither several authors nor several categories; a stream may also select by title, link")
+        say("or XPath: docs/topics.md.")
+
+
+def _counts(found: FeedSurvey) -> str:
+    if not found.streams:
+        return f"{found.items:,} items, no streams"
+    streams = "1 stream" if len(found.streams) == 1 else f"{len(found.streams):,} streams"
+    return f"{found.items:,} items, {streams}; {found.unmatched:,} items are in no stream"
+
+
+def _show_table(streams: Sequence[StreamSurvey], now: datetime) -> None:
+    table = new_table("stream", "items", "newest", "last match", "selector")
+    for each in streams:
+        table.add_row(
+            each.spec.name,
+            f"{each.items:,}",
+            _age(each.newest_item_at, now),
+            _age(each.matched_at, now),
+            plain(selector_text(each.spec)),
+        )
+    new_console().print(table)
+
+
+def _age(instant: str | None, now: datetime) -> str:
+    at = from_instant(instant)
+    return "-" if at is None else rough(now - at)
+
+
+def _show_values(singular: str, plural: str, values: Sequence[Counted]) -> None:
+    if not values:
+        say(f"no {plural}")
+        return
+    table = new_table("items", singular if len(values) == 1 else f"{len(values):,} {plural}")
+    for each in values[:_VALUES_SHOWN]:
+        table.add_row(f"{each.items:,}", plain(each.value))
+    new_console().print(table)
+    if len(values) > _VALUES_SHOWN:
+        say(f"... and {len(values) - _VALUES_SHOWN:,} more: --json has all")
+
+
+def notes(feed_id: str, stream: StreamSurvey) -> list[str]:
+    """Sentences on one stream: what is wrong with it, and what feeds.yaml has changed."""
+    found = []
+    if stream.warning is not None and stream.is_used:
+        found.append(stream.warning)
+    if stream.near:
+        found.append(f"nearly fits: {', '.join(stream.near)}")
+    if not stream.is_used and stream.spec.is_xpath:
+        found.append(
+            "new or changed in feeds.yaml: documents are judged by it from the next poll on, those in the"
+            f" backups by `rss-pipeline replay {feed_id}` after that"
+        )
+    elif not stream.is_used:
+        found.append("new or changed in feeds.yaml: used from the next poll on")
+    return found
+
+
+def selector_text(spec: StreamSpec) -> str:
+    """The selector in one line, much as it was written."""
+    return f"xpath: {spec.selector}" if isinstance(spec.selector, str) else _fields_text(spec.selector)
+
+
+def _fields_text(selector: FieldSelector) -> str:
+    parts = [
+        f"{name}: {patterns[0] if len(patterns) == 1 else '[' + ', '.join(patterns) + ']'}"
+        for name in ("author", "category", "title", "link")
+        if (patterns := getattr(selector, name))
+    ]
+    if selector.negated is not None:
+        parts.append(f"not: {{{_fields_text(selector.negated)}}}")
+    return ", ".join(parts)
+
+
+def as_json(feed: Row, found: FeedSurvey) -> dict[str, Any]:
+    """All of it, for programs."""
+    return {
+        "id": feed["id"],
+        "url": feed["url"],
+        "title": feed["title"],
+        "items": found.items,
+        "unmatched": found.unmatched,
+        "authors": [{"name": each.value, "items": each.items} for each in found.authors],
+        "categories": [{"name": each.value, "items": each.items} for each in found.categories],
+        "streams": [
+            {
+                "name": each.spec.name,
+                "selector": {key: value for key, value in each.spec.written().items() if key != "name"},
+                "is_used": each.is_used,
+                "items": each.items,
+                "newest_item_at": each.newest_item_at,
+                "last_match_at": each.matched_at,
+                "warning": each.warning,
+                "near": list(each.near),
+            }
+            for each in found.streams
+        ],
+        "yaml": as_yaml(found.proposed, with_key=not found.streams) if found.proposed else None,
+    }

@@ -1,0 +1,89 @@
+"""Streams proposed for a feed: one for each frequent author or category, as YAML to paste. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import yaml
+
+from rss_pipeline.collector.models.plain_text import one_line
+from rss_pipeline.collector.models.stream import FieldSelector, SelectorField, StreamSpec
+from rss_pipeline.collector.registry.stream_entry import MAX_SELECTOR_CHARACTERS
+from rss_pipeline.pipeline.streams.tally import Counted
+
+MOST = 20
+"""Streams of a proposal: more of them are work to read, and nothing to paste."""
+_NAME_CHARACTERS = 40
+_INDENT = 4
+"""Of the keys of a feed in the form that feeds.yaml is shown in."""
+
+
+def proposed_streams(
+    field: SelectorField, counted: Sequence[Counted], *, taken: Collection[str] = ()
+) -> tuple[StreamSpec, ...]:
+    """A stream for each frequent value of the field; `taken` are the names of the feed's other streams."""
+    # A pattern longer than that is a mistake in feeds.yaml.
+    usable = [each for each in counted if len(each.value) <= MAX_SELECTOR_CHARACTERS]
+    frequent = [each for each in usable if each.items > 1] or usable
+    names = set(taken)
+    patterns: list[dict[str, Any]] = [{field: (each.value,)} for each in frequent[:MOST]]
+    return tuple(
+        StreamSpec(name=_name(each[field][0], field, names), selector=FieldSelector(**each))
+        for each in patterns
+    )
+
+
+def as_yaml(streams: Sequence[StreamSpec], *, with_key: bool = True) -> str:
+    """The lines to paste below a feed; without the key, below the streams that it has."""
+    lines = ["streams:"] if with_key else []
+    lines += [f"  {line}" for stream in streams for line in _entry(stream).splitlines()]
+    return "\n".join(" " * _INDENT + line for line in lines)
+
+
+def _entry(stream: StreamSpec) -> str:
+    keys = stream.written()
+    name = keys.pop("name")
+    keys = {key: _escaped(value) for key, value in keys.items()}
+    text = _dumped({name: keys}, allow_unicode=True)
+    # The terminal leaves out marks that turn the direction of a text: as \u200f they remain in the pattern.
+    return text if one_line(text) == text else _dumped({name: keys}, allow_unicode=False)
+
+
+def _dumped(value: object, *, allow_unicode: bool) -> str:
+    dumped: str = yaml.safe_dump(
+        value, allow_unicode=allow_unicode, default_flow_style=None, sort_keys=False, width=float("inf")
+    )
+    return dumped.rstrip("\n")
+
+
+def _escaped(patterns: Sequence[str]) -> str:
+    """The one pattern of a proposal; a `${` of a publisher is no variable of ours."""
+    (pattern,) = patterns
+    return pattern.replace("${", "$${")
+
+
+def _name(value: str, field: str, taken: set[str]) -> str:
+    """A name that is not in `taken`, and is from now on."""
+    name = next(name for name in _candidates(_slug(value), field) if name not in taken)
+    taken.add(name)
+    return name
+
+
+def _candidates(slug: str, field: str) -> Iterator[str]:
+    if slug:
+        yield slug
+    number = 2 if slug else 1
+    while True:
+        yield f"{slug or field}-{number}"
+        number += 1
+
+
+def _slug(value: str) -> str:
+    """The value's letters of ASCII, accents dropped; empty where most letters are others."""
+    text = unicodedata.normalize("NFKD", value)
+    letters = [character for character in text if character.isalpha()]
+    if sum(not letter.isascii() for letter in letters) > len(letters) / 3:
+        return ""
+    ascii_ = text.encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_)[:_NAME_CHARACTERS].strip("-")

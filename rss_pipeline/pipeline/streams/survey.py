@@ -1,0 +1,146 @@
+"""A feed's authors and categories, and what its streams select of all that is stored.
+
+Streams by field are judged here as feeds.yaml has them now, so that a selector can be tried before a poll
+uses it; streams by XPath are as documents judged them. Reads only.
+"""
+
+import difflib
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.collector.models.stream import FieldSelector, SelectorField, StreamSpec
+from rss_pipeline.collector.streams.fields import FieldMatcher
+from rss_pipeline.collector.streams.names import names_of
+from rss_pipeline.collector.streams.patterns import PatternSet, normal
+from rss_pipeline.pipeline.streams.proposal import proposed_streams
+from rss_pipeline.pipeline.streams.tally import Counted, Tally
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items.items import stored_authors
+from rss_pipeline.storage.reports.streams import selectable_fields, stored_members
+
+_HINTS = 3
+_COMPARED = 200
+"""Authors that a pattern is compared with for a hint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSurvey:
+    """One stream, with what it selects of the stored items."""
+
+    spec: StreamSpec
+    is_used: bool
+    """False where feeds.yaml has it so, and no poll has read it since."""
+    items: int
+    newest_item_at: str | None
+    matched_at: str | None
+    """Time of the last document with an item of it."""
+    warning: str | None
+    near: tuple[str, ...]
+    """Authors in no stream that its patterns nearly fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedSurvey:
+    """All that a person needs to know of a feed to write its streams."""
+
+    items: int
+    authors: tuple[Counted, ...]
+    """Of all items, most frequent first, as `categories`."""
+    categories: tuple[Counted, ...]
+    streams: tuple[StreamSurvey, ...]
+    unmatched: int
+    """Items that belong to no stream."""
+    proposed: tuple[StreamSpec, ...]
+    """Streams for what no stream has so far."""
+
+
+def survey(
+    database: Database, feed_id: str, streams: Sequence[StreamSpec], *, used: Collection[StreamSpec]
+) -> FeedSurvey:
+    """`streams` are those of feeds.yaml, `used` those that the last poll read there."""
+    matcher = FieldMatcher(streams)
+    by_xpath = [each.name for each in streams if each.is_xpath and each in used]
+    stored = stored_members(database, feed_id) if by_xpath else {}
+    items_of = dict.fromkeys((each.name for each in streams), 0)
+    newest: dict[str, str] = {}
+    every, rest = _Values(), _Values()
+    for row in selectable_fields(database, feed_id):
+        authors, categories = stored_authors(row), json.loads(row["categories"])
+        found = [
+            *matcher.match(title=row["title"], link=row["link"], authors=authors, categories=categories),
+            *(name for name in by_xpath if row["id"] in stored.get(name, ())),
+        ]
+        for name in found:
+            items_of[name] += 1
+            newest[name] = max(newest.get(name, ""), row["pub_date"])
+        every.add(authors, categories)
+        if not found:
+            rest.add(authors, categories)
+    authors_left, categories_left = rest.authors.counted(), rest.categories.counted()
+    everyone, all_categories = every.authors.counted(), every.categories.counted()
+    # A stream of the feed's only author, or only category, would be the feed once more.
+    field: SelectorField = "author" if len(everyone) > 1 else "category"
+    left = authors_left if field == "author" else categories_left if len(all_categories) > 1 else ()
+    selected = _patterns(streams, field)
+    return FeedSurvey(
+        items=every.items,
+        authors=everyone,
+        categories=all_categories,
+        streams=tuple(
+            StreamSurvey(
+                spec=each,
+                is_used=each in used,
+                items=items_of[each.name],
+                newest_item_at=newest.get(each.name),
+                matched_at=None,
+                warning=None,
+                near=() if items_of[each.name] else near(each, authors_left),
+            )
+            for each in streams
+        ),
+        unmatched=rest.items,
+        proposed=proposed_streams(
+            field,
+            # What a stream selects, and leaves out by another of its keys, needs no second one.
+            [each for each in left if not selected.matching(each.value)],
+            taken=[each.name for each in streams],
+        ),
+    )
+
+
+def _patterns(streams: Iterable[StreamSpec], field: SelectorField) -> PatternSet:
+    return PatternSet(
+        (pattern, 0)
+        for each in streams
+        if isinstance(each.selector, FieldSelector)
+        for pattern in getattr(each.selector, field)
+    )
+
+
+class _Values:
+    """The authors and categories of some items."""
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.authors = Tally()
+        self.categories = Tally()
+
+    def add(self, authors: Iterable[str], categories: Iterable[str]) -> None:
+        self.items += 1
+        # The shortest text that selects an author: of `mail (Name)` it is `Name`.
+        self.authors.add([names_of(author)[-1] for author in authors])
+        self.categories.add(categories)
+
+
+def near(stream: StreamSpec, authors: Iterable[Counted]) -> tuple[str, ...]:
+    """Authors that are spelled almost as a pattern of the stream, or have one in them."""
+    if not isinstance(stream.selector, FieldSelector):
+        return ()
+    spelled = {normal(each.value): each.value for each in list(authors)[:_COMPARED]}
+    found: dict[str, None] = {}
+    for pattern in stream.selector.author:
+        text = normal(pattern).strip("*")
+        found |= dict.fromkeys(each for each in spelled if text and text in each)
+        found |= dict.fromkeys(difflib.get_close_matches(text, spelled, n=_HINTS, cutoff=0.7))
+    return tuple(spelled[each] for each in found)[:_HINTS]
