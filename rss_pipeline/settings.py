@@ -55,6 +55,8 @@ _VARIABLES = (
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _R2 = ("R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
 
+_R2_OPTIONAL = ("R2_PUBLIC_URL", "R2_TOPICS_BUCKET", "R2_TOPICS_PUBLIC_URL")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class D1Settings:
@@ -73,6 +75,10 @@ class R2Settings:
     access_key_id: str
     secret_access_key: str = field(repr=False)
     public_url: str | None = None
+    topics_bucket: str | None = None
+    """A bucket of their own for topics: a public one would show the backups as well."""
+    topics_public_url: str | None = None
+    """The address of topics for everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,12 +218,14 @@ def _d1(reader: EnvironmentReader) -> D1Settings | None:
 
 def _r2(reader: EnvironmentReader) -> R2Settings | None:
     given = reader.all_or_none(_R2)
-    public_url = reader.text("R2_PUBLIC_URL")
-    if public_url is not None:
-        reader.check_web("R2_PUBLIC_URL", public_url)
+    optional = {name: reader.text(name) for name in _R2_OPTIONAL}
+    for name in ("R2_PUBLIC_URL", "R2_TOPICS_PUBLIC_URL"):
+        if (url := optional[name]) is not None:
+            reader.check_web(name, url)
     if given is None:
-        if public_url is not None:
-            reader.add(f"set, but not {', '.join(_R2)}; set them too, or none", "R2_PUBLIC_URL")
+        for name, text in optional.items():
+            if text is not None:
+                reader.add(f"set, but not {', '.join(_R2)}; set them too, or none", name)
         return None
     reader.check_web("R2_ENDPOINT_URL", given["R2_ENDPOINT_URL"])
     return R2Settings(
@@ -225,7 +233,9 @@ def _r2(reader: EnvironmentReader) -> R2Settings | None:
         bucket=given["R2_BUCKET"],
         access_key_id=given["R2_ACCESS_KEY_ID"],
         secret_access_key=given["R2_SECRET_ACCESS_KEY"],
-        public_url=public_url,
+        public_url=optional["R2_PUBLIC_URL"],
+        topics_bucket=optional["R2_TOPICS_BUCKET"],
+        topics_public_url=optional["R2_TOPICS_PUBLIC_URL"],
     )
 
 

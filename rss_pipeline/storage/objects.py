@@ -48,9 +48,13 @@ class ObjectStore(Protocol):
         *,
         content_type: str,
         metadata: Mapping[str, str] | None = None,
+        cache_control: str | None = None,
         only_if_absent: bool = False,
     ) -> bool:
-        """Store a body (bytes, or a file's). False, and nothing done, where the key was to be absent."""
+        """Store a body (bytes, or a file's). False, and nothing done, where the key was to be absent.
+
+        `cache_control` is the header with which the store serves the object, where it serves any.
+        """
         ...
 
     def get(self, key: str) -> tuple[bytes, ObjectInfo] | None:

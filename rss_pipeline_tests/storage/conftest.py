@@ -96,6 +96,7 @@ def migrated_d1(
         "leases",
         "expired_items",
         "sequences",
+        "installation",
     )
     if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
         newest = schema.migrations()[-1].version

@@ -14,6 +14,10 @@ from rss_pipeline.pipeline.topics.values import Candidate
 FIRST_DOCUMENT_ITEMS = 5
 """Items that a feed's first document brings: a feed that is added does not fill a topic with old posts."""
 
+DEPTH = 4
+"""Copies of an item are looked for among so many times the items that are shown. Where a copy has a later
+date, the item would else come again as soon as it is too old to be shown."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
@@ -28,13 +32,42 @@ class Chosen:
 def choose(topic: TopicSpec, candidates: Iterable[Candidate]) -> tuple[Chosen, ...]:
     """The items of the topic, newest first, at most `topic.items`.
 
-    They must contain the newest `topic.each or topic.items` items of each member by `sort_date` that are not
-    of its feed's first document, and the newest dated and undated ones of that document.
+    Items that come after those of which `is_settled` is true do not change it.
     """
-    counted = _without_flood(topic, sorted(candidates, key=_order))
+    first = counted(topic, candidates)
     if topic.each is not None:
-        counted = _newest(counted, topic.each)
-    return tuple(sorted(_distinct(counted), key=lambda each: _order(each.candidate))[: topic.items])
+        found = _distinct(_newest(first, topic.each))
+    else:
+        most = DEPTH * topic.items
+        found = _distinct(first[:most])
+        while len(found) < topic.items and most < len(first):
+            most *= 2
+            found = _distinct(first[:most])
+    return tuple(sorted(found, key=lambda each: _order(each.candidate))[: topic.items])
+
+
+def is_settled(topic: TopicSpec, candidates: Iterable[Candidate]) -> bool:
+    """True if the choice stays the same with any items that come after all of these.
+
+    For a topic that shows the newest of each, every member with items must have that many.
+    """
+    first = counted(topic, candidates)
+    if topic.each is not None:
+        items: defaultdict[int, set[str]] = defaultdict(set)
+        for candidate in first:
+            items[candidate.member].add(candidate.item_id)
+        return all(len(some) >= topic.each for some in items.values())
+    most = DEPTH * topic.items
+    while most <= len(first):
+        if len(_distinct(first[:most])) >= topic.items:
+            return True
+        most *= 2
+    return False
+
+
+def counted(topic: TopicSpec, candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The candidates newest first, without those of first documents that are too many."""
+    return _without_flood(topic, sorted(candidates, key=_order))
 
 
 def _order(candidate: Candidate) -> tuple[bool, float, str, int]:

@@ -3,7 +3,7 @@ text."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import unescape
 from typing import Literal
 
@@ -22,7 +22,8 @@ _MOST_OPEN_TAGS = 250
 _MOST_TAGS = 10_000
 _MOST_FORMATTING_TAGS = 1_000
 """Open ones are opened again in each paragraph."""
-_READ_FOR_TEXT = 20_000
+READ_FOR_TEXT = 20_000
+"""Characters of HTML from whose beginning a text is made."""
 _FEW_ATTRIBUTES_CHARACTERS = 4_000
 
 
@@ -77,6 +78,10 @@ _BLOCK = re.compile(
 )
 
 
+PublishedHtml = Callable[[str, Candidate, PublicImage], str | None]
+"""`published_html`, or one that remembers what it did."""
+
+
 def published_html(html: str, candidate: Candidate, image: PublicImage) -> str | None:
     """`html` with nothing in it that runs, loads a page or leads nowhere; None if it cannot be read safely.
 
@@ -87,14 +92,14 @@ def published_html(html: str, candidate: Candidate, image: PublicImage) -> str |
         return None
     feed = candidate.feed
     image_bases = (candidate.base_url, feed.link, candidate.link, feed.url)
-    html = render(html, archived=_EveryImage(image), bases=image_bases)
+    html = render(html, archived=_EveryImage(candidate.item_id, image), bases=image_bases)
     bases = (candidate.base_url, candidate.link, feed.link, feed.url)
     return legal(_cleaned(_encodable(html), bases)).strip() or None
 
 
 def text_of(html: str | None, *, limit: int) -> str:
     """The text of HTML on one line, cut after `limit` characters; empty if there is none."""
-    start = _encodable((html or "")[:_READ_FOR_TEXT])
+    start = _encodable((html or "")[:READ_FOR_TEXT])
     if not start or not _is_safe(start):
         return ""
     text = nh3.clean(
@@ -129,11 +134,12 @@ def _sanitized(html: str, relative: Literal["deny"] | tuple[Literal["rewrite_wit
 class _EveryImage(Mapping[str, str]):
     """For each image URL the archived image's, else the URL itself: `render` writes either into `src`."""
 
-    def __init__(self, image: PublicImage) -> None:
+    def __init__(self, item_id: str, image: PublicImage) -> None:
+        self._item_id = item_id
         self._image = image
 
     def __getitem__(self, url: str) -> str:
-        return self._image(url) or url
+        return self._image(self._item_id, url) or url
 
     def __iter__(self) -> Iterator[str]:
         raise TypeError("every URL is a key")

@@ -11,6 +11,7 @@ from uuid import UUID
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
 from rss_pipeline.pipeline.topics.atom import atom_document, atom_entry, with_source_date
 from rss_pipeline.pipeline.topics.choice import choose
+from rss_pipeline.pipeline.topics.content import PublishedHtml, published_html
 from rss_pipeline.pipeline.topics.entry import Entry, entry_of
 from rss_pipeline.pipeline.topics.feed_head import feed_head
 from rss_pipeline.pipeline.topics.json_feed import json_document, json_item
@@ -46,11 +47,12 @@ def build(
     candidates: Iterable[Candidate],
     *,
     installation: UUID,
-    image: PublicImage = lambda _: None,
+    image: PublicImage = lambda *_: None,
+    html: PublishedHtml = published_html,
     urls: PublicUrls | None = None,
     expired: bool = False,
 ) -> Documents:
-    """The documents of a topic. `candidates` as `choose` needs them, in any order."""
+    """The documents of a topic. `candidates` are as `choose` needs them, in any order; `html` cleans HTML."""
     head = feed_head(topic, installation=installation, urls=urls, expired=expired)
     atom_size = len(atom_document(head, NEVER, ()))
     json_size = len(json_document(head, ()))
@@ -62,7 +64,7 @@ def build(
             limit = FULL_CONTENT_BYTES if content == "full" else MOST_BYTES
             if max(atom_size, json_size) >= limit:
                 continue
-            entry = entry_of(topic, chosen, content=content, image=image)
+            entry = entry_of(topic, chosen, content=content, image=image, html=html)
             element, item = atom_entry(entry), json_item(entry)
             sizes = atom_size + len(element), json_size + len(item) + len(",\n")
             if max(sizes) <= limit:

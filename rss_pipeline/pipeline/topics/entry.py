@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
 from rss_pipeline.pipeline.topics.choice import Chosen
-from rss_pipeline.pipeline.topics.content import published_html, text_of
+from rss_pipeline.pipeline.topics.content import PublishedHtml, text_of
 from rss_pipeline.pipeline.topics.ids import entry_id, feed_urn
 from rss_pipeline.pipeline.topics.iri import published_url
 from rss_pipeline.pipeline.topics.text import one_line
@@ -70,12 +70,14 @@ class Entry:
     also_in: tuple[Copy, ...]
 
 
-def entry_of(topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: PublicImage) -> Entry:
+def entry_of(
+    topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: PublicImage, html: PublishedHtml
+) -> Entry:
     """The entry of an item, with as much of its content as `content` says."""
     item = chosen.candidate
     title = one_line(item.title, limit=MOST_TITLE_CHARACTERS)
     link = published_url(item.link)
-    html, summary = _content(item, content, image)
+    cleaned, summary = _content(item, content, image, html)
     published, updated = _dates(item)
     return Entry(
         id=entry_id(item),
@@ -88,7 +90,7 @@ def entry_of(topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: 
         categories=_names(item.categories),
         enclosures=_enclosures(item, image),
         summary=summary,
-        html=html,
+        html=cleaned,
         source=Source(
             id=feed_urn(item.feed),
             member=str(topic.of[item.member]),
@@ -99,16 +101,18 @@ def entry_of(topic: TopicSpec, chosen: Chosen, *, content: TopicContent, image: 
     )
 
 
-def _content(item: Candidate, content: TopicContent, image: PublicImage) -> tuple[str | None, str | None]:
+def _content(
+    item: Candidate, content: TopicContent, image: PublicImage, html: PublishedHtml
+) -> tuple[str | None, str | None]:
     """HTML and summary. A summary that is all of an item is its content."""
     if content == "none":
         return None, None
     whole = item.content_html or item.summary
     if content == "full" and whole:
-        html = published_html(whole, item, image)
-        if html is not None:
+        cleaned = html(whole, item, image)
+        if cleaned is not None:
             is_further = item.content_html and item.summary and item.summary != item.content_html
-            return html, (text_of(item.summary, limit=_SUMMARY_CHARACTERS) or None) if is_further else None
+            return cleaned, (text_of(item.summary, limit=_SUMMARY_CHARACTERS) or None) if is_further else None
     return None, (
         text_of(item.summary, limit=_SUMMARY_CHARACTERS)
         or text_of(item.content_html, limit=_SUMMARY_CHARACTERS)
@@ -153,7 +157,7 @@ def _enclosures(item: Candidate, image: PublicImage) -> tuple[Enclosure, ...]:
     found: dict[str, Enclosure] = {}
     for each in item.enclosures:
         kind = (each.type or "").partition(";")[0].strip().lower()
-        archived = image(each.url) if kind.startswith("image/") else None
+        archived = image(item.item_id, each.url) if kind.startswith("image/") else None
         url = published_url(archived or each.url)
         if url is None or len(found) == _MOST_OF_A_KIND:
             continue

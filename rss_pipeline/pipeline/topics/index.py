@@ -6,6 +6,7 @@ It depends on definitions only, so that it is written when these change and not 
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import UUID
 
 from lxml import etree
 
@@ -17,15 +18,17 @@ from rss_pipeline.pipeline.topics.values import PublicUrls
 _TITLE = "Topics of rss_pipeline"
 
 
-def index_json(topics: Iterable[TopicSpec], urls: Callable[[str], PublicUrls | None]) -> bytes:
+def index_json(
+    topics: Iterable[TopicSpec], urls: Callable[[str], PublicUrls | None], *, installation: UUID
+) -> bytes:
     """The topics by id. `urls` gives the public URLs of a topic; without them the file names are given, which
-    are relative to the index."""
-    return (
-        json.dumps(
-            {"topics": [_topic(each, urls(each.id)) for each in _by_id(topics)]}, ensure_ascii=False, indent=1
-        )
-        + "\n"
-    ).encode()
+    are relative to the index.
+
+    `installation` is the base of the topics' ids: a new database continues with that of the old one.
+    """
+    listed = [_topic(each, urls(each.id)) for each in _by_id(topics)]
+    keys = {"installation": str(installation), "topics": listed}
+    return f"{json.dumps(keys, ensure_ascii=False, indent=1)}\n".encode()
 
 
 def _topic(topic: TopicSpec, urls: PublicUrls | None) -> dict[str, Any]:

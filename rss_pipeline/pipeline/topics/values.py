@@ -9,8 +9,10 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.item import Enclosure
 
-PublicImage = Callable[[str], str | None]
-"""The public URL of the archived copy of an image, by the image's absolute URL; None if there is none."""
+PublicImage = Callable[[str, str], str | None]
+"""The public URL of the archived copy of an image, by its item's id and its absolute URL, or None.
+
+Each item has a copy of its own, which goes with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

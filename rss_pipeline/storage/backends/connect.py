@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import (
@@ -90,15 +90,28 @@ def check_schema(database: Database) -> None:
 def open_objects(settings: Settings) -> ObjectStore:
     """The object store."""
     if settings.r2 is not None:
-        from rss_pipeline.storage.backends.r2 import R2Store
-
-        return R2Store(
-            endpoint_url=settings.r2.endpoint_url,
-            bucket=settings.r2.bucket,
-            access_key_id=settings.r2.access_key_id,
-            secret_access_key=settings.r2.secret_access_key,
-            public_url=settings.r2.public_url,
-        )
+        return _bucket(settings.r2, settings.r2.bucket, settings.r2.public_url)
     from rss_pipeline.storage.backends.folder import FolderStore
 
     return FolderStore(settings.objects_path)
+
+
+def open_topics(settings: Settings) -> ObjectStore | None:
+    """The store of topics, where it is not `open_objects(settings)`: it has another bucket or another address
+    for everybody."""
+    r2 = settings.r2
+    if r2 is None or (r2.topics_bucket is None and r2.topics_public_url is None):
+        return None
+    return _bucket(r2, r2.topics_bucket or r2.bucket, r2.topics_public_url)
+
+
+def _bucket(r2: R2Settings, bucket: str, public_url: str | None) -> ObjectStore:
+    from rss_pipeline.storage.backends.r2 import R2Store
+
+    return R2Store(
+        endpoint_url=r2.endpoint_url,
+        bucket=bucket,
+        access_key_id=r2.access_key_id,
+        secret_access_key=r2.secret_access_key,
+        public_url=public_url,
+    )

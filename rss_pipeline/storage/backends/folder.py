@@ -45,6 +45,7 @@ class FolderStore:
         *,
         content_type: str,
         metadata: Mapping[str, str] | None = None,
+        cache_control: str | None = None,  # noqa: ARG002 - a folder serves nothing
         only_if_absent: bool = False,
     ) -> bool:
         check_object(key, content_type, metadata or {})

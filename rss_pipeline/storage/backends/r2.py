@@ -109,10 +109,13 @@ class R2Store:
         *,
         content_type: str,
         metadata: Mapping[str, str] | None = None,
+        cache_control: str | None = None,
         only_if_absent: bool = False,
     ) -> bool:
         check_object(key, content_type, metadata or {})
         extra = {"IfNoneMatch": "*"} if only_if_absent else {}
+        if cache_control is not None:
+            extra["CacheControl"] = cache_control
         if (as_what := disposition(content_type)) is not None:
             extra["ContentDisposition"] = as_what
         try:

@@ -24,6 +24,7 @@ TABLES = {
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),
     "sequences": ("name",),
+    "installation": ("name",),
 }
 """Table to the columns of its primary key, all text; a table comes after those it refers to.
 

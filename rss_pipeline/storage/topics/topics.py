@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.topics.publications import MARK_INDEX
 
 STORED_TOPICS = Statement("SELECT id, definition, removed FROM topics ORDER BY id", name="read topics")
 """Every topic with its last definition, also those that left the registry (`removed`)."""
@@ -68,6 +69,7 @@ def apply(database: Database, changes: TopicChanges) -> None:
                 Statement(_UPSERT, [chunk], name="write topics"),
                 Statement(_DROP_MEMBERS, [chunk], name="drop members of topics"),
                 Statement(_ADD_MEMBERS, [chunk], name="write members of topics"),
+                MARK_INDEX,
             ]
         )
     for chunk in chunked(map(compact, changes.removed)):

@@ -350,8 +350,9 @@ def test_the_index_lists_topics_by_id() -> None:
     second = replace(topic(), id="b", title="B & <C>", link="https://b.example/")
     topics = [second, replace(topic(), id="a")]
     where = {"b": URLS}
-    listed = json.loads(index_json(topics, where.get))
+    listed = json.loads(index_json(topics, where.get, installation=INSTALLATION))
     assert listed == {
+        "installation": str(INSTALLATION),
         "topics": [
             {"id": "a", "title": "a", "atom": "a.atom", "json": "a.json"},
             {
@@ -361,7 +362,7 @@ def test_the_index_lists_topics_by_id() -> None:
                 "json": URLS.json,
                 "home_page_url": "https://b.example/",
             },
-        ]
+        ],
     }
     opml = etree.fromstring(index_opml(topics, where.get))
     assert opml.get("version") == "2.0"
@@ -375,7 +376,9 @@ def test_the_index_lists_topics_by_id() -> None:
             "htmlUrl": "https://b.example/",
         },
     ]
-    assert index_json(reversed(topics), where.get) == index_json(topics, where.get)
+    assert index_json(reversed(topics), where.get, installation=INSTALLATION) == index_json(
+        topics, where.get, installation=INSTALLATION
+    )
 
 
 def test_an_image_enclosure_is_the_archived_one_where_that_is_public() -> None:
@@ -384,6 +387,6 @@ def test_an_image_enclosure_is_the_archived_one_where_that_is_public() -> None:
         topic(),
         [candidate(1, enclosures=(picture,))],
         installation=INSTALLATION,
-        image={"https://x.example/a.png": "https://img.example/1.png"}.get,
+        image=lambda _, url: {"https://x.example/a.png": "https://img.example/1.png"}.get(url),
     )
     assert items(documents)[0]["attachments"][0]["url"] == "https://img.example/1.png"

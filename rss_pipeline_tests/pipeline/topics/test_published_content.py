@@ -10,7 +10,7 @@ from rss_pipeline_tests.pipeline.topics.candidates import candidate, feed
 
 
 def published(html: str, *, images: dict[str, str] | None = None, **fields: Any) -> str | None:
-    return published_html(html, candidate(1, **fields), (images or {}).get)
+    return published_html(html, candidate(1, **fields), lambda _, url: (images or {}).get(url))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""Cleaned HTML for one run, so that an item which several topics show is cleaned once."""
+
+from collections import OrderedDict
+
+from rss_pipeline.pipeline.topics.content import published_html
+from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
+
+MOST_CHARACTERS = 8_000_000
+"""At most 4 bytes each."""
+
+
+class HtmlCache:
+    """`published_html` with a memory, in which those that were used longest ago make room."""
+
+    def __init__(self, *, most_characters: int = MOST_CHARACTERS) -> None:
+        self._most = most_characters
+        self._size = 0
+        self._known: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+
+    def __call__(self, html: str, candidate: Candidate, image: PublicImage) -> str | None:
+        known = self._known.pop(candidate.item_id, None)
+        if known is not None:
+            self._size -= _size(known)
+        # A repair may have changed it since.
+        if known is None or known[0] != html:
+            known = html, published_html(html, candidate, image)
+        self._known[candidate.item_id] = known
+        self._size += _size(known)
+        while self._size > self._most:
+            _, oldest = self._known.popitem(last=False)
+            self._size -= _size(oldest)
+        return known[1]
+
+
+def _size(known: tuple[str, str | None]) -> int:
+    return len(known[0]) + len(known[1] or "")

@@ -1,0 +1,241 @@
+"""The publication of topics: each that changed is built from its rows, and put where its bytes differ.
+
+The mark in the database ends last, so that a process killed at any point leaves a topic due, and each
+document whole, the old one or the new one.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
+from rss_pipeline.pipeline.topics.candidates import read_candidates
+from rss_pipeline.pipeline.topics.documents import Documents, build
+from rss_pipeline.pipeline.topics.files import Target, joint_hash, public_url
+from rss_pipeline.pipeline.topics.html_cache import HtmlCache
+from rss_pipeline.pipeline.topics.index import index_json, index_opml
+from rss_pipeline.pipeline.topics.values import Candidate
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_objects, open_topics
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.images import tasks
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.topics import publications
+from rss_pipeline.storage.topics.publications import INDEX, INDEX_KEY, OPML_KEY, Taken
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """What a publication reads and writes."""
+
+    database: Database
+    archive: ObjectStore
+    """The store of images."""
+    target: Target
+    settings: Settings
+
+    @classmethod
+    def of(cls, settings: Settings, database: Database, objects: ObjectStore | None = None) -> "Stores":
+        """The stores that settings name. `objects` is the usual store, where it is open already."""
+        archive = objects or open_objects(settings)
+        topics = open_topics(settings)
+        return cls(
+            database=database,
+            archive=archive,
+            target=Target(topics or archive, _target_name(settings)),
+            settings=settings,
+        )
+
+
+def _target_name(settings: Settings) -> str:
+    if settings.r2 is None:
+        return "folder"
+    return f"{settings.r2.endpoint_url}/{settings.r2.topics_bucket or settings.r2.bucket}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What came of one topic."""
+
+    topic_id: str
+    entries: int = 0
+    feeds: int = 0
+    """Feeds that the entries come from."""
+    changed: tuple[str, ...] = ()
+    """The keys of the objects whose bytes changed."""
+    hash: str = ""
+    """SHA-256 of both documents together."""
+    bytes: int = 0
+    """Of both documents."""
+    error: str | None = None
+    """Why the topic could not be published; it is tried again by the next publication."""
+
+
+Report = Callable[[Publication], None]
+
+
+def due(database: Database, *, now: datetime) -> list[str]:
+    """The ids of topics to publish: they changed, and their `every` has passed.
+
+    `index` among them is the list of all topics, where it changed.
+    """
+    return publications.due(database, now=now)
+
+
+def publish(
+    stores: Stores,
+    *,
+    clock: Clock,
+    only: Sequence[str] | None = None,
+    report: Report = lambda _: None,
+) -> list[Publication]:
+    """Publish the topics that are due, or those of `only`, due or not; `report` gets each as it is done.
+
+    A topic that fails is a Publication with an error, and stays due. One that another process publishes is
+    left to it; in `only` it is an error.
+
+    Raises:
+        InfrastructureError: a store cannot work now; what was not reported is still due.
+    """
+    ids = due(stores.database, now=clock()) if only is None else list(only)
+    if not ids:
+        return []
+    run = _Run(stores, clock, is_by_hand=only is not None)
+    done = []
+    for topic_id in ids:
+        publication = None if topic_id == INDEX else run.publish(topic_id)
+        if publication is not None:
+            report(publication)
+            done.append(publication)
+    run.publish_index()
+    return done
+
+
+class _Run:
+    """The parts that the topics of one call share."""
+
+    def __init__(self, stores: Stores, clock: Clock, *, is_by_hand: bool) -> None:
+        self._stores = stores
+        self._database = stores.database
+        self._target = stores.target
+        self._clock = clock
+        self._is_by_hand = is_by_hand
+        self._installation = _installation(stores)
+        self._html = HtmlCache()
+        self._has_public_images = public_url(stores.archive, "images") is not None
+
+    def publish(self, topic_id: str) -> Publication | None:
+        taken = publications.take(self._database, topic_id)
+        if taken is None:
+            return self._not_taken(topic_id) if self._is_by_hand else None
+        try:
+            return self._publish(taken)
+        except BaseException as error:
+            with suppress(RssPipelineError):
+                publications.release(self._database, taken)
+            if not isinstance(error, RssPipelineError) or self._is_down(error):
+                raise
+            return Publication(topic_id=topic_id, error=str(error))
+
+    def _publish(self, taken: Taken) -> Publication:
+        topic_id = taken.topic.id
+        documents = self._build(taken)
+        json_key, atom_key = publications.keys(topic_id)
+        files = {json_key: documents.json, atom_key: documents.atom}
+        put = self._target.put_changed(files, taken.hashes)
+        is_ended = publications.end(self._database, taken, put, now=self._clock())
+        return Publication(
+            topic_id=topic_id,
+            entries=documents.entries,
+            feeds=documents.feeds,
+            changed=tuple(file.key for file in put),
+            hash=joint_hash(files.values()),
+            bytes=sum(map(len, files.values())),
+            error=None if is_ended else _OVERTAKEN,
+        )
+
+    def _build(self, taken: Taken) -> Documents:
+        candidates = read_candidates(self._database, taken.topic)
+        images = self._images(candidates)
+        return build(
+            taken.topic,
+            candidates,
+            installation=self._installation,
+            image=lambda item_id, url: images.get(item_id, {}).get(url),
+            html=self._html,
+            urls=self._target.urls(taken.topic.id),
+            expired=taken.is_removed,
+        )
+
+    def _images(self, candidates: Sequence[Candidate]) -> dict[str, dict[str, str]]:
+        """By item, the public URLs of its archived images by their original ones."""
+        if not self._has_public_images:
+            return {}
+        shown = [each.item_id for each in candidates if each.content_html or each.enclosures or each.summary]
+        return {
+            item_id: {original: self._stores.archive.url(key) or original for original, key in keys.items()}
+            for item_id, keys in tasks.archived(self._database, sorted(set(shown))).items()
+        }
+
+    def _is_down(self, error: RssPipelineError) -> bool:
+        """True where the failure is not this topic's alone."""
+        if not isinstance(error, ObjectStoreUnavailable):
+            return isinstance(error, InfrastructureError)
+        try:
+            self._target.store.probe()
+        except InfrastructureError:
+            return True
+        return False
+
+    def _not_taken(self, topic_id: str) -> Publication:
+        known = publications.topic_ids(self._database)
+        sentence = _LEASED if topic_id in known else f"no topic has this id; there are: {', '.join(known)}"
+        return Publication(topic_id=topic_id, error=sentence)
+
+    def publish_index(self) -> None:
+        """Write the list of all topics where it changed."""
+        read = publications.index(self._database)
+        if read is None:
+            return
+        documents = {
+            OPML_KEY: index_opml(read.topics, self._target.urls),
+            INDEX_KEY: index_json(read.topics, self._target.urls, installation=self._installation),
+        }
+        put = self._target.put_changed(documents, read.hashes)
+        publications.end_index(
+            self._database,
+            read,
+            self._target.described(INDEX_KEY, documents[INDEX_KEY]),
+            [file for file in put if file.key != INDEX_KEY],
+            now=self._clock(),
+        )
+
+
+_LEASED = f"another process publishes it, or was killed in the last {publications.LEASE_SECONDS} seconds"
+_OVERTAKEN = (
+    f"it took longer than {publications.LEASE_SECONDS} seconds, so that another process may have published it"
+    " meanwhile; it is published again"
+)
+
+
+def _installation(stores: Stores) -> UUID:
+    """The base of the topics' ids: of this database, else of the list that an earlier one published."""
+    known = publications.installation(stores.database)
+    if known is not None:
+        return known
+    found = stores.target.store.get(INDEX_KEY)
+    return publications.set_installation(stores.database, _of_index(found[0] if found else b"") or uuid4())
+
+
+def _of_index(body: bytes) -> UUID | None:
+    try:
+        return UUID(json.loads(body)["installation"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
