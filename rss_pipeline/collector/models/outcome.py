@@ -8,6 +8,7 @@ from pathlib import Path
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.collector.models.item import FeedHeader
+from rss_pipeline.collector.models.stream import SelectorField
 from rss_pipeline.collector.models.warning import FeedWarning
 
 
@@ -103,10 +104,12 @@ class Parsed:
     warnings: tuple[FeedWarning, ...] = ()
     """Warnings that the feed carries from this document on."""
     stream_members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Ids of the items that belong to each stream with an XPath, by its name: of the items of this document,
-    in its order. A stream without an entry was not evaluated."""
+    """Ids of the items that belong to each stream, by its name: of the items of this document, in its order.
+    A stream without an entry was not evaluated."""
     stream_errors: Mapping[str, str] = field(default_factory=dict)
     """A sentence for each stream with an XPath that could not be evaluated."""
+    stream_values: Mapping[SelectorField, tuple[str, ...]] = field(default_factory=dict)
+    """Values in this document of each field by which a stream without members selects; the first of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 Values only. Patterns are compared in collector.streams, XPath is evaluated there.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,20 @@ class StreamSpec:
     def is_xpath(self) -> bool:
         return isinstance(self.selector, str)
 
+    @property
+    def selector_hash(self) -> str:
+        """32 hex digits that are others for another selector."""
+        keys = {key: value for key, value in self.written().items() if key != "name"}
+        return hashlib.sha256(_compact(keys).encode()).hexdigest()[:32]
+
+    @property
+    def listed_field(self) -> SelectorField | None:
+        """The field with the values that show why it matches nothing: the first one used. None for XPath."""
+        if isinstance(self.selector, str):
+            return None
+        conditions = (self.selector, self.selector.negated)
+        return next(name for one in conditions for name in SELECTOR_FIELDS if one and getattr(one, name))
+
     def written(self) -> dict[str, Any]:
         """The keys of feeds.yaml, as the database keeps them: only those that are set."""
         keys: dict[str, Any] = {"name": self.name}
@@ -65,7 +80,11 @@ def streams_to_json(streams: tuple[StreamSpec, ...]) -> str | None:
     """The streams of a feed as one canonical text; None where there are none."""
     if not streams:
         return None
-    return json.dumps([stream.written() for stream in streams], ensure_ascii=False, separators=(",", ":"))
+    return _compact([stream.written() for stream in streams])
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def streams_of_json(text: str | None) -> tuple[StreamSpec, ...]:

@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.pipeline.registry.forget import check_forgettable
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import forget
 
 _IN_FLIGHT = [
     dg.DagsterRunStatus.QUEUED,
@@ -33,7 +33,7 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
     check_forgettable(database, feed_id, now=utc_now())
     if _is_materializing(instance):
         raise ForgetRefused("a materialization or backfill is in progress: try again after its end")
-    gone = feeds.begin_forget(database, feed_id)
+    gone = forget.begin_forget(database, feed_id)
     _end(database, instance, feed_id)
     return gone
 
@@ -48,7 +48,7 @@ def _end(database: Database, instance: dg.DagsterInstance, *feed_ids: str) -> No
     # The rows go last: they alone show which keys have to go.
     for id in feed_ids:
         instance.delete_dynamic_partition("feeds", id)
-    feeds.end_forget(database, *feed_ids)
+    forget.end_forget(database, *feed_ids)
 
 
 def _is_materializing(instance: dg.DagsterInstance) -> bool:

@@ -262,7 +262,14 @@ class _Round:
         if not archived:
             return
         now = self._run.clock()
-        ours = closings.record_archived(self._run.database, self._token, archived, now=now)
+        r2 = self._run.settings.r2
+        ours = closings.record_archived(
+            self._run.database,
+            self._token,
+            archived,
+            now=now,
+            are_public=r2 is not None and r2.public_url is not None,
+        )
         lost = [each for each in archived if each.task_id not in ours]
         if lost:
             self._remove_of_deleted(lost)

@@ -18,7 +18,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds import feeds, unlisted
+from rss_pipeline.storage.feeds import feeds, forget, unlisted
 from rss_pipeline.storage.topics import topics
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ def _without_forgotten(database: Database, rows: list[Row], specs: Sequence[Feed
     begins anew, without validators that would hide its items."""
     wanted = {spec.id for spec in specs}
     begun = [row["id"] for row in rows if row["forgotten"] and row["id"] in wanted]
-    feeds.end_forget(database, *begun)
+    forget.end_forget(database, *begun)
     return [row for row in rows if row["id"] not in begun]
 
 

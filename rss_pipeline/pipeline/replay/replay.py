@@ -33,6 +33,7 @@ from rss_pipeline.pipeline.visits.identify import Planned
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import feeds_by_id
+from rss_pipeline.storage.items.unjudged import end_judgement, note_errors
 from rss_pipeline.storage.objects import ObjectStore
 
 NO_FEED_IN_IT = frozenset({"not_a_feed", "html", "empty_body"})
@@ -74,6 +75,8 @@ class FeedReplay:
     """A newer document, which was cut off; its items are stored as far as it goes."""
     failed_since: Failure | None = None
     """The failure of the newest document, where it cannot be read."""
+    stream_errors: dict[str, str] = field(default_factory=dict)
+    """A sentence for each stream by which some backup could not be judged."""
 
     def add(self, visit: BackupVisit) -> None:
         """Take in the feed's next backup."""
@@ -94,6 +97,7 @@ class FeedReplay:
                 else:
                     self.newest, self.cut = replayed.parsed, None
                 self.failed_since = None
+                self.stream_errors |= replayed.parsed.stream_errors
                 self.earliest = self.earliest or replayed.parsed.document.response.fetched_at
             case Failure() as failure:
                 self.problems.append(
@@ -150,6 +154,7 @@ def backup_visits(
 ) -> BackupVisits:
     """A visit of each backup of a feed, oldest first. `access` is the feed's in feeds.yaml."""
     handled: set[str] = set()
+    judged: dict[str, tuple[str, ...]] = {}
     planned: Planned = {}
     secrets = Secrets.of(access or Access())
     return [
@@ -162,6 +167,7 @@ def backup_visits(
             secrets=secrets,
             retired_since=retired_since,
             handled=handled,
+            judged=judged,
             planned=planned,
         )
         for info in list_backups(objects, feed.id)
@@ -203,6 +209,7 @@ def replay_feeds(
     run.progress.begin("feeds", len(ids))
     under_way: dict[str, FeedReplay] = {}
     options: dict[str, Any] = {"dry_run": dry_run, "repair": repair, "retired_since": retired_since}
+    database = None if dry_run else run.database
     for passage in slices(_visits_of(ids, under_way, run, options)):
         visits = steps.parse(passage, run=run, pool=pool, spool=spool)
         visits = steps.store(visits, run=run)
@@ -211,8 +218,8 @@ def replay_feeds(
             under_way[visit.feed.id].add(visit)
             if isinstance(visit.outcome, Replayed):
                 visit.outcome.parsed.path.unlink(missing_ok=True)
-        yield from _done(run, under_way, but=visits[-1].feed.id)
-    yield from _done(run, under_way)
+        yield from _done(run, under_way, database, but=visits[-1].feed.id)
+    yield from _done(run, under_way, database)
 
 
 def _visits_of(
@@ -230,13 +237,26 @@ def _visits_of(
 
 
 def _done(
-    run: RunContext, under_way: dict[str, FeedReplay], *, but: str | None = None
+    run: RunContext, under_way: dict[str, FeedReplay], database: Database | None, *, but: str | None = None
 ) -> Iterator[FeedReplay]:
-    """Feeds whose backups have all been read; a passage may end inside a feed, and the next one be listed."""
+    """Feeds whose backups have all been read; a passage may end inside a feed, and the next one be listed.
+
+    Their streams by XPath count as judged in `database`: items that are in no backup cannot be judged.
+    """
     ids = list(under_way)
     for id in ids if but is None else ids[: ids.index(but)]:
         run.progress.advance("feeds")
-        yield under_way.pop(id)
+        replay = under_way.pop(id)
+        if database is not None:
+            _end_judgement(database, replay)
+        yield replay
+
+
+def _end_judgement(database: Database, replay: FeedReplay) -> None:
+    xpaths = [stream for stream in replay.feed.streams if stream.is_xpath]
+    done = [stream for stream in xpaths if stream.name not in replay.stream_errors]
+    end_judgement(database, replay.feed.id, done, during_visit=True)
+    note_errors(database, replay.feed.id, replay.stream_errors)
 
 
 def summed(replays: Iterable[FeedReplay]) -> dict[str, int]:

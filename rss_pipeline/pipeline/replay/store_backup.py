@@ -16,6 +16,8 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows
+from rss_pipeline.storage.items.members import Judgement
+from rss_pipeline.storage.items.streams import judgement_of
 
 FINDINGS_KEPT = 200
 _TITLE = COLUMNS.index("title")
@@ -32,6 +34,7 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
     parsed = identify(database, feed, parsed, planned=visit.planned if visit.dry_run else None)
     chunks = list(read_chunks(parsed.path))
     fresh = _not_handled(chunks, visit.handled)
+    judgement = judgement_of(feed, parsed)
     if visit.dry_run:
         new = _would_be_new(database, feed.id, fresh)
     else:
@@ -41,8 +44,10 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
             feed_id=feed.id,
             fetched_at=fetched_at,
             backup_key=visit.backup_key,
+            judgement=judgement,
             retired_since=visit.retired_since,
         )
+        _judge(database, visit, parsed, judgement, chunks, fresh)
         if feed.http.failed_hash == parsed.document.content_hash:
             # The next visit reads this document again, and stores its validators.
             forget_failed_document(database, feed.id, parsed.document.content_hash)
@@ -76,6 +81,33 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         findings=tuple([*findings, *gone, *differing][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=replayed)
+
+
+def _judge(
+    database: Database,
+    visit: BackupVisit,
+    parsed: Parsed,
+    judgement: Judgement,
+    chunks: Sequence[RowChunk],
+    inserted: Sequence[RowChunk],
+) -> None:
+    """The streams of the backup's other items, where earlier backups did not show the same ones."""
+    if not judgement.judged:
+        return
+    written = {id for chunk in inserted for id in chunk.ids}
+    for chunk in chunks:
+        streams_of = {id: tuple(judgement.streams_of.get(id, ())) for id in chunk.ids}
+        others = [
+            id for id, names in streams_of.items() if id not in written and visit.judged.get(id) != names
+        ]
+        for statements in judgement.groups(others):
+            database.batch(statements)
+        if parsed.stream_errors:
+            # Of some streams it is not known: the next backup writes all of them.
+            for id in streams_of:
+                visit.judged.pop(id, None)
+        else:
+            visit.judged.update(streams_of)
 
 
 def with_lost_items(visit: BackupVisit, failure: Failure, *, database: Database) -> BackupVisit:

@@ -7,7 +7,7 @@ and parses nothing.
 
 import itertools
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +17,11 @@ from rss_pipeline.collector.models.document_warnings import document_warnings
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
+from rss_pipeline.collector.models.stream import SelectorField, StreamSpec
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
+from rss_pipeline.storage.items.streams import VALUES_KEPT
 
 _ROWS_BYTES = 60_000_000
 """Limit of one document's rows, three times a document's own: a base of 8,000 characters is in every link."""
@@ -27,6 +29,7 @@ _IMAGE_URL_BYTES = 10_000_000
 """Limit of the image URLs of one task, for the same reason; some 100,000 URLs."""
 _BAD_DATES = 20
 _MOST_SHOWN = 200
+_VALUE_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,7 @@ def parse_document(task: ParseTask) -> Parsed:
         raise ValueError(f"{type(error).__name__}: {error}") from error
     members, errors = _selected(parsed, xpaths, task)
     parsed = without_secrets(replace(parsed, tree=None), task.secrets)
+    members |= _matched(parsed.items, feed)
     path = document.path.with_name(document.path.name + ".rows")
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
@@ -102,6 +106,7 @@ def parse_document(task: ParseTask) -> Parsed:
         bad_dates=tuple(_bad_dates(parsed.items)),
         stream_members=members,
         stream_errors=errors,
+        stream_values=_values(parsed.items, feed.streams, members),
     )
 
 
@@ -119,6 +124,51 @@ def _selected(
         for name, places in selection.items.items()
     }
     return members, selection.errors
+
+
+def _matched(items: Sequence[Item], feed: Feed) -> dict[str, tuple[str, ...]]:
+    """The ids of the items that each selector by field matches."""
+    if all(stream.is_xpath for stream in feed.streams):
+        return {}
+    from rss_pipeline.collector.streams.fields import FieldMatcher
+
+    matcher = FieldMatcher(feed.streams)
+    members: dict[str, list[str]] = {name: [] for name in matcher.names}
+    for item in items:
+        names = matcher.match(
+            title=item.title,
+            link=item.link,
+            authors=item.authors or tuple(filter(None, [item.author])),
+            categories=item.categories,
+        )
+        if names:
+            id = item_id(feed.id, item.guid)
+            for name in names:
+                members[name].append(id)
+    return {name: tuple(ids) for name, ids in members.items()}
+
+
+def _values(
+    items: Sequence[Item], streams: Iterable[StreamSpec], members: Mapping[str, tuple[str, ...]]
+) -> dict[SelectorField, tuple[str, ...]]:
+    """The first values of each field by which a stream without members selects."""
+    wanted = {stream.listed_field for stream in streams if not members.get(stream.name)}
+    read: dict[SelectorField, Callable[[Item], Iterable[str | None]]] = {
+        "author": lambda item: item.authors or [item.author],
+        "category": lambda item: item.categories,
+        "title": lambda item: [item.title],
+        "link": lambda item: [item.link],
+    }
+    return {
+        field: tuple(
+            itertools.islice(
+                dict.fromkeys(value[:_VALUE_CHARACTERS] for item in items for value in of(item) if value),
+                VALUES_KEPT,
+            )
+        )
+        for field, of in read.items()
+        if field in wanted
+    }
 
 
 def _bad_dates(items: Iterable[Item]) -> list[tuple[str, str]]:

@@ -66,18 +66,22 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
             planned.setdefault(stored.get(guid, guid), Known())
     changed = {item.guid: guid for item, guid in zip(items, guids, strict=True) if guid != item.guid}
     if changed or stored:
-        _rewrite(feed, parsed, changed, stored, {item.link for item in items})
+        ids = _rewrite(feed, parsed, changed, stored, {item.link for item in items})
+        members = parsed.stream_members.items()
+        renamed = {name: tuple(ids[old] for old in olds if old in ids) for name, olds in members}
+        parsed = replace(parsed, stream_members=renamed)
     held = sum(held_back(item, guid, known) for item, guid in zip(items, guids, strict=True))
     return _warned(feed, parsed, held) if held else parsed
 
 
 def _rewrite(
     feed: Feed, parsed: Parsed, changed: dict[str, str], stored: dict[str, str], links: set[str]
-) -> None:
+) -> dict[str, str]:
     """The rows in the spool, with these guids in place of the parser's, and with those that a former codec
-    read in place of these."""
+    read in place of these. Returns the parser's id of each row to the id that it has now."""
     imageless: set[str] = set()
     seen: set[str] = set()
+    ids: dict[str, str] = {}
 
     def rows() -> Iterator[list[Any]]:
         for chunk in read_chunks(parsed.path):
@@ -93,6 +97,7 @@ def _rewrite(
                 if row[0] in seen:
                     continue
                 seen.add(row[0])
+                ids[id] = row[0]
                 if id in chunk.imageless:
                     imageless.add(row[0])
                 yield row
@@ -102,6 +107,7 @@ def _rewrite(
         for chunk in chunked_rows(rows()):
             pickle.dump(replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)), file)
     path.replace(parsed.path)
+    return ids
 
 
 def _planned(item: Identities) -> Known:

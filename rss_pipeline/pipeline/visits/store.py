@@ -25,9 +25,9 @@ from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Statement
-from rss_pipeline.storage.feeds.closing_parts import SENTENCE
+from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
-from rss_pipeline.storage.items import items, tombstones
+from rss_pipeline.storage.items import items, streams, tombstones
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 
@@ -53,16 +53,20 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
 
     def groups() -> Iterator[list[Statement]]:
         """Made as they are sent: a document of 20 MB has at most a megabyte in memory at a time."""
+        judgement = streams.judgement_of(feed, parsed, token=visit.token)
         for chunk in read_chunks(parsed.path):
             ids.extend(chunk.ids)
             imageless.update(chunk.imageless)
-            yield items.insert_statements(
+            inserts = items.insert_statements(
                 chunk,
                 feed_id=feed.id,
                 token=visit.token,
                 fetched_at=response.fetched_at,
                 backup_key=backup_key,
             )
+            of_streams = judgement.groups(chunk.ids)
+            yield [*inserts, *next(of_streams, [])]
+            yield from of_streams
         closing = closing_statement(
             StoredDocument(
                 feed=feed,
@@ -73,7 +77,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
             ),
             now=now,
         )
-        yield [closing]
+        marks = mark_header(feed, visit.token, parsed.header)
+        yield [*streams.note_document(feed, visit.token, parsed), *marks, closing]
 
     parsed = identify(run.database, feed, parsed)
     parsed, left_out = _within_day(visit, parsed, now, run=run)

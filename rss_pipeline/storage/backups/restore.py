@@ -13,10 +13,11 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.storage.backups.backups import Backup
-from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SET_DOCUMENT, document_row, from_json
 from rss_pipeline.storage.objects import ObjectInfo
 from rss_pipeline.storage.sql import FIELD, chunked, compact, storable
+from rss_pipeline.storage.topics.stale import mark_stale_if, mark_stale_of
 
 REASON = "restored from its backups: due at once"
 _PAGE = 5_000
@@ -129,7 +130,17 @@ def restore_state(database: Database, state: FeedState, *, now: datetime) -> boo
         "created_at": instant(state.earliest),
         "next_fetch_at": instant(now),
     }
-    return bool(database.query(_RESTORE, [compact(wanted)], name="restore feed state").rows)
+    *_, restored = database.batch(
+        [
+            mark_stale_if(
+                state.feed.id,
+                "EXISTS (SELECT 1 FROM feeds WHERE id = ? AND content_hash IS NULL)",
+                [state.feed.id],
+            ),
+            Statement(_RESTORE, [compact(wanted)], name="restore feed state"),
+        ]
+    )
+    return bool(restored.rows)
 
 
 def _with_document(feed: Feed, parsed: Parsed) -> Feed:
@@ -179,16 +190,25 @@ def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
         compact([task, info.key, info.size, instant(info.modified)]) for task, info in images.items()
     )
     for chunk in chunked(rows):
-        adopted += len(
-            database.query(
-                """UPDATE image_tasks SET status = 'success', r2_key = json_extract(j.value, '$[1]'),
+        *_, result = database.batch(
+            [
+                mark_stale_of(
+                    """SELECT items.feed_id FROM json_each(?) AS j
+                    JOIN image_tasks AS t ON t.id = json_extract(j.value, '$[0]')
+                    JOIN items ON items.id = t.item_id WHERE t.status <> 'success'""",
+                    [chunk],
+                ),
+                Statement(
+                    """UPDATE image_tasks SET status = 'success', r2_key = json_extract(j.value, '$[1]'),
                 bytes = json_extract(j.value, '$[2]'), updated_at = json_extract(j.value, '$[3]'),
                 last_error = NULL, last_error_kind = NULL, next_attempt_at = NULL
                 FROM json_each(?) AS j
                 WHERE image_tasks.id = json_extract(j.value, '$[0]') AND status <> 'success'
                   AND lease_token IS NULL RETURNING image_tasks.id""",
-                [chunk],
-                name="adopt images",
-            ).rows
+                    [chunk],
+                    name="adopt images",
+                ),
+            ]
         )
+        adopted += len(result.rows)
     return adopted

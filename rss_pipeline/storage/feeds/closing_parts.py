@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
+from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import Parsed, Response
 from rss_pipeline.collector.models.warning import FeedWarning, sentences
-from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, HINT_COLUMNS, address_row, hints_row
 from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.sql import FIELD, compact, storable
+from rss_pipeline.storage.topics.stale import mark_stale_if
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
 
@@ -92,6 +94,17 @@ def document_row(feed: Feed, parsed: Parsed) -> Row:
         **warning_row(parsed.warnings),
         **hints_row(header.hints),
     }
+
+
+def mark_header(feed: Feed, token: str, header: FeedHeader) -> list[Statement]:
+    """Mark topics stale whose entries show another title or link of this feed from now on, or fewer items of
+    its first document; before the statement that closes the visit."""
+    is_first = feed.http.last_body_at is None
+    if not is_first and header.title in (None, feed.title) and header.link == feed.link:
+        return []
+    condition = """EXISTS (SELECT 1 FROM feeds WHERE id = ? AND lease_token = ? AND (
+      first_stored_at IS NULL OR title IS NOT coalesce(registered_title, ?, title) OR link IS NOT ?))"""
+    return [mark_stale_if(feed.id, condition, [feed.id, token, header.title, header.link])]
 
 
 def warning_row(warnings: Iterable[FeedWarning]) -> Row:

@@ -1,7 +1,7 @@
-"""The feeds table as the registry writes it; feeds by id; forgetting a feed.
+"""The feeds table as the registry writes it; feeds by id.
 
-Claims are in claims.py, closed visits in closings.py, changes and their reports in feed_changes.py.
-`registry_changes` is a pure decision; only `apply`, `begin_forget` and `end_forget` write.
+Claims are in claims.py, closed visits in closings.py, changes and their reports in feed_changes.py, the end
+of a feed in forget.py. `registry_changes` is a pure decision; only `apply` writes.
 """
 
 import json
@@ -16,11 +16,15 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
+from rss_pipeline.storage.feeds.stream_rows import register_streams
 from rss_pipeline.storage.sql import chunked, compact, seconds
 from rss_pipeline.storage.topics.stale import mark_stale
 
 _MANY = 3
 """Registries of so many feeds are protected against losing more than half at once."""
+
+_SPECS_BYTES = 600_000
+"""Of the feeds of one batch, whose statements have them five times."""
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, enabled, registered_title, folder, interval, item_key, images, keep_days,"
@@ -104,9 +108,15 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
     """Write a registry's changes. New feeds and those that came back are due at `now`; topics that show a
     changed feed are to be published again."""
     specs = [
-        {**_wanted_row(spec), "host": spec.host, "now": instant(now)}
+        {
+            **_wanted_row(spec),
+            "host": spec.host,
+            "now": instant(now),
+            "hashes": {stream.name: stream.selector_hash for stream in spec.streams},
+        }
         for spec in (*changes.added, *changes.updated)
     ]
+    has_streams = bool(changes.updated) or any(spec.streams for spec in changes.added)
     updated = [compact([spec.id, spec.url]) for spec in changes.updated]
     statements = [
         Statement(_RELEASE_OF_OLD_URL, [chunk], name="drop holds of old addresses")
@@ -117,8 +127,9 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         [
             mark_stale(compact([spec["id"] for spec in json.loads(chunk)])),
             Statement(_UPSERT, [chunk], name="write registry"),
+            *(register_streams(chunk) if has_streams else ()),
         ]
-        for chunk in chunked(map(compact, specs))
+        for chunk in chunked(map(compact, specs), most=_SPECS_BYTES)
     ]
     batches += [
         [
@@ -241,57 +252,3 @@ def forget_failed_document(database: Database, feed_id: str, document_hash: str)
         [feed_id, document_hash],
         name="forget failed document",
     )
-
-
-def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
-    """Delete all of a feed but its row, which says that it is forgotten; how many rows went. Objects stay.
-
-    The row goes by `end_forget`, after its partition key: without it nothing would show a key that a killed
-    process left. Its URL is free at once.
-    """
-    *_, image_tasks, items, _ = database.batch(
-        [
-            *_of_their_own("IN (SELECT value FROM json_each(?))", compact([feed_id])),
-            Statement(
-                "UPDATE feeds SET forgotten = 1, registered = 0, url = 'forgotten:' || id WHERE id = ?",
-                [feed_id],
-                name="mark feed forgotten",
-            ),
-        ]
-    )
-    return {"image_tasks": image_tasks.changes, "items": items.changes}
-
-
-def end_forget(database: Database, *feed_ids: str) -> int:
-    """Delete those of these feeds that are marked as forgotten, with whatever they still have; return their
-    number. One that was registered again meanwhile stays."""
-    deleted = 0
-    for chunk in chunked(map(compact, feed_ids)):
-        *_, feeds = database.batch(
-            [
-                *_of_their_own(f"IN (SELECT id FROM feeds WHERE {_FORGOTTEN})", chunk),
-                Statement(f"DELETE FROM feeds WHERE {_FORGOTTEN}", [chunk], name="forget feeds"),
-            ]
-        )
-        deleted += feeds.changes
-    return deleted
-
-
-_FORGOTTEN = "forgotten = 1 AND id IN (SELECT value FROM json_each(?))"
-
-
-def _of_their_own(among: str, ids: str) -> list[Statement]:
-    """Statements that delete the rows of some feeds in the other tables.
-
-    Their holds stay: a publisher's Retry-After is valid also for a feed that is taken out and added again.
-    """
-    of_items = f"item_id IN (SELECT id FROM items WHERE feed_id {among})"
-    return [
-        Statement(f"DELETE FROM item_streams WHERE feed_id {among}", [ids], name="forget streams' items"),
-        Statement(f"DELETE FROM streams WHERE feed_id {among}", [ids], name="forget streams"),
-        Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
-        Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
-        Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
-        Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
-        Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),
-    ]

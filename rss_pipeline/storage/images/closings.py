@@ -11,6 +11,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
+from rss_pipeline.storage.topics.stale import mark_stale_of
 
 MAX_ATTEMPTS = 3
 
@@ -34,14 +35,19 @@ class Attempted:
 
 
 def record_archived(
-    database: Database, token: str, archived: Sequence[Archived], *, now: datetime
+    database: Database, token: str, archived: Sequence[Archived], *, now: datetime, are_public: bool = False
 ) -> set[str]:
-    """Record success; return the ids of the tasks that still belonged to this claim."""
+    """Record success; return the ids of the tasks that still belonged to this claim.
+
+    `are_public`: archived images have a public URL, so topics show them.
+    """
     at = instant(now)
     statements: list[Statement] = []
     for chunk in chunked(compact([each.task_id, each.key, each.bytes]) for each in archived):
         # Counted first: the next statement ends the claim that shows which tasks are ours.
         statements.append(Statement(_COUNTED, [at[:10], chunk, token], name="count bytes of images"))
+        if are_public:
+            statements.append(mark_stale_of(_FEEDS, [chunk, token]))
         statements.append(Statement(_ARCHIVED, [at, chunk, token], name="close archived images"))
     if not statements:
         return set()
@@ -141,6 +147,9 @@ _POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]
   last_error_kind = 'our_outage', next_attempt_at = json_extract(v.value, '$[2]'),
   lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _DAY_FULL = _POSTPONED.replace("our_outage", "day_full")
+_FEEDS = """SELECT items.feed_id FROM json_each(?) AS v
+  CROSS JOIN image_tasks AS t ON t.id = json_extract(v.value, '$[0]') JOIN items ON items.id = t.item_id
+  WHERE t.lease_token = ?"""
 _COUNTED = """WITH today(day) AS (SELECT ?), came(id, bytes) AS (
     SELECT items.feed_id, sum(json_extract(v.value, '$[2]')) FROM json_each(?) AS v
     JOIN image_tasks AS t ON t.id = json_extract(v.value, '$[0]') JOIN items ON items.id = t.item_id

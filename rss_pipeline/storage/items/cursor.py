@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.database import Database, Statement, Value
 
 ARRIVAL = "coalesce(arrived, CAST(strftime('%s', created_at) AS INTEGER) * 1000000)"
 """An item's number; the index `items_age` has all of it."""
@@ -60,6 +60,16 @@ class Position:
         return cls(max(0, int(moment.timestamp()) * 1_000_000))
 
 
+_CAME = f"""SELECT max({ARRIVAL}) AS newest FROM items INDEXED BY items_age
+  WHERE feed_id = ? AND created_at = ? AND {ARRIVAL} > {_HIGHEST}"""
+
+
+def has_come(feed_id: str, created_at: str) -> tuple[str, list[Value]]:
+    """A condition with its parameters: an insert of the same batch, into this feed and of a document fetched
+    then, has brought something in. Only before `count_on`."""
+    return f"(SELECT newest FROM ({_CAME})) IS NOT NULL", [feed_id, created_at]
+
+
 def count_on(feed_id: str, created_at: str) -> Statement:
     """Record the highest number after an insert into this feed of a document fetched then; goes into the same
     batch, right behind it.
@@ -68,10 +78,7 @@ def count_on(feed_id: str, created_at: str) -> Statement:
     """
     return Statement(
         f"""INSERT INTO sequences (name, value)
-        SELECT 'items', newest FROM (
-          SELECT max({ARRIVAL}) AS newest FROM items INDEXED BY items_age
-          WHERE feed_id = ? AND created_at = ? AND {ARRIVAL} > {_HIGHEST})
-        WHERE newest IS NOT NULL
+        SELECT 'items', newest FROM ({_CAME}) WHERE newest IS NOT NULL
         ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
         [feed_id, created_at],
         name="count arrivals",

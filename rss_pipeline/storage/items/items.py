@@ -23,8 +23,9 @@ from rss_pipeline.storage.database import (
     Statement,
     Value,
 )
-from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on
+from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.topics.stale import mark_stale_if
 
 COLUMNS = (
     "id",
@@ -190,7 +191,7 @@ def insert_statements(
 ) -> list[Statement]:
     """Insert what is not there yet and was not retired; the first one returns the ids that are new.
 
-    Guarded by the lease's token. They belong into one batch (arrivals.py).
+    Guarded by the lease's token. They belong into one batch (cursor.py).
     """
     at = instant(fetched_at)
     head: list[Value] = [feed_id, at, backup_key]
@@ -198,9 +199,11 @@ def insert_statements(
     if chunk.alone:
         row = json.loads(chunk.text)
         params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
-        return [Statement(_INSERT_ONE, params, name="insert one item"), count_on(feed_id, at)]
-    params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
-    return [Statement(_INSERT, params, name="insert items"), count_on(feed_id, at)]
+        insert = Statement(_INSERT_ONE, params, name="insert one item")
+    else:
+        params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
+        insert = Statement(_INSERT, params, name="insert items")
+    return [insert, mark_stale_if(feed_id, *has_come(feed_id, at)), count_on(feed_id, at)]
 
 
 def new_ids(results: Iterable[Result]) -> tuple[str, ...]:

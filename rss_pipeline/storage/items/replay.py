@@ -11,10 +11,13 @@ from typing import Any
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
-from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on
+from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, new_ids, stored_authors
+from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.tombstones import revive
+from rss_pipeline.storage.items.unjudged import judge_again
 from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.topics.stale import mark_stale, mark_stale_if
 
 _KEPT = ("id", "guid")
 READ = tuple(name for name in COLUMNS if name not in _KEPT)
@@ -54,27 +57,37 @@ def insert(
     feed_id: str,
     fetched_at: datetime,
     backup_key: str,
+    judgement: Judgement | None = None,
     retired_since: datetime | None = None,
 ) -> tuple[str, ...]:
     """Insert what is neither there nor retired; ids of what is new. Without the feed's row nothing is.
 
     Items that were retired since `retired_since` are inserted too, and are not retired any more. Each chunk
-    comes with the mark that its feed has images to look for, so no crash can lose them.
+    comes with the mark that its feed has images to look for, so no crash can lose them, and with the streams
+    of its items.
     """
+    judgement = judgement or Judgement(feed_id=feed_id)
     fresh: list[str] = []
     for chunk in chunks:
         at = instant(fetched_at)
         head = [at, backup_key, compact(list(chunk.imageless)), at]
         source, rows = _source(chunk)
         reviving = [] if retired_since is None else [revive(feed_id, chunk.guids(), since=retired_since)]
+        came = has_come(feed_id, at)
+        of_streams = judgement.groups(chunk.ids)
         results = database.batch(
             [
                 *reviving,
                 Statement(_INSERT.format(new=source), [*head, *rows, feed_id], name="insert replayed items"),
+                mark_stale_if(feed_id, *came),
+                judge_again(feed_id, judgement.judged, *came),
                 count_on(feed_id, at),
+                *next(of_streams, []),
                 Statement(_PENDING, [feed_id, compact(list(chunk.ids))], name="mark images pending"),
             ]
         )
+        for statements in of_streams:
+            database.batch(statements)
         fresh += new_ids([results[len(reviving)]])
     return tuple(fresh)
 
@@ -182,8 +195,9 @@ def repair(
     for chunk in chunked_rows(rows):
         ids = compact(list(chunk.ids))
         source, new = _source(chunk)
-        _, rewritten, *_ = database.batch(
+        _, _, rewritten, *_ = database.batch(
             [
+                mark_stale(compact([feed_id])),
                 Statement(_KEEP, [instant(now), feed_id, ids], name="keep item versions"),
                 Statement(_REWRITE.format(new=source), [*new, feed_id, backup_key], name="rewrite items"),
                 Statement(_DROP, [instant(now), ids], name="drop equal versions"),

@@ -17,6 +17,7 @@ from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import DB_NOW, NOW, compact
+from rss_pipeline.storage.topics.stale import mark_stale_of
 
 SLICE_ITEMS = 500
 SLICE_TASKS = 4_000
@@ -242,6 +243,7 @@ def retire(
                 [ids, ids, known],
                 name="delete tasks of old items",
             ),
+            mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE.format(item='items.id')}", [ids]),
             Statement(
                 f"""INSERT INTO expired_items (feed_id, guid, expired_at)
                 SELECT feed_id, guid, {DB_NOW} FROM items WHERE {_BARE.format(item="items.id")}
@@ -273,11 +275,18 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
     """Delete tasks without objects while their items stay. Tasks that changed meanwhile stay too."""
     if not tasks:
         return
-    database.query(
-        f"""DELETE FROM image_tasks WHERE id IN (SELECT t.id FROM image_tasks AS t
-          WHERE t.id IN (SELECT value FROM json_each(?))
-          AND coalesce(t.lease_token NOT IN ({_LIVE}), 1)
-          AND {_AS_KNOWN} IN (SELECT value FROM json_each(?)))""",
-        [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])],
-        name="delete tasks without objects",
+    params = [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])]
+    gone = f"""t.id IN (SELECT value FROM json_each(?)) AND coalesce(t.lease_token NOT IN ({_LIVE}), 1)
+      AND {_AS_KNOWN} IN (SELECT value FROM json_each(?))"""
+    shown = f"""SELECT items.feed_id FROM image_tasks AS t CROSS JOIN items ON items.id = t.item_id
+      WHERE t.r2_key IS NOT NULL AND {gone}"""
+    database.batch(
+        [
+            mark_stale_of(shown, params),
+            Statement(
+                f"DELETE FROM image_tasks WHERE id IN (SELECT t.id FROM image_tasks AS t WHERE {gone})",
+                params,
+                name="delete tasks without objects",
+            ),
+        ]
     )

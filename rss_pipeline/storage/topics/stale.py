@@ -1,16 +1,35 @@
-"""The mark on topics that are to be published again, for the batch of whatever changes what they show."""
+"""The mark on topics that are to be published again, for the batch of whatever changes what they show.
 
-from rss_pipeline.storage.database import Statement
+The mark counts: a publication takes back what it has read, and not what came meanwhile.
+"""
+
+from collections.abc import Sequence
+
+from rss_pipeline.storage.database import Statement, Value
+
+_MARK = """UPDATE topics SET stale = stale + 1 WHERE id IN (
+  SELECT topic_id FROM topic_members WHERE feed_id {feeds})"""
 
 
 def mark_stale(feed_ids: str) -> Statement:
-    """Mark all topics with one of these feeds, a JSON list of their ids.
+    """Mark all topics with one of these feeds, a JSON list of their ids."""
+    return mark_stale_of("SELECT value FROM json_each(?)", [feed_ids])
 
-    The mark counts: a publication takes back what it has read, and not what came meanwhile.
+
+def mark_stale_of(feeds: str, params: Sequence[Value]) -> Statement:
+    """Mark all topics with a feed that this query names."""
+    return Statement(_MARK.format(feeds=f"IN ({feeds})"), params, name="mark topics stale")
+
+
+def mark_stale_if(
+    feed_id: str, condition: str, params: Sequence[Value], *, before: str = "", first: Sequence[Value] = ()
+) -> Statement:
+    """Mark all topics with this feed where a condition holds, which is not looked at for a feed in no topic.
+
+    `before` is a WITH clause for the condition, with its own parameters `first`.
     """
     return Statement(
-        """UPDATE topics SET stale = stale + 1 WHERE id IN (
-          SELECT topic_id FROM topic_members WHERE feed_id IN (SELECT value FROM json_each(?)))""",
-        [feed_ids],
+        f"{before} {_MARK.format(feeds='= ?')} AND {condition}",
+        [*first, feed_id, *params],
         name="mark topics stale",
     )

@@ -11,7 +11,7 @@ from dagster._core.test_utils import create_run_for_test
 
 from rss_pipeline.orchestration.instance.forget_feed import forget_feed
 from rss_pipeline.pipeline.visits.pending_work import has_pending_work
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import forget
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -70,7 +70,7 @@ def test_a_feed_that_is_forgotten_has_neither_rows_nor_a_key(left: DagsterPipeli
 def test_a_poll_with_nothing_due_completes_a_forget_too(left: DagsterPipeline) -> None:
     left.database.query("UPDATE feeds SET reported_count = change_count")
     assert not has_pending_work(left.database, left.sync(), now=left.clock())
-    feeds.begin_forget(left.database, "gone")
+    forget.begin_forget(left.database, "gone")
     synced = super(DagsterPipeline, left).sync()
     assert has_pending_work(left.database, synced, now=left.clock())
 
@@ -79,7 +79,7 @@ def test_a_feed_forgotten_half_way_that_is_registered_again_begins_anew(
     left: DagsterPipeline, server: FeedServer
 ) -> None:
     """Also under another id: its URL is free."""
-    feeds.begin_forget(left.database, "gone")
+    forget.begin_forget(left.database, "gone")
     left.register(server.url("127.0.0.2", "/feed"), "gone")
     server.requests.clear()
     super(DagsterPipeline, left).poll("gone")
@@ -88,14 +88,14 @@ def test_a_feed_forgotten_half_way_that_is_registered_again_begins_anew(
     left.feeds.pop()
     left.write_registry()
     left.sync()
-    feeds.begin_forget(left.database, "gone")
+    forget.begin_forget(left.database, "gone")
     left.register(server.url("127.0.0.2", "/feed"), "new-id")
     left.sync()
     assert (sorted(rows(left)), keys(left)) == (["new-id", "stays"], ["new-id", "stays"])
 
 
 def test_it_waits_for_the_end_of_a_backfill(left: DagsterPipeline) -> None:
-    feeds.begin_forget(left.database, "gone")
+    forget.begin_forget(left.database, "gone")
     run = create_run_for_test(left.instance, job_name="__ASSET_JOB", status=dg.DagsterRunStatus.STARTED)
     left.sync()
     assert keys(left) == ["gone", "stays"]

@@ -1,4 +1,4 @@
-"""Streams with an XPath, judged by the parser processes together with their feed's document."""
+"""Streams, judged by the parser processes together with their feed's document."""
 
 import resource
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def task(body: bytes, folder: Path, **xpaths: str) -> ParseTask:
     path.write_bytes(body)
     response = Response(status=200, requested_url=URL, url=URL, fetched_at=NOON, fetch_ms=1)
     streams = tuple(StreamSpec(name=name, selector=xpath) for name, xpath in xpaths.items())
-    by_field = StreamSpec(name="field", selector=FieldSelector(author=("x",)))
+    by_field = StreamSpec(name="field", selector=FieldSelector(category=("1", "Ｘ*")))
     return ParseTask(
         feed=replace(make_feed("idol", URL, "a.example"), streams=(by_field, *streams)),
         document=Document(response=response, path=path, body_bytes=len(body), content_hash=""),
@@ -61,8 +61,21 @@ def test_members_are_ids_of_the_items_that_are_stored(pool: ParserPool, tmp_path
     )
     ids = [item_id("idol", str(n)) for n in range(4)]
     assert stored(parsed) == ids
-    assert parsed.stream_members == {"odd": (ids[1], ids[3]), "none": (), "all": tuple(ids)}
-    assert parsed.stream_errors == {}
+    odd = (ids[1], ids[3])
+    assert parsed.stream_members == {"field": odd, "odd": odd, "none": (), "all": tuple(ids)}
+    assert (parsed.stream_errors, parsed.stream_values) == ({}, {})
+
+
+def test_of_a_stream_without_members_the_values_are_known(pool: ParserPool, tmp_path: Path) -> None:
+    one = task(items(2).replace(b">1<", b">" + b"2" * 150 + b"<"), tmp_path, none="//item[link]")
+    streams = (
+        *one.feed.streams,
+        StreamSpec(name="link", selector=FieldSelector(link=("x",), title=("y",))),
+        StreamSpec(name="author", selector=FieldSelector(negated=FieldSelector(author=("x",)))),
+    )
+    parsed = parse(pool, replace(one, feed=replace(one.feed, streams=streams)))
+    assert {name for name, ids in parsed.stream_members.items() if ids} == {"author"}
+    assert parsed.stream_values == {"category": ("0", "2" * 100), "title": ()}
 
 
 def test_a_slow_selector_costs_its_stream_and_no_item(pool: ParserPool, tmp_path: Path) -> None:
@@ -70,7 +83,7 @@ def test_a_slow_selector_costs_its_stream_and_no_item(pool: ParserPool, tmp_path
     one = task(items(5_000), tmp_path, odd="//item[category=1]", sound=SLOW, late="//item")
     parsed = parse(pool, one)
     assert len(stored(parsed)) == parsed.items_seen == 5_000
-    assert {name: len(ids) for name, ids in parsed.stream_members.items()} == {"odd": 2_500}
+    assert {name: len(ids) for name, ids in parsed.stream_members.items()} == {"odd": 2_500, "field": 2_500}
     assert parsed.stream_errors == {
         "sound": "The XPath of idol/sound took longer than 2 s.",
         "late": "The XPath of idol/late was not evaluated: the XPath of idol/sound took longer than 2 s.",
@@ -89,7 +102,7 @@ def test_the_child_has_the_worker_s_limit_of_memory(pool: ParserPool, tmp_path: 
     finally:
         pool.close()
     assert parsed.items_seen == 1
-    assert (set(parsed.stream_members), set(parsed.stream_errors)) == ({"a", "c"}, {"greedy"})
+    assert (set(parsed.stream_members), set(parsed.stream_errors)) == ({"a", "c", "field"}, {"greedy"})
     assert "memory" in parsed.stream_errors["greedy"]
 
 
@@ -109,12 +122,18 @@ def test_ids_of_members_hold_no_secret_either(pool: ParserPool, tmp_path: Path) 
     assert list(parsed.stream_members["all"]) == stored(parsed) == [item_id("idol", "u?token=***")]
 
 
-def test_a_feed_without_xpath_loads_nothing_of_it(tmp_path: Path) -> None:
-    loaded = "[name for name in __import__('sys').modules if 'collector.streams' in name]"
+def test_a_feed_without_streams_loads_nothing_of_them_and_one_without_xpath_nothing_of_it(
+    tmp_path: Path,
+) -> None:
+    loaded = "[name for name in __import__('sys').modules if 'collector.streams.' in name]"
     alone = ParserPool(processes=1, timeout=20)
+    one = task(items(2), tmp_path)
     try:
-        assert parse(alone, task(items(2), tmp_path)).stream_members == {}
+        assert parse(alone, replace(one, feed=replace(one.feed, streams=()))).stream_members == {}
         [(_, unneeded)] = alone.map(eval, [loaded])
+        assert parse(alone, one).stream_members == {"field": (item_id("idol", "1"),)}
+        [(_, needed)] = alone.map(eval, [loaded])
     finally:
         alone.close()
     assert unneeded == []
+    assert sorted(name.rpartition(".")[2] for name in needed) == ["fields", "names", "patterns"]

@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.hold import HostHold
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.errors import RegistryError, StorageRejected
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import feeds, forget
 from rss_pipeline.storage.feeds.feeds import RegistryChanges, registry_changes, registry_rows
 from rss_pipeline.storage.feeds.holds import keep_holds
 from rss_pipeline.storage.reports.overview import feed_health, find_feeds, overview
@@ -324,9 +324,9 @@ def test_forgetting_takes_the_feed_its_items_and_their_tasks_and_nothing_else(
     )
     database.query("INSERT INTO streams (feed_id, name) SELECT id, 'one' FROM feeds")
     database.query("INSERT INTO item_streams (feed_id, stream, item_id) SELECT feed_id, 'one', id FROM items")
-    assert feeds.end_forget(database, "a", "b") == 0, "neither is marked"
-    assert feeds.begin_forget(database, "a") == {"image_tasks": 2, "items": 2}
-    assert (feeds.end_forget(database, "a", "b"), feeds.end_forget(database, "a")) == (1, 0)
+    assert forget.end_forget(database, "a", "b") == 0, "neither is marked"
+    assert forget.begin_forget(database, "a") == {"image_tasks": 2, "items": 2}
+    assert (forget.end_forget(database, "a", "b"), forget.end_forget(database, "a")) == (1, 0)
     assert overview(database, now=NOW).items == 2
     assert overview(database, now=NOW).image_tasks == {"pending": 2}
     left = "SELECT count(*) AS n, min(feed_id) AS feed FROM "

@@ -1,7 +1,7 @@
 """Unlisted feeds in the table: which of them the database has nothing of, on every database."""
 
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds, unlisted
+from rss_pipeline.storage.feeds import forget, unlisted
 from rss_pipeline_tests.storage.values import change, claim_one, item, register, spec, visit
 
 
@@ -19,6 +19,6 @@ def test_a_feed_is_empty_once_it_is_unlisted_and_nothing_of_it_is_stored_or_on_i
     assert unlisted.empty(database) == ["empty"]
     assert unlisted.begin_removal(database, ids) == ["empty"], "the others are not, any more"
     assert (unlisted.empty(database), unlisted.begin_removal(database, ids)) == ([], [])
-    assert feeds.end_forget(database, *ids) == 1
+    assert forget.end_forget(database, *ids) == 1
     found = {row["id"]: int(row["items"]) for row in unlisted.unlisted(database)}
     assert found == {"claimed": 0, "items": 1, "retired": 0, "unreadable": 0}

@@ -178,7 +178,7 @@ def test_an_item_of_a_megabyte_and_a_half_goes_alone_and_whole(known: Database, 
     large = letter * (1_500_000 // len(letter.encode()))
     feed, token = claim_one(known)
     statements = inserts(feed, token, [item("1"), item("2", content_html=large), item("3")])
-    assert len(statements) == 4, "each with the count of its numbers"
+    assert len(statements) == 6, "each with the mark on topics and the count of its numbers"
     assert len(items.new_ids(known.batch(statements))) == 3
     row = row_of(known, "2")
     assert row["content_html"] == large

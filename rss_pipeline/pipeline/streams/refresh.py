@@ -1,0 +1,60 @@
+"""Stored items judged anew by streams with a changed selector, and the end of streams that left feeds.yaml.
+
+For selectors by field, which need no document. Items are judged by XPath where a document is read: the
+members of such a stream stay as they are until then, or until a replay. The statements are
+storage.items.unjudged's.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.collector.models.stream import StreamSpec
+from rss_pipeline.collector.streams.fields import FieldMatcher
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.items.members import Judgement
+from rss_pipeline.storage.items.unjudged import drop_streams, end_judgement, stored_items, unjudged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """The number of streams that were judged anew, of the items that this took, and of streams that ended."""
+
+    streams: int = 0
+    items: int = 0
+    gone: int = 0
+
+
+def refresh(database: Database, feed_ids: Collection[str] | None = None) -> Refreshed:
+    """Bring the members of all streams, or of those of these feeds, to their present selectors.
+
+    May be killed anywhere, and done by two processes at once: a stream is due until all is written, and the
+    same selector gives the same members. Without changed selectors it costs one query.
+    """
+    streams = items = gone = 0
+    for feed in unjudged(database, feed_ids):
+        if feed.gone:
+            drop_streams(database, feed.feed_id, feed.gone)
+            gone += len(feed.gone)
+        by_field = [stream for stream in feed.streams if not stream.is_xpath]
+        if by_field:
+            items += _judge(database, feed.feed_id, by_field)
+            streams += len(by_field)
+    return Refreshed(streams=streams, items=items, gone=gone)
+
+
+def _judge(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> int:
+    matcher = FieldMatcher(streams)
+    count = 0
+    for page in stored_items(database, feed_id):
+        streams_of = {
+            item.id: matcher.match(
+                title=item.title, link=item.link, authors=item.authors, categories=item.categories
+            )
+            for item in page
+        }
+        judgement = Judgement(feed_id=feed_id, judged=streams, streams_of=streams_of)
+        for statements in judgement.groups(list(streams_of)):
+            database.batch(statements)
+        count += len(page)
+    end_judgement(database, feed_id, streams)
+    return count

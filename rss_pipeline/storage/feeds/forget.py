@@ -1,0 +1,63 @@
+"""The end of a feed: all of its rows go, in two steps between which its partition key goes.
+
+The condition for it is pipeline.registry.forget's. Objects stay.
+"""
+
+from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.topics.stale import mark_stale
+
+
+def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
+    """Delete all of a feed but its row, which says that it is forgotten; how many rows went. Objects stay.
+
+    The row goes by `end_forget`, after its partition key: without it nothing would show a key that a killed
+    process left. Its URL is free at once.
+    """
+    *_, image_tasks, items, _ = database.batch(
+        [
+            mark_stale(compact([feed_id])),
+            *_of_their_own("IN (SELECT value FROM json_each(?))", compact([feed_id])),
+            Statement(
+                "UPDATE feeds SET forgotten = 1, registered = 0, url = 'forgotten:' || id WHERE id = ?",
+                [feed_id],
+                name="mark feed forgotten",
+            ),
+        ]
+    )
+    return {"image_tasks": image_tasks.changes, "items": items.changes}
+
+
+def end_forget(database: Database, *feed_ids: str) -> int:
+    """Delete those of these feeds that are marked as forgotten, with whatever they still have; return their
+    number. One that was registered again meanwhile stays."""
+    deleted = 0
+    for chunk in chunked(map(compact, feed_ids)):
+        *_, feeds = database.batch(
+            [
+                *_of_their_own(f"IN (SELECT id FROM feeds WHERE {_FORGOTTEN})", chunk),
+                Statement(f"DELETE FROM feeds WHERE {_FORGOTTEN}", [chunk], name="forget feeds"),
+            ]
+        )
+        deleted += feeds.changes
+    return deleted
+
+
+_FORGOTTEN = "forgotten = 1 AND id IN (SELECT value FROM json_each(?))"
+
+
+def _of_their_own(among: str, ids: str) -> list[Statement]:
+    """Statements that delete the rows of some feeds in the other tables.
+
+    Their holds stay: a publisher's Retry-After is valid also for a feed that is taken out and added again.
+    """
+    of_items = f"item_id IN (SELECT id FROM items WHERE feed_id {among})"
+    return [
+        Statement(f"DELETE FROM item_streams WHERE feed_id {among}", [ids], name="forget streams' items"),
+        Statement(f"DELETE FROM streams WHERE feed_id {among}", [ids], name="forget streams"),
+        Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
+        Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
+        Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
+        Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
+        Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),
+    ]
