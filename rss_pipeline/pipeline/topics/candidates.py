@@ -21,7 +21,7 @@ from rss_pipeline.storage.items import newest
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.items.newest import Wanted
 
-_LEAST_READ = 10
+_LEAST_READ = 5
 """Items read of each member at first."""
 _GROWTH = 4
 _ALWAYS = datetime.min.replace(tzinfo=UTC)
