@@ -29,6 +29,7 @@ const { values: options } = parseArgs({
 });
 const token = process.env.D1_PROXY_TOKEN ?? "local-token";
 const bucket = process.env.R2_BUCKET || "local-bucket";
+const topicsBucket = `${bucket}-topics`;
 const accessKeyId = process.env.R2_ACCESS_KEY_ID || "local-access-key";
 const secretAccessKey = process.env.R2_SECRET_ACCESS_KEY || "local-secret-key";
 
@@ -90,7 +91,10 @@ const miniflare = new Miniflare(
     compatibilityDate: config.compatibility_date,
     bindings: { D1_PROXY_TOKEN: token, D1_PROXY_EXEC: process.env.D1_PROXY_EXEC ?? "" },
     d1Databases: { [database.binding]: database.database_id },
-    r2Buckets: { BUCKET: { id: bucket, s3Credentials: { accessKeyId, secretAccessKey } } },
+    r2Buckets: {
+      BUCKET: { id: bucket, s3Credentials: { accessKeyId, secretAccessKey } },
+      TOPICS: { id: topicsBucket, s3Credentials: { accessKeyId, secretAccessKey } },
+    },
     ...(persist === undefined ? {} : { resourcePersistencePath: persist }),
     // Neither sends anything to Cloudflare.
     cf: false,
@@ -130,6 +134,7 @@ try {
       token,
       s3_endpoint: s3Endpoint,
       bucket,
+      topics_bucket: topicsBucket,
       access_key: accessKeyId,
       secret_key: secretAccessKey,
     };
@@ -140,6 +145,7 @@ D1_PROXY_URL=${url}
 D1_PROXY_TOKEN=${token}
 R2_ENDPOINT_URL=${s3Endpoint}
 R2_BUCKET=${bucket}
+R2_TOPICS_BUCKET=${topicsBucket}
 R2_ACCESS_KEY_ID=${accessKeyId}
 R2_SECRET_ACCESS_KEY=${secretAccessKey}
 `);

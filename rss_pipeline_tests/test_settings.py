@@ -188,6 +188,8 @@ def test_each_store_is_chosen_on_its_own() -> None:
     assert (settings(**D1, **R2).d1, settings(**D1, **R2).r2) == (d1, r2)
     public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").r2
     assert public == replace(r2, public_url="https://images.example.org")
+    topics = settings(**R2, R2_TOPICS_BUCKET="topics", R2_TOPICS_PUBLIC_URL="https://t.example.org").r2
+    assert topics == replace(r2, topics_bucket="topics", topics_public_url="https://t.example.org")
 
 
 @pytest.mark.parametrize("whole", [D1, R2], ids=["D1", "R2"])
@@ -211,12 +213,13 @@ def test_both_halves_are_told_at_once() -> None:
     assert "hunter2" not in text
 
 
-def test_a_public_url_alone_is_a_mistake() -> None:
-    text = refusal(R2_PUBLIC_URL="https://images.example.org", **D1)
-    assert text == f"R2_PUBLIC_URL: set, but not {', '.join(R2)}; set them too, or none"
+@pytest.mark.parametrize("name", ["R2_PUBLIC_URL", "R2_TOPICS_BUCKET", "R2_TOPICS_PUBLIC_URL"])
+def test_a_public_url_or_a_bucket_for_topics_alone_is_a_mistake(name: str) -> None:
+    text = refusal(**{name: "https://images.example.org"}, **D1)
+    assert text == f"{name}: set, but not {', '.join(R2)}; set them too, or none"
 
 
-@pytest.mark.parametrize("name", ["D1_PROXY_URL", "R2_ENDPOINT_URL", "R2_PUBLIC_URL"])
+@pytest.mark.parametrize("name", ["D1_PROXY_URL", "R2_ENDPOINT_URL", "R2_PUBLIC_URL", "R2_TOPICS_PUBLIC_URL"])
 @pytest.mark.parametrize(
     "url",
     ["proxy.example", "ftp://p.example", "https://u:hunter2@p.example", "https://[::1", "https://", "x:0"],

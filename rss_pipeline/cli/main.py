@@ -20,6 +20,7 @@ from rss_pipeline.cli.poll import poll, up
 from rss_pipeline.cli.replay import replay, restore
 from rss_pipeline.cli.status import item, items, status
 from rss_pipeline.cli.streams import streams
+from rss_pipeline.cli.topics import publish
 from rss_pipeline.cli.upkeep import clean, copy, doctor, forget, migrate, purge
 from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
 from rss_pipeline.settings import Settings
@@ -64,7 +65,7 @@ def main(ctx: click.Context) -> None:
 
 
 for command in (
-    *(up, poll, status, items, item, streams, export),
+    *(up, poll, status, items, item, streams, export, publish),
     *(add, import_, export_opml),
     *(replay, restore, clean, purge, forget, migrate, doctor, copy, metrics),
 ):

@@ -44,6 +44,7 @@ class Cloudflare:
     token: str = field(repr=False)
     s3_endpoint: str
     bucket: str
+    topics_bucket: str
     access_key: str
     secret_key: str = field(repr=False)
     pid: int
@@ -137,10 +138,11 @@ class Cloudflare:
                 statements = [{"sql": "PRAGMA defer_foreign_keys = ON"}, *drops]
                 client.post("/batch", json=statements).raise_for_status()
         with contextlib.closing(self.s3()) as s3:
-            for page in s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
-                keys = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
-                if keys:
-                    s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+            for bucket in (self.bucket, self.topics_bucket):
+                for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+                    keys = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
+                    if keys:
+                        s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
 
 
 def node() -> Path:

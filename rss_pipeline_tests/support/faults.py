@@ -209,13 +209,20 @@ class FaultProxy:
 
     def rows_written(self) -> int:
         """By what D1 said of the calls whose answers were kept."""
-        written = 0
+        return self._rows("rows_written")
+
+    def rows_read(self) -> int:
+        """As `rows_written`."""
+        return self._rows("rows_read")
+
+    def _rows(self, figure: str) -> int:
+        rows = 0
         for call, answer in self.answers:
             if call.store == "d1":
                 results: Any = json.loads(answer)
                 results = results if isinstance(results, list) else [results]
-                written += sum(result["meta"]["rows_written"] for result in results)
-        return written
+                rows += sum(result["meta"][figure] for result in results)
+        return rows
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

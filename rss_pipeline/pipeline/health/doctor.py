@@ -29,6 +29,7 @@ from rss_pipeline.pipeline.health.findings import (
     judge_disk,
 )
 from rss_pipeline.pipeline.health.network import check_network
+from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
@@ -63,6 +64,8 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
         if "R2" not in unusable:
             with _noting(checks, "objects"):
                 store = _objects(settings, clock, checks)
+            with _noting(checks, "topics"):
+                checks += check_topics_store(settings)
         if database is not None:
             with _noting(checks, "feeds"):
                 checks += feed_checks(database, specs, clock())

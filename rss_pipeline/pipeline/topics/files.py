@@ -22,15 +22,19 @@ class Target:
     store: ObjectStore
     name: str
 
-    def put_changed(self, documents: Mapping[str, bytes], hashes: Mapping[str, str]) -> list[Published]:
+    def put_changed(
+        self, documents: Mapping[str, bytes], hashes: Mapping[str, str], *, is_checked: bool = False
+    ) -> list[Published]:
         """Put the documents whose hash is another than the one that is known; return what was put.
+
+        With `is_checked` also those that are not in the store: somebody deleted them.
 
         Raises `StorageRejected`, `ObjectStoreUnavailable`: those before it were put.
         """
         written = []
         for key, body in documents.items():
             file = Published(key=key, hash=self._hash(body), bytes=len(body))
-            if hashes.get(key) == file.hash:
+            if hashes.get(key) == file.hash and not (is_checked and self.store.head(key) is None):
                 continue
             kind = _TYPES.get(key) or _TYPES[key[key.rindex(".") :]]
             self.store.put(key, body, content_type=kind, cache_control=CACHE_CONTROL)

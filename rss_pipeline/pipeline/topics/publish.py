@@ -13,13 +13,16 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
+from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.topics.candidates import read_candidates
 from rss_pipeline.pipeline.topics.documents import Documents, build
 from rss_pipeline.pipeline.topics.files import Target, joint_hash, public_url
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
 from rss_pipeline.pipeline.topics.index import index_json, index_opml
 from rss_pipeline.pipeline.topics.values import Candidate
+from rss_pipeline.pipeline.topics.websub import Notice, notify
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects, open_topics
 from rss_pipeline.storage.database import Database
@@ -101,6 +104,8 @@ def publish(
     A topic that fails is a Publication with an error, and stays due. One that another process publishes is
     left to it; in `only` it is an error.
 
+    Hubs of changed topics are notified at the end; a hub that fails is a warning in the log.
+
     Raises:
         InfrastructureError: a store cannot work now; what was not reported is still due.
     """
@@ -109,12 +114,15 @@ def publish(
         return []
     run = _Run(stores, clock, is_by_hand=only is not None)
     done = []
-    for topic_id in ids:
-        publication = None if topic_id == INDEX else run.publish(topic_id)
-        if publication is not None:
-            report(publication)
-            done.append(publication)
-    run.publish_index()
+    try:
+        for topic_id in ids:
+            publication = None if topic_id == INDEX else run.publish(topic_id)
+            if publication is not None:
+                report(publication)
+                done.append(publication)
+        run.publish_index()
+    finally:
+        run.notify_hubs()
     return done
 
 
@@ -129,6 +137,7 @@ class _Run:
         self._is_by_hand = is_by_hand
         self._installation = _installation(stores)
         self._html = HtmlCache()
+        self._notices: list[Notice] = []
         self._has_public_images = public_url(stores.archive, "images") is not None
 
     def publish(self, topic_id: str) -> Publication | None:
@@ -149,7 +158,8 @@ class _Run:
         documents = self._build(taken)
         json_key, atom_key = publications.keys(topic_id)
         files = {json_key: documents.json, atom_key: documents.atom}
-        put = self._target.put_changed(files, taken.hashes)
+        put = self._target.put_changed(files, taken.hashes, is_checked=self._is_by_hand)
+        self._announce(taken.topic, [file.key for file in put])
         is_ended = publications.end(self._database, taken, put, now=self._clock())
         return Publication(
             topic_id=topic_id,
@@ -160,6 +170,17 @@ class _Run:
             bytes=sum(map(len, files.values())),
             error=None if is_ended else _OVERTAKEN,
         )
+
+    def _announce(self, topic: TopicSpec, changed: Sequence[str]) -> None:
+        urls = [url for key in changed if (url := public_url(self._target.store, key)) is not None]
+        if urls:
+            self._notices += [Notice(hub=hub, topic_id=topic.id, urls=tuple(urls)) for hub in topic.hub]
+
+    def notify_hubs(self) -> None:
+        """Notify the hubs of the topics that changed."""
+        if self._notices:
+            for sentence in notify(feed_policy(self._stores.settings), self._notices):
+                logger.warning("%s", sentence)
 
     def _build(self, taken: Taken) -> Documents:
         candidates = read_candidates(self._database, taken.topic)
@@ -201,14 +222,14 @@ class _Run:
 
     def publish_index(self) -> None:
         """Write the list of all topics where it changed."""
-        read = publications.index(self._database)
+        read = publications.index(self._database, even_unchanged=self._is_by_hand)
         if read is None:
             return
         documents = {
             OPML_KEY: index_opml(read.topics, self._target.urls),
             INDEX_KEY: index_json(read.topics, self._target.urls, installation=self._installation),
         }
-        put = self._target.put_changed(documents, read.hashes)
+        put = self._target.put_changed(documents, read.hashes, is_checked=self._is_by_hand)
         publications.end_index(
             self._database,
             read,

@@ -162,7 +162,7 @@ class Index:
     """What `end_index` ends: not a change that came since."""
 
 
-def index(database: Database) -> Index | None:
+def index(database: Database, *, even_unchanged: bool = False) -> Index | None:
     """The list of topics where it changed: those that have documents and did not leave the registry."""
     files = database.query(
         "SELECT key, hash FROM published_files WHERE key IN (SELECT value FROM json_each(?))",
@@ -171,7 +171,7 @@ def index(database: Database) -> Index | None:
     ).rows
     hashes = {row["key"]: row["hash"] for row in files}
     mark = hashes.get(INDEX_KEY, "")
-    if len(mark) <= _HASH_CHARACTERS:
+    if not mark or (len(mark) <= _HASH_CHARACTERS and not even_unchanged):
         return None
     topics = database.query(
         "SELECT definition FROM topics WHERE removed = 0 AND published_at IS NOT NULL ORDER BY id",

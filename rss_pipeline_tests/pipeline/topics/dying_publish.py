@@ -76,7 +76,7 @@ def main() -> None:
             os._exit(0)
         _, status = os.waitpid(child, 0)
         codes.append(os.waitstatus_to_exitcode(status))
-    print(json.dumps(codes))
+    sys.stdout.write(json.dumps(codes))
 
 
 if __name__ == "__main__":

@@ -78,4 +78,6 @@ def _insert(database: Database, table: str, rows: Sequence[Row]) -> None:
     values = ", ".join(f"json_extract(value, '$.{name}')" for name in names)
     sql = f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM json_each(?)"
     for start in range(0, len(rows), 500):
-        database.query(sql, [compact([{name: row[name] for name in names} for row in rows[start : start + 500]])])
+        database.query(
+            sql, [compact([{name: row[name] for name in names} for row in rows[start : start + 500]])]
+        )

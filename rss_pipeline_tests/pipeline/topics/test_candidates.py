@@ -129,7 +129,11 @@ def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
     add_feeds(pipeline.database, *ids)
     add_items(
         pipeline.database,
-        (item(id, f"{n}", at(1 + n * (1 if id == "f0" else 20) + k / 100)) for k, id in enumerate(ids) for n in range(300)),
+        (
+            item(id, f"{n}", at(1 + n * (1 if id == "f0" else 20) + k / 100))
+            for k, id in enumerate(ids)
+            for n in range(300)
+        ),
     )
     database = Counting(pipeline.database)
     spec = topic("t", *ids)

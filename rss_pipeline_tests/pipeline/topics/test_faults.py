@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable, StorageRejected
+from rss_pipeline.errors import (
+    DatabaseUnavailable,
+    InfrastructureError,
+    ObjectStoreUnavailable,
+    StorageRejected,
+)
 from rss_pipeline.pipeline.topics.files import Target
 from rss_pipeline.pipeline.topics.publish import Publication, Stores, due, publish
 from rss_pipeline.storage.backends.folder import FolderStore
@@ -32,12 +37,16 @@ def documents(pipeline: Pipeline) -> dict[str, bytes]:
 
 
 def lapse(pipeline: Pipeline) -> None:
-    pipeline.database.query("UPDATE topics SET lease_until = '2000-01-01T00:00:00Z' WHERE lease_token IS NOT NULL")
+    pipeline.database.query(
+        "UPDATE topics SET lease_until = '2000-01-01T00:00:00Z' WHERE lease_token IS NOT NULL"
+    )
 
 
 def stored(pipeline: Pipeline, *topics: Any) -> None:
     add_feeds(pipeline.database, "a", "b")
-    add_items(pipeline.database, [item("a", "1", "2026-02-01T00:00:00Z"), item("b", "1", "2026-02-02T00:00:00Z")])
+    add_items(
+        pipeline.database, [item("a", "1", "2026-02-01T00:00:00Z"), item("b", "1", "2026-02-02T00:00:00Z")]
+    )
     set_topics(pipeline.database, *(topics or (topic("t", "a", "b"),)))
 
 
@@ -155,7 +164,8 @@ def test_a_topic_that_another_process_publishes_is_left_to_it(pipeline: Pipeline
     assert taken is not None
     assert due(pipeline.database, now=pipeline.clock()) == ["index", "u"]
     [by_hand] = publish(stores(pipeline), clock=pipeline.clock, only=["t"])
-    assert by_hand.error is not None and "another process" in by_hand.error
+    assert by_hand.error is not None
+    assert "another process" in by_hand.error
     assert [each.topic_id for each in publish(stores(pipeline), clock=pipeline.clock)] == ["u"]
     lapse(pipeline)
     assert [each.topic_id for each in publish(stores(pipeline), clock=pipeline.clock)] == ["t"]
@@ -175,7 +185,8 @@ def test_a_publication_that_outlived_its_lease_is_repeated_with_both_puts(pipeli
 
     [slow] = publish(stores(pipeline, Slow(pipeline.settings.objects_path)), clock=pipeline.clock)
     assert other[0].error is None
-    assert slow.error is not None and "longer than 120 seconds" in slow.error
+    assert slow.error is not None
+    assert "longer than 120 seconds" in slow.error
     pipeline.clock.turn(minutes=20)
     [again] = publish(stores(pipeline), clock=pipeline.clock)
     assert (again.error, len(again.changed)) == (None, 2)
