@@ -69,6 +69,10 @@ class KnownFeeds:
 
 
 def _members(value: object) -> Sequence[Node]:
+    if (isinstance(value, SequenceNode) and not value.items) or (
+        isinstance(value, ScalarNode) and value.is_null
+    ):
+        raise invalid(f"has no members; write them, {TopicEntry.example}")
     nodes = nodes_of(value)
     if len(nodes) > MAX_MEMBERS:
         raise invalid(f"has {len(nodes):,} members; at most {MAX_MEMBERS:,} are read: write several topics")
