@@ -119,7 +119,7 @@ def test_a_pattern_of_two_thousand_characters_ends_at_once() -> None:
 
 
 def test_fifty_selectors_over_five_hundred_items_take_milliseconds() -> None:
-    """The figure itself is benchmarks/stream_fields.py's: 2 ms."""
+    """The figure itself is benchmarks/streams.py's: 2 ms."""
     streams = [StreamSpec(name=f"s{n}", selector=FieldSelector(author=(f"Name {n}",))) for n in range(50)]
     some = [ITEM | {"authors": (f"name　{n % 60}",), "title": f"Title {n}"} for n in range(500)]
     begun = time.process_time()
