@@ -11,6 +11,7 @@ import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed, one_member
 from rss_pipeline.cli.output import status as output
+from rss_pipeline.cli.output import topics as topic_output
 from rss_pipeline.cli.output.feeds import show_items
 from rss_pipeline.cli.output.item import open_page, show_item
 from rss_pipeline.cli.output.terminal import complain, say_content, say_json, show_fields
@@ -18,7 +19,9 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
 from rss_pipeline.storage.items import items as stored
+from rss_pipeline.storage.items.streams import stream_states, warned_streams
 from rss_pipeline.storage.reports import overview
+from rss_pipeline.storage.reports.topics import topic_states
 
 
 @click.command()
@@ -33,7 +36,8 @@ from rss_pipeline.storage.reports import overview
 @as_json
 @click.pass_obj
 def status(settings: Settings, feed: str | None, limit: int | None, verbose: bool, as_json: bool) -> None:
-    """Show the feeds, one line each: failing ones first, then by the next visit. Errors are listed below.
+    """Show the feeds, one line each: failing ones first, then by the next visit. Errors, streams that match
+    nothing and topics are listed below.
 
     `last new` is the age of the feed's newest item, `next` the time until the next visit. With FEED (an id, a
     URL or a part of one): all that is known of this feed.
@@ -54,14 +58,26 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         problems, kinds = overview.problems(
             database, limit=output.PROBLEMS_LISTED, feeds=output.FEEDS_OF_A_PROBLEM
         )
+        all_streams = as_json or wanted is not None
+        streams = stream_states(database, wanted) if all_streams else warned_streams(database)
+        topics = topic_states(database) if wanted is None else []
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
     disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if offline is not None:
         complain(offline)
     if as_json:
-        say_json({**asdict(whole), "nothing_reached": offline, "disk": disk, "feeds": rows})
+        say_json(
+            {
+                **asdict(whole),
+                "nothing_reached": offline,
+                "disk": disk,
+                "feeds": rows,
+                "streams": [topic_output.stream_as_json(each) for each in streams],
+                "topics": [topic_output.topic_as_json(each, now=now) for each in topics],
+            }
+        )
     elif feed is not None:
-        show_fields(rows[0])
+        show_fields(rows[0] | {"streams": topic_output.stream_lines(streams, now=now)})
     else:
         output.show_overview(whole, disk=disk, now=now)
         # The others are one line of the overview; they come last, so that a limit cuts them off first.
@@ -72,6 +88,8 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         if not verbose:
             output.show_problems(problems, more=kinds - len(problems))
             output.show_notes(rows)
+        topic_output.show_stream_warnings(streams)
+        topic_output.show_topics(topics, limit=topic_output.TOPICS_LISTED if limit else 0, now=now)
     if whole.failing_long or offline is not None:
         sys.exit(1)
 

@@ -29,9 +29,8 @@ def streams(settings: Settings, feed: str, as_json: bool) -> None:
 
     with open_database_to_read(settings) as database:
         found = one_feed(database, feed)
-        used = streams_of_json(found["streams"])
-        specs = _in_file(settings, found["id"], used)
-        result = survey(database, found["id"], specs, used=used)
+        specs = _in_file(settings, found["id"], streams_of_json(found["streams"]))
+        result = survey(database, found["id"], specs)
     if as_json:
         say_json(output.as_json(found, result))
     else:

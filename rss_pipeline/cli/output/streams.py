@@ -7,12 +7,12 @@ from typing import Any
 from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, new_table, plain, say
-from rss_pipeline.collector.models.clock import from_instant, rough
-from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
+from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.pipeline.streams.proposal import as_yaml
 from rss_pipeline.pipeline.streams.survey import FeedSurvey, StreamSurvey
 from rss_pipeline.pipeline.streams.tally import Counted
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.items.streams import selector_text
 
 _VALUES_SHOWN = 20
 
@@ -29,7 +29,7 @@ def show_streams(feed: Row, found: FeedSurvey, *, now: datetime) -> None:
         console.print()
         _show_table(found.streams, now)
         for stream in found.streams:
-            for sentence in notes(feed["id"], stream):
+            for sentence in notes(stream):
                 console.print(
                     Text.assemble((f"{stream.spec.name}: ", "yellow"), plain(sentence)), soft_wrap=True
                 )
@@ -64,15 +64,14 @@ def _show_table(streams: Sequence[StreamSurvey], now: datetime) -> None:
         table.add_row(
             each.spec.name,
             f"{each.items:,}",
-            _age(each.newest_item_at, now),
-            _age(each.matched_at, now),
+            _age(each.state.newest_at if each.state else None, now),
+            _age(each.state.matched_at if each.state else None, now),
             plain(selector_text(each.spec)),
         )
     new_console().print(table)
 
 
-def _age(instant: str | None, now: datetime) -> str:
-    at = from_instant(instant)
+def _age(at: datetime | None, now: datetime) -> str:
     return "-" if at is None else rough(now - at)
 
 
@@ -88,37 +87,22 @@ def _show_values(singular: str, plural: str, values: Sequence[Counted]) -> None:
         say(f"... and {len(values) - _VALUES_SHOWN:,} more: --json has all")
 
 
-def notes(feed_id: str, stream: StreamSurvey) -> list[str]:
+def notes(stream: StreamSurvey) -> list[str]:
     """Sentences on one stream: what is wrong with it, and what feeds.yaml has changed."""
-    found = []
-    if stream.warning is not None and stream.is_used:
-        found.append(stream.warning)
+    state = stream.state
+    if state is not None:
+        found = [each for each in (state.note if stream.spec.is_xpath else None, state.warning) if each]
+    elif stream.spec.is_xpath:
+        found = ["new or changed in feeds.yaml: documents are judged by it from the next poll on"]
+    else:
+        found = ["new or changed in feeds.yaml: used from the next poll on"]
     if stream.near:
         found.append(f"nearly fits: {', '.join(stream.near)}")
-    if not stream.is_used and stream.spec.is_xpath:
-        found.append(
-            "new or changed in feeds.yaml: documents are judged by it from the next poll on, those in the"
-            f" backups by `rss-pipeline replay {feed_id}` after that"
-        )
-    elif not stream.is_used:
-        found.append("new or changed in feeds.yaml: used from the next poll on")
     return found
 
 
-def selector_text(spec: StreamSpec) -> str:
-    """The selector in one line, much as it was written."""
-    return f"xpath: {spec.selector}" if isinstance(spec.selector, str) else _fields_text(spec.selector)
-
-
-def _fields_text(selector: FieldSelector) -> str:
-    parts = [
-        f"{name}: {patterns[0] if len(patterns) == 1 else '[' + ', '.join(patterns) + ']'}"
-        for name in ("author", "category", "title", "link")
-        if (patterns := getattr(selector, name))
-    ]
-    if selector.negated is not None:
-        parts.append(f"not: {{{_fields_text(selector.negated)}}}")
-    return ", ".join(parts)
+def _instant(at: datetime | None) -> str | None:
+    return None if at is None else instant(at)
 
 
 def as_json(feed: Row, found: FeedSurvey) -> dict[str, Any]:
@@ -135,11 +119,11 @@ def as_json(feed: Row, found: FeedSurvey) -> dict[str, Any]:
             {
                 "name": each.spec.name,
                 "selector": {key: value for key, value in each.spec.written().items() if key != "name"},
-                "is_used": each.is_used,
+                "is_used": each.state is not None,
                 "items": each.items,
-                "newest_item_at": each.newest_item_at,
-                "last_match_at": each.matched_at,
-                "warning": each.warning,
+                "newest_item_at": _instant(each.state.newest_at if each.state else None),
+                "last_match_at": _instant(each.state.matched_at if each.state else None),
+                "warning": each.state and each.state.warning,
                 "near": list(each.near),
             }
             for each in found.streams

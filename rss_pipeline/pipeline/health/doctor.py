@@ -29,6 +29,7 @@ from rss_pipeline.pipeline.health.findings import (
     judge_disk,
 )
 from rss_pipeline.pipeline.health.network import check_network
+from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.settings import R2Settings, Settings
 from rss_pipeline.storage.backends import probes
@@ -69,6 +70,7 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
         if database is not None:
             with _noting(checks, "feeds"):
                 checks += feed_checks(database, specs, clock())
+                checks += topic_checks(database, clock())
             if store is not None:
                 with _noting(checks, "restore"):
                     loss = diagnostics.backup_loss(database, store, limit=BACKUPS_LOOKED_AT)

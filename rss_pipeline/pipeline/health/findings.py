@@ -134,11 +134,13 @@ def check_lifecycle(rule: Lifecycle, bucket: str, *, backup_days: int) -> Check:
     return Check("lifecycle", "ok", "no rule for backups/: the daily clean removes old ones")
 
 
-def listing(name: str, ids: Sequence[str], wrong: str, right: str, fix: str) -> Check:
+def listing(
+    name: str, ids: Sequence[str], wrong: str, right: str, fix: str, *, things: str = "feeds"
+) -> Check:
     """A warning that names these feeds in the place of {} in `wrong`; `right` where there are none."""
     if not ids:
         return Check(name, "ok", right)
-    return Check(name, "warning", wrong.format(f"{len(ids)} feeds ({_some(ids)})"), fix)
+    return Check(name, "warning", wrong.format(f"{len(ids)} {things} ({_some(ids)})"), fix)
 
 
 def _some(ids: Sequence[str]) -> str:

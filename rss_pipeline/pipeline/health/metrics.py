@@ -5,7 +5,7 @@ would fall when a feed is removed, which Prometheus takes for a restart. Serving
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
@@ -19,6 +19,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports.metrics import FeedFigures, RowFigures, feed_figures, row_figures
+from rss_pipeline.storage.reports.topics import TopicState, topic_states
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ class Metrics(Collector):
         self._lock = Lock()
         self._feeds = _Kept(lambda: feed_figures(database, now=clock()), FEEDS_SECONDS, timer)
         self._rows = _Kept(lambda: row_figures(database), rows_seconds, timer)
+        self._topics = _Kept(lambda: topic_states(database), FEEDS_SECONDS, timer)
         self._backups = None
         if objects is not None:
             self._backups = _Kept(lambda: _backups(objects), BACKUPS_SECONDS, timer)
@@ -76,10 +78,11 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         with self._lock:
-            feeds, rows = self._feeds(), self._rows()
+            feeds, rows, topics = self._feeds(), self._rows(), self._topics()
             backups = None if self._backups is None else self._backups()
         yield from _of_feeds(feeds, self._clock())
         yield from _of_rows(feeds, rows)
+        yield from _of_topics(topics, self._clock())
         if backups is not None:
             yield _gauge("rss_backups", "Documents in the object store.", backups[0])
             yield _gauge("rss_backup_bytes", "Size of all documents in the object store.", backups[1])
@@ -153,6 +156,27 @@ def _of_rows(feeds: FeedFigures, rows: RowFigures) -> Iterator[Metric]:
         {"pending": feeds.images_pending, "failed": feeds.images_failed, "success": rows.images_archived},
     )
     yield _gauge("rss_image_bytes", "Size of all archived images.", rows.image_bytes)
+
+
+def _of_topics(topics: Sequence[TopicState], now: datetime) -> Iterator[Metric]:
+    counts = {
+        "current": sum(each.stale_at is None for each in topics),
+        "failing": sum(each.stale_at is not None and each.error is not None for each in topics),
+    }
+    counts["waiting"] = len(topics) - sum(counts.values())
+    yield _labelled(
+        "rss_topics",
+        "Topics by state. waiting has a change that is not published, failing one that could not be.",
+        "state",
+        counts,
+    )
+    due = min((at for each in topics if (at := each.due_at()) is not None), default=now)
+    lag = max((now - due).total_seconds(), 0.0)
+    yield _gauge("rss_topic_lag_seconds", "Time since the topic that waits longest became due.", lag)
+    published = [each.published_at for each in topics if each.published_at is not None]
+    if published:
+        last = max(published).timestamp()
+        yield _gauge("rss_last_publication_timestamp_seconds", "Last change of a published topic.", last)
 
 
 def _of_jobs(jobs: Mapping[str, JobTimes]) -> Iterator[Metric]:

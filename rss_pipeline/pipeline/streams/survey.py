@@ -5,8 +5,8 @@ uses it; streams by XPath are as documents judged them. Reads only.
 """
 
 import difflib
-import json
-from collections.abc import Collection, Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rss_pipeline.collector.models.stream import FieldSelector, SelectorField, StreamSpec
@@ -16,8 +16,9 @@ from rss_pipeline.collector.streams.patterns import PatternSet, normal
 from rss_pipeline.pipeline.streams.proposal import proposed_streams
 from rss_pipeline.pipeline.streams.tally import Counted, Tally
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.items.items import stored_authors
-from rss_pipeline.storage.reports.streams import selectable_fields, stored_members
+from rss_pipeline.storage.items.streams import StreamState, stream_states
+from rss_pipeline.storage.items.unjudged import stored_items
+from rss_pipeline.storage.reports.streams import stored_members
 
 _HINTS = 3
 _COMPARED = 200
@@ -26,16 +27,12 @@ _COMPARED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSurvey:
-    """One stream, with what it selects of the stored items."""
+    """One stream of feeds.yaml, with what it selects of the stored items."""
 
     spec: StreamSpec
-    is_used: bool
-    """False where feeds.yaml has it so, and no poll has read it since."""
     items: int
-    newest_item_at: str | None
-    matched_at: str | None
-    """Time of the last document with an item of it."""
-    warning: str | None
+    state: StreamState | None
+    """As the last poll left it; None where the stream is new in feeds.yaml, or has another selector there."""
     near: tuple[str, ...]
     """Authors in no stream that its patterns nearly fit."""
 
@@ -55,28 +52,25 @@ class FeedSurvey:
     """Streams for what no stream has so far."""
 
 
-def survey(
-    database: Database, feed_id: str, streams: Sequence[StreamSpec], *, used: Collection[StreamSpec]
-) -> FeedSurvey:
-    """`streams` are those of feeds.yaml, `used` those that the last poll read there."""
+def survey(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> FeedSurvey:
+    """The feed's items beside these streams, which are those of feeds.yaml now."""
+    states = {each.spec: each for each in stream_states(database, feed_id)}
     matcher = FieldMatcher(streams)
-    by_xpath = [each.name for each in streams if each.is_xpath and each in used]
+    by_xpath = [each.name for each in streams if each.is_xpath and each in states]
     stored = stored_members(database, feed_id) if by_xpath else {}
     items_of = dict.fromkeys((each.name for each in streams), 0)
-    newest: dict[str, str] = {}
     every, rest = _Values(), _Values()
-    for row in selectable_fields(database, feed_id):
-        authors, categories = stored_authors(row), json.loads(row["categories"])
+    for item in itertools.chain.from_iterable(stored_items(database, feed_id)):
         found = [
-            *matcher.match(title=row["title"], link=row["link"], authors=authors, categories=categories),
-            *(name for name in by_xpath if row["id"] in stored.get(name, ())),
+            *matcher.match(
+                title=item.title, link=item.link, authors=item.authors, categories=item.categories
+            ),
+            *(name for name in by_xpath if item.id in stored.get(name, ())),
         ]
         for name in found:
             items_of[name] += 1
-            newest[name] = max(newest.get(name, ""), row["pub_date"])
-        every.add(authors, categories)
-        if not found:
-            rest.add(authors, categories)
+        for values in (every,) if found else (every, rest):
+            values.add(item.authors, item.categories)
     authors_left, categories_left = rest.authors.counted(), rest.categories.counted()
     everyone, all_categories = every.authors.counted(), every.categories.counted()
     # A stream of the feed's only author, or only category, would be the feed once more.
@@ -90,11 +84,8 @@ def survey(
         streams=tuple(
             StreamSurvey(
                 spec=each,
-                is_used=each in used,
                 items=items_of[each.name],
-                newest_item_at=newest.get(each.name),
-                matched_at=None,
-                warning=None,
+                state=states.get(each),
                 near=() if items_of[each.name] else near(each, authors_left),
             )
             for each in streams

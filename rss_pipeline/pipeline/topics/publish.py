@@ -148,7 +148,8 @@ class _Run:
             return self._publish(taken)
         except BaseException as error:
             with suppress(RssPipelineError):
-                publications.release(self._database, taken)
+                said = str(error) if isinstance(error, RssPipelineError) else None
+                publications.release(self._database, taken, error=said)
             if not isinstance(error, RssPipelineError) or self._is_down(error):
                 raise
             return Publication(topic_id=topic_id, error=str(error))
@@ -160,7 +161,7 @@ class _Run:
         files = {json_key: documents.json, atom_key: documents.atom}
         put = self._target.put_changed(files, taken.hashes, is_checked=self._is_by_hand)
         self._announce(taken.topic, [file.key for file in put])
-        is_ended = publications.end(self._database, taken, put, now=self._clock())
+        is_ended = publications.end(self._database, taken, put, entries=documents.entries, now=self._clock())
         return Publication(
             topic_id=topic_id,
             entries=documents.entries,

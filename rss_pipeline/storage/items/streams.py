@@ -5,6 +5,7 @@ Which are to be judged anew is unjudged.py's.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,7 +13,7 @@ from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.stream import SELECTOR_FIELDS, FieldSelector, StreamSpec, streams_of_json
-from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.sql import compact, storable
 
@@ -175,31 +176,43 @@ def stream_states(database: Database, feed_id: str | None = None) -> list[Stream
 
     Counts all their members, so not at every run where rows read are paid for.
     """
-    where, params = ("streams IS NOT NULL", []) if feed_id is None else ("id = ?", [feed_id])
-    feeds, rows = database.batch(
-        [
-            Statement(
-                f"SELECT id, streams FROM feeds WHERE {where} ORDER BY id",
-                params,
-                name="read streams of feeds",
-            ),
-            Statement(
-                f"""SELECT s.*, m.members, m.newest_at FROM streams AS s LEFT JOIN (
-                  SELECT of.feed_id, of.stream, count(*) AS members,
-                    max(min(i.pub_date, i.created_at)) AS newest_at
-                  FROM item_streams AS of CROSS JOIN items AS i ON i.id = of.item_id
-                  {"" if feed_id is None else "WHERE of.feed_id = ?"} GROUP BY of.feed_id, of.stream) AS m
-                ON m.feed_id = s.feed_id AND m.stream = s.name
-                {"" if feed_id is None else "WHERE s.feed_id = ?"}""",
-                [] if feed_id is None else [feed_id, feed_id],
-                name="read streams",
-            ),
-        ]
-    )
-    known = {(row["feed_id"], row["name"]): row for row in rows.rows}
+    return _states(database, "true", []) if feed_id is None else _states(database, "s.feed_id = ?", [feed_id])
+
+
+def warned_streams(database: Database) -> list[StreamState]:
+    """The streams with a warning, in the same order: no others are counted."""
+    return _states(database, f"(s.error IS NOT NULL OR s.unmatched_documents >= {UNMATCHED_DOCUMENTS})", [])
+
+
+def count_streams(database: Database) -> int:
+    """The streams of the registry."""
+    sql = "SELECT count(*) AS n FROM streams WHERE registered_hash IS NOT NULL"
+    return int(database.query(sql, name="count streams").rows[0]["n"])
+
+
+def _states(database: Database, condition: str, params: Sequence[Value]) -> list[StreamState]:
+    # Two queries, for a batch needs the right to write.
+    feeds = database.query(
+        f"""SELECT id, streams FROM feeds WHERE streams IS NOT NULL
+        AND id IN (SELECT s.feed_id FROM streams AS s WHERE {condition}) ORDER BY id""",
+        params,
+        name="read streams of feeds",
+    ).rows
+    rows = database.query(
+        f"""SELECT s.*,
+          (SELECT count(*) FROM item_streams AS m
+            WHERE m.feed_id = s.feed_id AND m.stream = s.name) AS members,
+          (SELECT max(min(i.pub_date, i.created_at))
+            FROM item_streams AS m CROSS JOIN items AS i ON i.id = m.item_id
+            WHERE m.feed_id = s.feed_id AND m.stream = s.name) AS newest_at
+        FROM streams AS s WHERE {condition}""",
+        params,
+        name="read streams",
+    ).rows
+    known = {(row["feed_id"], row["name"]): row for row in rows}
     return [
         _state(row["id"], spec, known[row["id"], spec.name])
-        for row in feeds.rows
+        for row in feeds
         for spec in streams_of_json(row["streams"])
         if (row["id"], spec.name) in known
     ]

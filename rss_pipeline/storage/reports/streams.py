@@ -1,27 +1,6 @@
-"""What streams are made of: the fields of a feed's items that selectors look at. Reads only."""
+"""The members of a feed's streams, all at once. Reads only; their counts are storage.items.streams'."""
 
-from collections.abc import Iterator
-
-from rss_pipeline.storage.database import Database, Row
-
-_PAGE = 2_000
-"""Items read at once: some hundred kilobytes of titles, links and names."""
-
-
-def selectable_fields(database: Database, feed_id: str) -> Iterator[Row]:
-    """The rows of a feed's items with what a selector by field looks at, and `id` and `pub_date`."""
-    last = ""
-    while True:
-        rows = database.query(
-            """SELECT id, guid, title, link, author, authors, categories, pub_date FROM items
-            WHERE feed_id = ? AND guid > ? ORDER BY guid LIMIT ?""",
-            [feed_id, last, _PAGE],
-            name="read fields of items",
-        ).rows
-        yield from rows
-        if len(rows) < _PAGE:
-            return
-        last = rows[-1]["guid"]
+from rss_pipeline.storage.database import Database
 
 
 def stored_members(database: Database, feed_id: str) -> dict[str, frozenset[str]]:

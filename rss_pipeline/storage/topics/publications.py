@@ -12,7 +12,8 @@ from uuid import UUID
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.storage.database import Database, Statement, one
-from rss_pipeline.storage.sql import EXPIRY, NOW, compact, new_token
+from rss_pipeline.storage.sql import EXPIRY, NOW, compact, new_token, storable
+from rss_pipeline.storage.topics.stale import STALE
 
 LEASE_SECONDS = 120
 INDEX = "index"
@@ -21,6 +22,7 @@ INDEX_KEY = "topics/index.json"
 OPML_KEY = "topics/index.opml"
 
 _HASH_CHARACTERS = 64
+_ERROR_CHARACTERS = 500
 _IS_FREE = f"(lease_until IS NULL OR lease_until <= {NOW})"
 _SECONDS = "'+' || CAST(json_extract(definition, '$.every') AS INTEGER) || ' seconds'"
 # Behind its hash, the list's row has a mark of its own for each change of what the list shows.
@@ -100,7 +102,7 @@ def take(database: Database, topic_id: str) -> Taken | None:
     )
 
 
-def end(database: Database, taken: Taken, files: Sequence[Published], *, now: datetime) -> bool:
+def end(database: Database, taken: Taken, files: Sequence[Published], *, entries: int, now: datetime) -> bool:
     """End a publication that put these documents. A change that came meanwhile is published the next time.
 
     False where the lease was over, and perhaps another process published the topic meanwhile: which of both
@@ -110,10 +112,15 @@ def end(database: Database, taken: Taken, files: Sequence[Published], *, now: da
     written = [_write_files(files, at)] if files else []
     relisted = [MARK_INDEX] if taken.is_removed or not taken.is_listed else []
     ended = Statement(
-        """UPDATE topics SET stale = CASE WHEN stale = ? THEN 0 ELSE stale END,
+        f"""UPDATE topics SET stale = CASE WHEN stale = ? THEN 0 ELSE stale END,
+          stale_at = CASE WHEN stale = ? THEN NULL ELSE {NOW} END, error = NULL, entries = ?,
           published_at = coalesce(?, published_at), lease_token = NULL, lease_until = NULL
         WHERE id = ? AND lease_token = ?""",
-        [taken.stale, at if files or not taken.is_listed else None, topic_id, taken.token],
+        [
+            *(taken.stale, taken.stale, entries),
+            at if files or not taken.is_listed else None,
+            *(topic_id, taken.token),
+        ],
         name="end a publication",
     )
     if database.batch([*written, *relisted, ended])[-1].changes:
@@ -125,19 +132,18 @@ def end(database: Database, taken: Taken, files: Sequence[Published], *, now: da
                 [compact(keys(topic_id))],
                 name="forget hashes of a topic",
             ),
-            Statement(
-                "UPDATE topics SET stale = stale + 1 WHERE id = ?", [topic_id], name="mark topics stale"
-            ),
+            Statement(f"UPDATE topics SET {STALE} WHERE id = ?", [topic_id], name="mark topics stale"),
         ]
     )
     return False
 
 
-def release(database: Database, taken: Taken) -> None:
-    """Release a topic that was not published; it stays due."""
+def release(database: Database, taken: Taken, *, error: str | None = None) -> None:
+    """Release a topic that was not published; it stays due. `error` is kept for people until one is."""
     database.query(
-        "UPDATE topics SET lease_token = NULL, lease_until = NULL WHERE id = ? AND lease_token = ?",
-        [taken.topic.id, taken.token],
+        """UPDATE topics SET lease_token = NULL, lease_until = NULL, error = coalesce(?, error)
+        WHERE id = ? AND lease_token = ?""",
+        [error and storable(error[:_ERROR_CHARACTERS]), taken.topic.id, taken.token],
         name="release a topic",
     )
 

@@ -6,9 +6,12 @@ The mark counts: a publication takes back what it has read, and not what came me
 from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.sql import NOW
 
-_MARK = """UPDATE topics SET stale = stale + 1 WHERE id IN (
-  SELECT topic_id FROM topic_members WHERE feed_id {feeds})"""
+STALE = f"stale = stale + 1, stale_at = coalesce(stale_at, {NOW})"
+"""The mark on a row of topics."""
+_MARK = f"""UPDATE topics SET {STALE} WHERE id IN (
+  SELECT topic_id FROM topic_members WHERE feed_id {{feeds}})"""
 
 
 def mark_stale(feed_ids: str) -> Statement:

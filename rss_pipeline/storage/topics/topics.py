@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.sql import NOW, chunked, compact
 from rss_pipeline.storage.topics.publications import MARK_INDEX
+from rss_pipeline.storage.topics.stale import STALE
 
 STORED_TOPICS = Statement("SELECT id, definition, removed FROM topics ORDER BY id", name="read topics")
 """Every topic with its last definition, also those that left the registry (`removed`)."""
@@ -77,7 +78,7 @@ def apply(database: Database, changes: TopicChanges) -> None:
         database.batch(
             [
                 Statement(
-                    f"UPDATE topics SET removed = 1, stale = stale + 1 WHERE id {among}",
+                    f"UPDATE topics SET removed = 1, {STALE} WHERE id {among}",
                     [chunk],
                     name="mark topics removed",
                 ),
@@ -90,9 +91,9 @@ def apply(database: Database, changes: TopicChanges) -> None:
         )
 
 
-_UPSERT = """INSERT INTO topics (id, definition)
-  SELECT json_extract(value, '$.id'), json_extract(value, '$.definition') FROM json_each(?) WHERE true
-  ON CONFLICT (id) DO UPDATE SET definition = excluded.definition, removed = 0, stale = stale + 1"""
+_UPSERT = f"""INSERT INTO topics (id, definition, stale_at)
+  SELECT json_extract(value, '$.id'), json_extract(value, '$.definition'), {NOW} FROM json_each(?) WHERE true
+  ON CONFLICT (id) DO UPDATE SET definition = excluded.definition, removed = 0, {STALE}"""
 _OF = "json_extract(v.value, '$.id')"
 _DROP_MEMBERS = f"""DELETE FROM topic_members WHERE (topic_id, feed_id) IN (
   SELECT m.topic_id, m.feed_id FROM json_each(?) AS v JOIN topic_members AS m ON m.topic_id = {_OF}
