@@ -16,6 +16,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.pipeline.streams.refresh import refresh
 from rss_pipeline.pipeline.topics.candidates import read_candidates
 from rss_pipeline.pipeline.topics.documents import Documents, build
 from rss_pipeline.pipeline.topics.files import Target, joint_hash, public_url
@@ -109,6 +110,8 @@ def publish(
     Raises:
         InfrastructureError: a store cannot work now; what was not reported is still due.
     """
+    # A changed selector takes effect here, and makes the topics of its stream due.
+    refresh(stores.database)
     ids = due(stores.database, now=clock()) if only is None else list(only)
     if not ids:
         return []
