@@ -1,24 +1,35 @@
-"""The partitions `feeds`: one partition for each feed, its key is the feed's id. Items are never partitions.
+"""The partitions `feeds`, `streams` and `topics`: one partition for each of them. Items are never partitions.
 
-The keys come from the registry (registry_partitions.py).
+The keys come from the registry (registry_partitions.py): a feed's id, `feed/stream`, a topic's id.
 https://docs.dagster.io/guides/build/partitions-and-backfills
 """
 
+from collections.abc import Collection, Sequence
+
 import dagster as dg
 
-feeds_partitions = dg.DynamicPartitionsDefinition(name="feeds")
+FEEDS, STREAMS, TOPICS = "feeds", "streams", "topics"
+
+feeds_partitions = dg.DynamicPartitionsDefinition(name=FEEDS)
+streams_partitions = dg.DynamicPartitionsDefinition(name=STREAMS)
+topics_partitions = dg.DynamicPartitionsDefinition(name=TOPICS)
 
 KEYS_AT_ONCE = 500
 """SQLite instance storage binds one variable for each key."""
 
 
-def missing_keys(instance: dg.DagsterInstance, ids: list[str]) -> list[str]:
-    """The keys missing from the instance."""
-    existing = set(instance.get_dynamic_partitions("feeds"))
-    return [id for id in ids if id not in existing]
+def missing_keys(instance: dg.DagsterInstance, name: str, keys: Sequence[str]) -> list[str]:
+    """The keys missing from the instance, of the partitions with this name."""
+    existing = set(instance.get_dynamic_partitions(name))
+    return [key for key in keys if key not in existing]
 
 
-def add_keys(instance: dg.DagsterInstance, missing: list[str]) -> None:
+def add_keys(instance: dg.DagsterInstance, name: str, missing: Sequence[str]) -> None:
     """Add these keys, in order. Keys are never removed here."""
     for start in range(0, len(missing), KEYS_AT_ONCE):
-        instance.add_dynamic_partitions("feeds", missing[start : start + KEYS_AT_ONCE])
+        instance.add_dynamic_partitions(name, missing[start : start + KEYS_AT_ONCE])
+
+
+def unwanted_keys(instance: dg.DagsterInstance, name: str, keys: Collection[str]) -> list[str]:
+    """The keys of the instance that are not among these."""
+    return [key for key in instance.get_dynamic_partitions(name) if key not in keys]

@@ -1,28 +1,39 @@
-"""Partition keys for the registry's feeds, and its changes as events of the asset `registry`.
+"""Partition keys for the registry's feeds, streams and topics, and its changes as events of the asset
+`registry`.
 
 The rows are written in pipeline/registry/sync.py. The key of a feed that was taken out stays, with its
-history, as long as something of the feed is stored.
+history, as long as something of the feed is stored. Those of a stream and a topic go with it.
 """
 
 import dagster as dg
 
-from rss_pipeline.orchestration.instance.forget_feed import complete_forgets
-from rss_pipeline.orchestration.partitions import add_keys, missing_keys
+from rss_pipeline.orchestration.instance.forget_feed import complete_forgets, is_materializing
+from rss_pipeline.orchestration.partitions import (
+    FEEDS,
+    STREAMS,
+    TOPICS,
+    add_keys,
+    missing_keys,
+    unwanted_keys,
+)
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feed_changes
+from rss_pipeline.storage.topics.stale import mark_topics_stale
 
 
 def register(database: Database, instance: dg.DagsterInstance, synced: RegistrySync) -> int:
-    """Add the keys that a synced registry needs and record its changes; return the number of keys added.
+    """Add the keys that a synced registry needs and record its changes; return the number of feeds added.
 
     Unlisted feeds of which nothing was collected are removed, and those that a killed `forget` left half-way.
     """
     complete_forgets(database, instance, synced.forgotten)
     added = register_keys(database, instance, [spec.id for spec in synced.specs])
+    _register_streams(instance, [f"{spec.id}/{each.name}" for spec in synced.specs for each in spec.streams])
+    _register_topics(database, instance, [topic.id for topic in synced.topic_specs])
     changes = synced.changes
-    if synced.removed or not changes.is_empty:
+    if synced.removed or not changes.is_empty or not synced.topic_changes.is_empty:
         instance.report_runless_asset_event(
             dg.AssetMaterialization(
                 asset_key=REGISTRY,
@@ -32,6 +43,7 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
                     "updated": len(changes.updated),
                     "unregistered": len(changes.unregistered),
                     "removed": len(synced.removed),
+                    "topics": len(synced.topic_specs),
                 },
             )
         )
@@ -39,11 +51,34 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
 
 
 def register_keys(database: Database, instance: dg.DagsterInstance, ids: list[str]) -> int:
-    """Add the keys missing from the instance; return their number."""
-    missing = missing_keys(instance, ids)
+    """Add the keys of feeds missing from the instance; return their number."""
+    missing = missing_keys(instance, FEEDS, ids)
     if missing:
         # A key that is new to this instance has no event in it, whatever was reported before: Dagster's home
         # was lost, or it is that of another machine. First of all, so that a crash leaves the keys missing.
         feed_changes.report_again(database, missing)
-        add_keys(instance, missing)
+        add_keys(instance, FEEDS, missing)
     return len(missing)
+
+
+def _register_streams(instance: dg.DagsterInstance, keys: list[str]) -> None:
+    add_keys(instance, STREAMS, missing_keys(instance, STREAMS, keys))
+    _remove_others(instance, STREAMS, keys)
+
+
+def _register_topics(database: Database, instance: dg.DagsterInstance, ids: list[str]) -> None:
+    missing = missing_keys(instance, TOPICS, ids)
+    if missing:
+        # As for feeds: the next publication yields an event for a topic that has none in this instance.
+        mark_topics_stale(database, missing)
+        add_keys(instance, TOPICS, missing)
+    _remove_others(instance, TOPICS, ids)
+
+
+def _remove_others(instance: dg.DagsterInstance, name: str, keys: list[str]) -> None:
+    """Remove the keys that are not among these. A key that is removed under a run fails that run at its end,
+    so while there is one, this is left to a later sync."""
+    unwanted = unwanted_keys(instance, name, set(keys))
+    if unwanted and not is_materializing(instance):
+        for key in unwanted:
+            instance.delete_dynamic_partition(name, key)

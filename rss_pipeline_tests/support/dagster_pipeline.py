@@ -187,6 +187,7 @@ class DagsterPipeline(Pipeline):
         }
         return job.execute_in_process(
             instance=self.instance,
+            asset_selection=[FEED_ITEMS],
             raise_on_error=raise_on_error,
             tags=tags if len(ids) > 1 else None,
             partition_key=ids[0] if len(ids) == 1 else None,

@@ -31,7 +31,7 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
             that is deleted under a run fails that run at its end).
     """
     check_forgettable(database, feed_id, now=utc_now())
-    if _is_materializing(instance):
+    if is_materializing(instance):
         raise ForgetRefused("a materialization or backfill is in progress: try again after its end")
     gone = forget.begin_forget(database, feed_id)
     _end(database, instance, feed_id)
@@ -40,7 +40,7 @@ def forget_feed(database: Database, instance: dg.DagsterInstance, feed_id: str) 
 
 def complete_forgets(database: Database, instance: dg.DagsterInstance, ids: Sequence[str]) -> None:
     """Complete the removal of these feeds, which a sync or a killed process began; not during a backfill."""
-    if ids and not _is_materializing(instance):
+    if ids and not is_materializing(instance):
         _end(database, instance, *ids)
 
 
@@ -51,6 +51,7 @@ def _end(database: Database, instance: dg.DagsterInstance, *feed_ids: str) -> No
     forget.end_forget(database, *feed_ids)
 
 
-def _is_materializing(instance: dg.DagsterInstance) -> bool:
+def is_materializing(instance: dg.DagsterInstance) -> bool:
+    """Return True while a materialization by hand or a backfill is in progress."""
     runs = dg.RunsFilter(job_name="__ASSET_JOB", statuses=_IN_FLIGHT)
     return instance.get_runs_count(runs) > 0

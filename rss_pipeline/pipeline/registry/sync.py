@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.collector.registry.load import load_registry
 from rss_pipeline.errors import InfrastructureError, RegistryError
 from rss_pipeline.settings import Settings
@@ -28,9 +29,10 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySync:
-    """The feeds of a registry and the changes that it made, to feeds and to topics."""
+    """The feeds and topics of a registry and the changes that it made, to feeds and to topics."""
 
     specs: tuple[FeedSpec, ...]
+    topic_specs: tuple[TopicSpec, ...]
     changes: feeds.RegistryChanges
     topic_changes: topics.TopicChanges
     has_suspects: bool
@@ -98,6 +100,7 @@ def sync_registry(
     topics.apply(database, topic_changes)
     return RegistrySync(
         specs=specs,
+        topic_specs=registry.topics,
         changes=changes,
         topic_changes=topic_changes,
         has_suspects=any(row["suspect"] for row in rows),

@@ -5,8 +5,8 @@ The mark counts: a publication takes back what it has read, and not what came me
 
 from collections.abc import Sequence
 
-from rss_pipeline.storage.database import Statement, Value
-from rss_pipeline.storage.sql import NOW
+from rss_pipeline.storage.database import Database, Statement, Value
+from rss_pipeline.storage.sql import NOW, chunked, compact
 
 STALE = f"stale = stale + 1, stale_at = coalesce(stale_at, {NOW})"
 """The mark on a row of topics."""
@@ -36,3 +36,13 @@ def mark_stale_if(
         [*first, feed_id, *params],
         name="mark topics stale",
     )
+
+
+def mark_topics_stale(database: Database, topic_ids: Sequence[str]) -> None:
+    """Mark these topics: they are published again, although nothing of them changed."""
+    for chunk in chunked(map(compact, topic_ids)):
+        database.query(
+            f"UPDATE topics SET {STALE} WHERE id IN (SELECT value FROM json_each(?))",
+            [chunk],
+            name="mark topics stale",
+        )
