@@ -130,6 +130,8 @@ def poll(
         result.show()
     for sentence in result.not_visited():
         terminal.complain(sentence)
+    if result.publication_error is not None:
+        terminal.complain(f"Topics were not published; the next poll tries again. {result.publication_error}")
     if refused is not None:
         # The mistakes themselves were printed first, and may have left the screen.
         terminal.complain(

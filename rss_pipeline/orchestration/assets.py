@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops
+from rss_pipeline.orchestration import ops, topic_ops
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
@@ -37,7 +37,7 @@ def feed_items(registry: Any) -> Any:
     visits = ops.claim(registry)
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
-    return ops.report(visits)
+    return topic_ops.publish(ops.report(visits))
 
 
 @dg.asset(

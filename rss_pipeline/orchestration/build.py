@@ -13,12 +13,13 @@ from rss_pipeline.orchestration.alerts import build_alerts
 from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
-from rss_pipeline.orchestration.jobs import download_images, poll_feeds, replay_backups
+from rss_pipeline.orchestration.jobs import download_images, poll_feeds, publish_topics, replay_backups
 from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
 from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
 from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
+from rss_pipeline.orchestration.topic_assets import stream_items, topics
 from rss_pipeline.orchestration.upkeep.clean_job import clean_store, cleaning_resource
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -52,9 +53,20 @@ def build_definitions(
         .configured(NOTHING, config_schema=NOTHING),
     }
     return dg.Definitions(
-        assets=[*reported_assets(settings), *with_storage_metadata([feed_items, item_images], settings)],
+        assets=[
+            *reported_assets(settings),
+            *with_storage_metadata([feed_items, item_images, stream_items, topics], settings),
+        ],
         asset_checks=build_checks(settings, clock=clock),
-        jobs=[poll_feeds, download_images, clean_store, purge_history, replay_backups, check_health],
+        jobs=[
+            poll_feeds,
+            publish_topics,
+            download_images,
+            clean_store,
+            purge_history,
+            replay_backups,
+            check_health,
+        ],
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
         sensors=[*build_sensors(settings, clock=clock), *build_alerts(settings, clock=clock)],
         resources={**resources, **(resource_overrides or {})},

@@ -1,23 +1,25 @@
-"""Polls and purges in this process: the same jobs as the daemon's, recorded in the same instance.
+"""Polls, publications and purges in this process: the daemon's jobs, recorded in the same instance.
 
 The rounds of a poll are in pipeline/visits/rounds.py, the printed output is in cli/output/.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.orchestration.instance.dead_runs import host_tags
 from rss_pipeline.orchestration.instance.new_run import new_run
-from rss_pipeline.orchestration.jobs import POLL_FEEDS
+from rss_pipeline.orchestration.jobs import POLL_FEEDS, PUBLISH_TOPICS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_config import QUIET
+from rss_pipeline.orchestration.topic_ops import PUBLISHED
 from rss_pipeline.orchestration.upkeep.purge_job import PURGE_HISTORY
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
+from rss_pipeline.storage.topics import publications
 
 _REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
 """The UI lists the runs of a job by this tag."""
@@ -33,24 +35,46 @@ def poll_in_process(
     all_feeds: bool = False,
     patience: float = 0.0,
 ) -> Iterator[Round]:
-    """Run polls until nothing is due, or until all that was requested was visited; see `poll_until_done`."""
-    job = definitions.resolve_job_def(POLL_FEEDS)
+    """Run polls until nothing is due, or until all that was requested was visited; see `poll_until_done`.
+
+    Then publish the topics that are due, if there are any and no run failed: one round more, without visits.
+    """
 
     def run(wanted: Due | NotVisitedSince) -> Round:
-        return _round(
-            job.execute_in_process(
-                run_config={
-                    "ops": {"claim": {"config": _config(wanted)}},
-                    **QUIET,
-                },
-                instance=instance,
-                run_id=new_run(instance),
-                raise_on_error=False,
-                tags={**_REPOSITORY_TAG, **host_tags()},
-            )
-        )
+        ops = {"claim": {"config": _config(wanted)}, "publish": {"config": {"later": True}}}
+        return _round(_execute(definitions, instance, POLL_FEEDS, ops))
 
-    return poll_until_done(database, run, clock=clock, feeds=feeds, all_feeds=all_feeds, patience=patience)
+    is_fine = True
+    for done in poll_until_done(
+        database, run, clock=clock, feeds=feeds, all_feeds=all_feeds, patience=patience
+    ):
+        is_fine = done.error is None
+        yield done
+    if is_fine and publications.due(database, now=clock()):
+        yield _publication(_execute(definitions, instance, PUBLISH_TOPICS, {}))
+
+
+def _execute(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, job: str, ops: Mapping[str, object]
+) -> dg.ExecuteInProcessResult:
+    return definitions.resolve_job_def(job).execute_in_process(
+        run_config={"ops": ops, **QUIET},
+        instance=instance,
+        run_id=new_run(instance),
+        raise_on_error=False,
+        tags={**_REPOSITORY_TAG, **host_tags()},
+    )
+
+
+def _publication(result: dg.ExecuteInProcessResult) -> Round:
+    """The round of a publication. That a topic failed is no error of the poll."""
+    published: Sequence[str] = ()
+    for event in result.all_node_events:
+        if event.is_successful_output and PUBLISHED in event.step_output_data.metadata:
+            published = event.step_output_data.metadata[PUBLISHED].value  # type: ignore[assignment]
+    found = None if result.success else first_error(result.all_events)
+    error = None if result.success else "the run gave no reason" if found is None else ": ".join(found)
+    return Round(run_id=result.run_id, published=published, publication_error=error)
 
 
 def _config(wanted: Due | NotVisitedSince) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The jobs `poll_feeds` and `download_images`, which the daemon starts, and `replay_backups`.
+"""The jobs `poll_feeds`, `publish_topics` and `download_images` of the daemon, and `replay_backups`.
 
 One run claims everything that is due; a feed or image that fails does not fail the run. The assets that a
 person materializes are in assets.py, with the same ops; the clean and the purge are in clean_job.py and
@@ -8,12 +8,13 @@ https://docs.dagster.io/guides/build/jobs/op-jobs
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops, replay_ops
+from rss_pipeline.orchestration import ops, replay_ops, topic_ops
 from rss_pipeline.orchestration.assets import item_images
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.ui_labels import OWNERS
 
 POLL_FEEDS = "poll_feeds"
+PUBLISH_TOPICS = "publish_topics"
 DOWNLOAD_IMAGES = "download_images"
 REPLAY_BACKUPS = "replay_backups"
 MINUTES_TAGS = {"dagster/max_runtime": "1800"}
@@ -25,9 +26,9 @@ REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
 @dg.job(
     name=POLL_FEEDS,
     description=(
-        "Visits every feed that is due: fetch, back up, parse, store, find images. The sensor"
-        " `poll_feeds_when_due` starts it. The table of the op `report` lists the feeds that failed; the run"
-        " itself fails only if a store or our own network fails."
+        "Visits every feed that is due: fetch, back up, parse, store, find images; then publishes the topics"
+        " that changed. The sensor `poll_feeds_when_due` starts it. The table of the op `report` lists the"
+        " feeds that failed; the run itself fails only if a store or our own network fails."
     ),
     tags=MINUTES_TAGS,
     owners=OWNERS,
@@ -36,7 +37,22 @@ def poll_feeds() -> None:
     visits = ops.claim()
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
-    ops.report(visits)
+    topic_ops.publish(ops.report(visits))
+
+
+@dg.job(
+    name=PUBLISH_TOPICS,
+    description=(
+        "Publishes every topic that changed and whose `every` has passed. Polls do the same as their last"
+        " step; the sensor `publish_when_changed` starts this job for other changes: by replays, repairs,"
+        " cleans, images archived later, feeds.yaml, another machine. The run fails if a topic could not be"
+        " published; it stays due."
+    ),
+    tags=MINUTES_TAGS,
+    owners=OWNERS,
+)
+def publish_topics() -> None:
+    topic_ops.publish_due()
 
 
 download_images = dg.define_asset_job(

@@ -5,7 +5,7 @@ replay are in replay_ops.py.
 https://docs.dagster.io/guides/build/ops
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
+from rss_pipeline.orchestration.reporting.streams import report_streams
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
@@ -181,10 +182,10 @@ def extract_images(context: dg.OpExecutionContext, session: SessionResource, vis
         return visits
 
 
-# No kind: the asset's page would show the kind of its last op in place of the asset's own kinds.
-@dg.op(ins=visits_in, out=dg.Out(dg.Nothing, is_required=False))
+@dg.op(ins=visits_in, out=dg.Out(dg.Nothing))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
-    """Record the feeds that changed as materialized (in a backfill, all that were read), and failures."""
+    """Record the feeds that changed as materialized (in a backfill, all that were read), their streams that
+    changed, and failures."""
     with run_step(context, session):
         session.run.progress.begin("report", 0)
         rest, held = poll.apart(visits)
@@ -193,14 +194,19 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             failed = _recorded(context, reporting.report_named(session.run, rest))
             waited = claiming.wait_for(session, held)
             failed += _recorded(context, reporting.report_named(session.run, waited))
+            _record_streams(context, session, {visit.feed.id for visit in [*rest, *waited]})
             for observations in reporting.report_failures(session.run, [*rest, *waited]):
                 record_events(context, observations)
             reporting.raise_for(failed, visits=len(visits))
+            yield dg.Output(None)
         else:
             visits = [*rest, *claiming.wait_for(session, held)]
             counts = _log_summary(context, visits)
+            changed: set[str] = set()
             for events in reporting.report_changes(session.run, context.instance, visits):
                 record_events(context, events)
+                changed.update(event.partition for event in events if event.partition is not None)
+            _record_streams(context, session, changed)
             for observations in reporting.report_failures(session.run, visits):
                 record_events(context, observations)
             if claimed := [visit for visit in visits if visit.token]:
@@ -218,6 +224,11 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             # The table first: the run's log cuts a long message at its end.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**table, **counts})
+
+
+def _record_streams(context: dg.OpExecutionContext, session: Session, feed_ids: Collection[str]) -> None:
+    for events in report_streams(session.run.database, context.instance, feed_ids):
+        record_events(context, events)
 
 
 def _recorded(

@@ -11,9 +11,11 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.orchestration.cause_first import run_step
+from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource, visits_in, visits_out
 from rss_pipeline.orchestration.reporting import replays
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.orchestration.reporting.streams import report_judged
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
@@ -91,12 +93,19 @@ def report_replay(
 ) -> Iterator[Any]:
     """Report the new or differing items, and the backups that could not be read."""
     with run_step(context, session):
-        done = replay.FeedReplay(feed=replay.one_feed(session.run.database, context.partition_key))
+        database = session.run.database
+        feed = visits[0].feed if visits else replay.one_feed(database, context.partition_key)
+        done = replay.FeedReplay(feed=feed)
         for visit in visits:
             done.add(visit)
+        if visits and not visits[0].dry_run:
+            replay.end_judgement_of(database, done)
         metadata = replays.metadata(done)
         context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
         yield dg.AssetObservation(asset_key=FEED_ITEMS, partition=done.feed.id, metadata=done.counts)
+        streams = [f"{done.feed.id}/{stream.name}" for stream in done.feed.streams]
+        for events in report_judged(database, context.instance, streams):
+            record_events(context, events)
         if done.unread:
             raise dg.Failure(
                 description=f"{done.unread[0].message} {len(done.unread)} of {done.backups} backups could not"

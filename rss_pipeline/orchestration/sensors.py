@@ -1,4 +1,5 @@
-"""The sensors: they start polls and downloads of images, sync the registry, and end runs that were killed.
+"""The sensors: they start polls, publications and downloads of images, sync the registry, and end runs that
+were killed.
 
 No decision and no long work in here: the decisions are in pipeline/triggers, the sync is in
 pipeline/registry/sync.py, the search for killed runs in instance/dead_runs.py. Alerts are in alerts.py.
@@ -16,7 +17,14 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.plain_text import plain_lines
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
-from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
+from rss_pipeline.orchestration.jobs import (
+    DOWNLOAD_IMAGES,
+    POLL_FEEDS,
+    PUBLISH_TOPICS,
+    download_images,
+    poll_feeds,
+    publish_topics,
+)
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_runs
 from rss_pipeline.orchestration.registry_partitions import register
@@ -26,12 +34,14 @@ from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.triggers.images import decide_fresh
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
+from rss_pipeline.pipeline.triggers.topics import decide_publication
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline.storage.images.claims import images_due
+from rss_pipeline.storage.topics import publications
 
 _logger = logging.getLogger(__name__)
 
@@ -96,6 +106,16 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             ),
         ),
         starts(
+            "publish_when_changed",
+            publish_topics,
+            decide_publish,
+            concerns="topics",
+            description=(
+                "Starts a publication when topics changed that no poll publishes: by a replay, a repair, a"
+                " clean, images archived later, a change of `topics:`, or what another machine collected."
+            ),
+        ),
+        starts(
             "download_images_when_waiting",
             download_images,
             decide_download,
@@ -130,6 +150,20 @@ def decide_poll(database: Database, instance: dg.DagsterInstance, now: datetime)
     if since is not None and due.is_claimable(database, NotVisitedSince(since=since, now=now)):
         return poll_the_rest(since)
     return decide(due.due_summary(database, now), runs, now=now)
+
+
+def decide_publish(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
+    """Start a publication or wait, by the topics that are due and the newest publications and polls."""
+    found = publications.due(database, now=now)
+    if not found:
+        return decide_publication((), (), (), (), now=now)
+    return decide_publication(
+        found,
+        recent_runs(instance, PUBLISH_TOPICS),
+        recent_runs(instance, POLL_FEEDS),
+        leases.live_run_ids(database),
+        now=now,
+    )
 
 
 def decide_download(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:

@@ -12,7 +12,8 @@ from dagster._core.storage.tags import COMPUTE_KIND_TAG
 GROUP = "feeds"
 OWNERS = ["team:rss_pipeline"]
 CONCERNS = "rss_pipeline/concerns"
-"""A tag of schedules and sensors, besides those of their runs: `feeds`, `images`, `upkeep` or `alerts`."""
+"""A tag of schedules and sensors, besides those of their runs: `feeds`, `topics`, `images`, `upkeep` or
+`alerts`."""
 
 # Owners of jobs, schedules and sensors are a beta feature; Dagster warns at each definition and each copy of
 # one, and a reader can do nothing about it. Here, because every module with a definition imports this one

@@ -99,7 +99,7 @@ class Unread(list[Any]):
 
 @pytest.mark.parametrize("job", [poll_feeds, replay_backups], ids=lambda job: job.name)
 def test_dagster_checks_the_type_of_a_list_of_visits_and_of_none_of_them(job: dg.JobDefinition) -> None:
-    ops = [node.definition for node in job.nodes_in_topological_order]
+    ops = [node.definition for node in job.nodes_in_topological_order if node.name != "publish"]
     types = [end.dagster_type for op in ops for end in op.input_defs]
     types += [end.dagster_type for op in ops for end in op.output_defs]
     carrying = [type for type in types if not type.is_nothing]

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rss_pipeline.pipeline.visits.rounds import NotVisited, Round
 
 
+_TOPICS_SHOWN = 10
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollResult:
     """The result of the rounds of a poll."""
@@ -25,6 +28,10 @@ class PollResult:
     errors: Sequence[str]
     runs: Sequence[str]
     left: "Sequence[NotVisited]" = ()
+    published: Sequence[str] = ()
+    """Topics whose documents changed."""
+    publication_error: str | None = None
+    """Why topics were not published. A warning: the next poll tries again."""
     nothing_reached: str | None = None
     """Nothing was due, because no feed could be reached a short time ago and none ever was."""
     registry_error: str | None = None
@@ -41,6 +48,10 @@ class PollResult:
             errors=[round_.error for round_ in rounds if round_.error is not None],
             runs=[round_.run_id for round_ in rounds],
             left=left,
+            published=[topic for round_ in rounds for topic in round_.published],
+            publication_error=next(
+                (each.publication_error for each in rounds if each.publication_error), None
+            ),
         )
 
     @property
@@ -55,6 +66,8 @@ class PollResult:
             ],
             "not_visited": [asdict(each) for each in self.left],
             "errors": list(self.errors),
+            "published": list(self.published),
+            "publication_error": self.publication_error,
             "nothing_reached": self.nothing_reached,
             "registry_error": self.registry_error,
             "runs": list(self.runs),
@@ -89,6 +102,12 @@ class PollResult:
                     f"{gaps} feeds had no item in common with the document before, so items were probably"
                     " missed; `rss-pipeline status` names them."
                 )
+        if self.published:
+            names = ", ".join(self.published[:_TOPICS_SHOWN])
+            more = (
+                f" and {len(self.published) - _TOPICS_SHOWN} more" if self.published[_TOPICS_SHOWN:] else ""
+            )
+            console.print(f"{len(self.published)} topics published: {names}{more}.")
         if self.failures:
             table = new_table("feed", "kind", "what happened")
             for feed, kind, message in self.failures[:ROWS_SHOWN]:

@@ -1,7 +1,7 @@
 """The assets that no run computes, and the storage of all assets as metadata.
 
-The graph is registry -> feed_items -> item_images, and registry -> polls. The metadata depends on the
-settings: database, object store, feeds.yaml. Computed assets are in assets.py.
+The graph is registry -> feed_items -> item_images, stream_items and topics, and registry -> polls. The
+metadata depends on the settings: database, object store, feeds.yaml. Computed assets are in assets.py.
 https://docs.dagster.io/guides/build/assets/external-assets
 """
 
@@ -13,10 +13,17 @@ from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
 from rss_pipeline.orchestration.ui_labels import GROUP, OWNERS
 from rss_pipeline.settings import Settings
 
-_TABLES = {"registry": "feeds", "feed_items": "items", "item_images": "image_tasks"}
+_TABLES = {
+    "registry": "feeds",
+    "feed_items": "items",
+    "item_images": "image_tasks",
+    "stream_items": "item_streams",
+    "topics": "topics",
+}
 _OBJECTS = {
     "feed_items": "backups/{feed_id}/{time}.xml",
     "item_images": "images/{feed_id}/{item_guid_hash}/{index}.{ext}",
+    "topics": "topics/{topic_id}.atom, topics/{topic_id}.json",
 }
 
 
@@ -72,7 +79,10 @@ def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSp
         prefix = _OBJECTS[name].partition("{")[0]
         uri, where = (settings.objects_path / prefix).absolute().as_uri(), str(settings.objects_path)
         if settings.r2 is not None:
-            uri, where = f"s3://{settings.r2.bucket}/{prefix}", f"Cloudflare R2, bucket {settings.r2.bucket}"
+            bucket = settings.r2.bucket
+            if name == "topics" and settings.r2.topics_bucket is not None:
+                bucket = settings.r2.topics_bucket
+            uri, where = f"s3://{bucket}/{prefix}", f"Cloudflare R2, bucket {bucket}"
             kinds.add("r2")
         metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}
     if name == "registry":

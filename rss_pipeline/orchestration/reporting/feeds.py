@@ -9,8 +9,6 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import dagster as dg
 
@@ -20,6 +18,7 @@ from rss_pipeline.collector.models.outcome import CutOff, NotBegun, NotModified
 from rss_pipeline.orchestration.instance.record_events import AssetEvent
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
+from rss_pipeline.orchestration.reporting.places import place
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.failure_reports import to_report
 from rss_pipeline.pipeline.visits.summary import FailureRow, failed_visit
@@ -258,20 +257,13 @@ def materialization(
     if backup_key:
         metadata["backup_key"] = backup_key
         if url := run.objects.url(backup_key):
-            metadata["backup"] = _place(url)
+            metadata["backup"] = place(url)
     return dg.AssetMaterialization(
         asset_key=FEED_ITEMS,
         partition=change.feed_id,
         metadata={name: value for name, value in metadata.items() if value is not None},
         tags={"dagster/data_version": _version(change.items_version)},
     )
-
-
-def _place(url: str) -> dg.MetadataValue[Any]:
-    """A link, or for a file its path: browsers follow no link from the UI to a file."""
-    if url.startswith("file:"):
-        return dg.MetadataValue.path(url2pathname(urlsplit(url).path))
-    return dg.MetadataValue.url(url)
 
 
 def _version(items_version: str | None) -> str:

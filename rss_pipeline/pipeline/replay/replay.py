@@ -248,11 +248,12 @@ def _done(
         run.progress.advance("feeds")
         replay = under_way.pop(id)
         if database is not None:
-            _end_judgement(database, replay)
+            end_judgement_of(database, replay)
         yield replay
 
 
-def _end_judgement(database: Database, replay: FeedReplay) -> None:
+def end_judgement_of(database: Database, replay: FeedReplay) -> None:
+    """Record that the feed's streams by XPath were judged by all of its backups."""
     xpaths = [stream for stream in replay.feed.streams if stream.is_xpath]
     done = [stream for stream in xpaths if stream.name not in replay.stream_errors]
     end_judgement(database, replay.feed.id, done, during_visit=True)

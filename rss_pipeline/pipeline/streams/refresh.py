@@ -22,6 +22,8 @@ class Refreshed:
     streams: int = 0
     items: int = 0
     gone: int = 0
+    keys: tuple[str, ...] = ()
+    """The streams that were judged anew, as `feed/stream`."""
 
 
 def refresh(database: Database, feed_ids: Collection[str] | None = None) -> Refreshed:
@@ -30,19 +32,21 @@ def refresh(database: Database, feed_ids: Collection[str] | None = None) -> Refr
     May be killed anywhere, and done by two processes at once: a stream is due until all is written, and the
     same selector gives the same members. Without changed selectors it costs one query.
     """
-    streams = items = gone = 0
+    items = gone = 0
+    keys: list[str] = []
     for feed in unjudged(database, feed_ids):
         if feed.gone:
             drop_streams(database, feed.feed_id, feed.gone)
             gone += len(feed.gone)
         by_field = [stream for stream in feed.streams if not stream.is_xpath]
         if by_field:
-            items += _judge(database, feed.feed_id, by_field)
-            streams += len(by_field)
-    return Refreshed(streams=streams, items=items, gone=gone)
+            items += judge(database, feed.feed_id, by_field)
+            keys += [f"{feed.feed_id}/{stream.name}" for stream in by_field]
+    return Refreshed(streams=len(keys), items=items, gone=gone, keys=tuple(keys))
 
 
-def _judge(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> int:
+def judge(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> int:
+    """Judge all stored items of a feed by these streams, none of them by XPath; return their number."""
     matcher = FieldMatcher(streams)
     count = 0
     for page in stored_items(database, feed_id):

@@ -51,7 +51,7 @@ def reason_to_wait(runs: Sequence[JobRun], live_run_ids: Collection[str], *, now
     for run in runs:
         if run.state == "waiting":
             return Wait(reason=f"Run {run.run_id[:8]} is about to start.")
-        if run.state == "running" and _is_alive(run, live_run_ids, now):
+        if run.state == "running" and is_alive(run, live_run_ids, now):
             return Wait(reason=f"Run {run.run_id[:8]} is still running.")
     failed, until = backoff(runs)
     if until is not None and until - LONGEST_BACKOFF <= now < until:
@@ -83,6 +83,9 @@ def is_within(at: datetime | None, time: timedelta, *, now: datetime) -> bool:
     return at is not None and -time < now - at < time
 
 
-def _is_alive(run: JobRun, live_run_ids: Collection[str], now: datetime) -> bool:
-    """STARTED proves nothing: the process may have been killed with its code server. Its lease does."""
+def is_alive(run: JobRun, live_run_ids: Collection[str], now: datetime) -> bool:
+    """Return True for a run with a living process.
+
+    STARTED proves nothing: the process may have been killed with its code server. Its lease does.
+    """
     return is_within(run.started_at, STARTING_GRACE, now=now) or run.run_id in live_run_ids

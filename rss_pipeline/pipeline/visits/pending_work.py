@@ -10,16 +10,22 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.feeds.due import is_claimable
 from rss_pipeline.storage.feeds.feed_changes import has_unreported
+from rss_pipeline.storage.topics import publications
 
 
 def has_registry_news(synced: RegistrySync) -> bool:
     """Return True if Dagster does not know yet what this sync of the registry changed."""
-    return bool(synced.forgotten) or not synced.changes.is_empty
+    return bool(synced.forgotten) or not (synced.changes.is_empty and synced.topic_changes.is_empty)
 
 
 def has_pending_work(database: Database, synced: RegistrySync, *, now: datetime) -> bool:
-    """Return True if a poll would change something: partition keys, a visit, or an event.
+    """Return True if a poll would change something: partition keys, a visit, an event, or a topic.
 
     Small queries only, so that a poll by cron with nothing due costs neither Dagster's import nor a run.
     """
-    return has_registry_news(synced) or is_claimable(database, Due(now=now)) or has_unreported(database)
+    return (
+        has_registry_news(synced)
+        or is_claimable(database, Due(now=now))
+        or has_unreported(database)
+        or bool(publications.due(database, now=now))
+    )

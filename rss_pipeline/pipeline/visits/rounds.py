@@ -31,6 +31,10 @@ class Round:
     run_id: str
     visits: Sequence[Visit] = ()
     error: str | None = None
+    published: Sequence[str] = ()
+    """Topics whose documents changed, where this run published."""
+    publication_error: str | None = None
+    """Why topics were not published; a warning, for they stay due."""
 
 
 def poll_until_done(

@@ -121,6 +121,7 @@ def test_a_change_of_the_registry_is_told_and_nothing_else(three: DagsterPipelin
         "updated": 0,
         "unregistered": 1,
         "removed": 1,
+        "topics": 0,
     }
 
 
@@ -128,7 +129,8 @@ def test_the_graph_leads_from_the_registry_over_the_items_to_their_images(pipeli
     graph = pipeline.definitions().resolve_asset_graph()
     key = dg.AssetKey("feed_items")
     assert graph.get(key).parent_keys == {REGISTRY}
-    assert graph.get(dg.AssetKey("item_images")).parent_keys == {key}
+    for name in ("item_images", "stream_items", "topics"):
+        assert graph.get(dg.AssetKey(name)).parent_keys == {key}
     assert {node.group_name for node in graph.asset_nodes} == {"feeds"}
 
 
@@ -147,6 +149,8 @@ def test_the_graph_says_where_everything_lies(pipeline: DagsterPipeline) -> None
         "registry": ({"yaml", "sqlite"}, "feeds", "sqlite", registry),
         "feed_items": ({"rss", "sqlite"}, "items", "sqlite", f"file://{objects}/backups"),
         "item_images": ({"image", "sqlite"}, "image_tasks", "sqlite", f"file://{objects}/images"),
+        "stream_items": ({"rss", "sqlite"}, "item_streams", "sqlite", None),
+        "topics": ({"atom", "json", "sqlite"}, "topics", "sqlite", f"file://{objects}/topics"),
         "polls": ({"rss"}, None, None, None),
     }
     pipeline.set(**DEPLOYMENTS["cloudflare"])
@@ -154,6 +158,8 @@ def test_the_graph_says_where_everything_lies(pipeline: DagsterPipeline) -> None
         "registry": ({"yaml", "cloudflare"}, "feeds", "d1", registry),
         "feed_items": ({"rss", "cloudflare", "r2"}, "items", "d1", "s3://b/backups/"),
         "item_images": ({"image", "cloudflare", "r2"}, "image_tasks", "d1", "s3://b/images/"),
+        "stream_items": ({"rss", "cloudflare"}, "item_streams", "d1", None),
+        "topics": ({"atom", "json", "cloudflare", "r2"}, "topics", "d1", "s3://b/topics/"),
         "polls": ({"rss"}, None, None, None),
     }
     graph = pipeline.definitions().resolve_asset_graph()
@@ -206,10 +212,10 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeli
 def test_every_op_but_the_reports_has_a_kind_that_is_true_of_any_store(pipeline: DagsterPipeline) -> None:
     """Dagster shows the kind of an asset's last op in place of the asset's own; no op names a product."""
     jobs = pipeline.definitions().get_repository_def().get_all_jobs()
-    names = {"poll_feeds", "replay_backups", "clean_store", "purge_history"}
+    names = {"poll_feeds", "replay_backups", "clean_store", "purge_history", "publish_topics"}
     nodes = [op for job in jobs if job.name in names for op in job.graph.iterate_op_defs()]
     kinds = {op.name: op.tags.get("dagster/compute_kind") for op in nodes}
-    assert kinds.pop("report") is None
+    assert (kinds.pop("report"), kinds.pop("publish")) == (None, None)
     assert set(kinds.values()) == {"sql", "http", "file", "python"}
 
 
@@ -217,7 +223,7 @@ def test_no_op_s_kind_hides_those_of_an_asset(pipeline: DagsterPipeline) -> None
     # Dagster's page of an asset shows this one alone where there is one.
     snaps = asset_node_snaps_from_repo(pipeline.definitions().get_repository_def())
     assert {snap.asset_key.to_user_string(): snap.compute_kind for snap in snaps} == dict.fromkeys(
-        ("registry", "polls", "feed_items", "item_images")
+        ("registry", "polls", "feed_items", "item_images", "stream_items", "topics")
     )
 
 
