@@ -16,7 +16,15 @@ import dagster as dg
 from rss_pipeline.orchestration.instance.purged import Freed, Purged
 from rss_pipeline.orchestration.instance.run_history import History, Newest, size_of
 from rss_pipeline.orchestration.instance.tick_history import TickHistory
-from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS, ITEM_IMAGES, POLLS
+from rss_pipeline.orchestration.partitions import STREAMS
+from rss_pipeline.orchestration.partitions import TOPICS as TOPICS_KEYS
+from rss_pipeline.orchestration.reporting.asset_keys import (
+    FEED_ITEMS,
+    ITEM_IMAGES,
+    POLLS,
+    STREAM_ITEMS,
+    TOPICS,
+)
 from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats
 from rss_pipeline.orchestration.reporting.images import image_metadata
 from rss_pipeline.pipeline.images.download import Downloads
@@ -28,6 +36,7 @@ from rss_pipeline.storage.images.closings import image_totals
 RUNS_AT_ONCE = 100
 """So many hold the write lock of the event log for some tenths of a second."""
 REPORTED_AT_ONCE = 100
+_KEYS = {STREAM_ITEMS: STREAMS, TOPICS: TOPICS_KEYS}
 
 
 def purge(
@@ -104,6 +113,7 @@ class _Purging:
         known = set(self.known)
         held: set[str] = set()
         again: list[str] = []
+        copied: list[Newest] = []
         for each in newest:
             if each.is_challenged:
                 held.add(each.run_id)
@@ -114,9 +124,12 @@ class _Purging:
                 yield from self._record_images_again()
             elif each.asset_key == POLLS:
                 yield from self._record_poll_again()
+            elif each.asset_key in _KEYS and each.partition is not None:
+                copied.append(each)
             else:
                 held.add(each.run_id)
         yield from self._record_again(again)
+        yield from self._record_copies(copied)
         return held
 
     def _record_again(self, ids: Sequence[str]) -> Events:
@@ -135,6 +148,25 @@ class _Purging:
         last = None if event is None else event.asset_materialization
         if last is not None and not self.purged.dry_run:
             yield [dg.AssetMaterialization(asset_key=POLLS, metadata=last.metadata)]
+
+    def _record_copies(self, newest: Sequence[Newest]) -> Events:
+        """Record the newest events of these streams and topics as they are; those that left feeds.yaml have
+        no partition any more, and need none."""
+        keys = {key: set(self.instance.get_dynamic_partitions(name)) for key, name in _KEYS.items()}
+        wanted = [each for each in newest if each.partition in keys[each.asset_key]]
+        self.purged.heartbeats += len(wanted)
+        for start in range(0, 0 if self.purged.dry_run else len(wanted), REPORTED_AT_ONCE):
+            yield [self._copy(each) for each in wanted[start : start + REPORTED_AT_ONCE]]
+
+    def _copy(self, newest: Newest) -> dg.AssetMaterialization:
+        assert newest.partition is not None
+        of_key = dg.AssetRecordsFilter(asset_key=newest.asset_key, asset_partitions=[newest.partition])
+        [record] = self.instance.fetch_materializations(of_key, limit=1).records
+        last = record.asset_materialization
+        assert last is not None
+        return dg.AssetMaterialization(
+            asset_key=newest.asset_key, partition=newest.partition, metadata=last.metadata, tags=last.tags
+        )
 
     def backfills(self) -> None:
         ids = self.history.backfills_before(self.before)
