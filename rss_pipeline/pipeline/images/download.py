@@ -262,13 +262,14 @@ class _Round:
         if not archived:
             return
         now = self._run.clock()
-        r2 = self._run.settings.r2
+        # Topics show an archived image by its public URL, and else the publisher's.
+        url = self._run.objects.url(archived[0].key) or ""
         ours = closings.record_archived(
             self._run.database,
             self._token,
             archived,
             now=now,
-            are_public=r2 is not None and r2.public_url is not None,
+            are_public=url.startswith(("http://", "https://")),
         )
         lost = [each for each in archived if each.task_id not in ours]
         if lost:
