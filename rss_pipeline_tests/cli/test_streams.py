@@ -109,6 +109,21 @@ def test_a_selector_shows_its_items_before_a_poll_uses_it(invoke: Any, shared: P
     assert "new or changed" not in invoke("streams", "idol").stdout
 
 
+def test_an_xpath_is_judged_by_documents_and_by_a_replay(invoke: Any, shared: Pipeline) -> None:
+    with_streams(shared, sound={"xpath": "//item[enclosure]"})
+    result = invoke("streams", "idol")
+    assert (
+        "sound: new or changed in feeds.yaml: used for new documents from the next poll on" in result.stdout
+    )
+    assert json.loads(invoke("streams", "idol", "--json").stdout)["streams"][0]["items"] is None
+    shared.poll(all_feeds=True)
+    assert "run `rss-pipeline replay idol` to judge stored items" in invoke("streams", "idol").stdout
+    assert invoke("replay", "idol").exit_code == 0
+    found = json.loads(invoke("streams", "idol", "--json").stdout)
+    assert (found["streams"][0]["items"], found["unmatched"]) == (3, 9)
+    assert "replay" not in invoke("streams", "idol").stdout
+
+
 def test_a_mistake_in_feeds_yaml_is_reported_and_the_last_streams_are_shown(
     invoke: Any, shared: Pipeline
 ) -> None:

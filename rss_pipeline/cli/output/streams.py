@@ -29,7 +29,7 @@ def show_streams(feed: Row, found: FeedSurvey, *, now: datetime) -> None:
         console.print()
         _show_table(found.streams, now)
         for stream in found.streams:
-            for sentence in notes(stream):
+            for sentence in notes(feed["id"], stream):
                 console.print(
                     Text.assemble((f"{stream.spec.name}: ", "yellow"), plain(sentence)), soft_wrap=True
                 )
@@ -63,7 +63,7 @@ def _show_table(streams: Sequence[StreamSurvey], now: datetime) -> None:
     for each in streams:
         table.add_row(
             each.spec.name,
-            f"{each.items:,}",
+            "-" if each.items is None else f"{each.items:,}",
             _age(each.state.newest_at if each.state else None, now),
             _age(each.state.matched_at if each.state else None, now),
             plain(selector_text(each.spec)),
@@ -87,13 +87,16 @@ def _show_values(singular: str, plural: str, values: Sequence[Counted]) -> None:
         say(f"... and {len(values) - _VALUES_SHOWN:,} more: --json has all")
 
 
-def notes(stream: StreamSurvey) -> list[str]:
+def notes(feed_id: str, stream: StreamSurvey) -> list[str]:
     """Sentences on one stream: what is wrong with it, and what feeds.yaml has changed."""
     state = stream.state
     if state is not None:
         found = [each for each in (state.note if stream.spec.is_xpath else None, state.warning) if each]
     elif stream.spec.is_xpath:
-        found = ["new or changed in feeds.yaml: documents are judged by it from the next poll on"]
+        found = [
+            "new or changed in feeds.yaml: used for new documents from the next poll on; after that,"
+            f" `rss-pipeline replay {feed_id}` judges stored items"
+        ]
     else:
         found = ["new or changed in feeds.yaml: used from the next poll on"]
     if stream.near:

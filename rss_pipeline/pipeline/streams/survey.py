@@ -30,7 +30,8 @@ class StreamSurvey:
     """One stream of feeds.yaml, with what it selects of the stored items."""
 
     spec: StreamSpec
-    items: int
+    items: int | None
+    """None for an XPath that no document was judged by."""
     state: StreamState | None
     """As the last poll left it; None where the stream is new in feeds.yaml, or has another selector there."""
     near: tuple[str, ...]
@@ -84,7 +85,7 @@ def survey(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> F
         streams=tuple(
             StreamSurvey(
                 spec=each,
-                items=items_of[each.name],
+                items=None if each.is_xpath and each not in states else items_of[each.name],
                 state=states.get(each),
                 near=() if items_of[each.name] else near(each, authors_left),
             )
