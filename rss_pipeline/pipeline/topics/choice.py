@@ -14,7 +14,7 @@ from rss_pipeline.pipeline.topics.values import Candidate
 FIRST_DOCUMENT_ITEMS = 5
 """Items that a feed's first document brings: a feed that is added does not fill a topic with old posts."""
 
-DEPTH = 4
+DEPTH = 2
 """Copies of an item are looked for among so many times the items that are shown. Where a copy has a later
 date, the item would else come again as soon as it is too old to be shown."""
 

@@ -11,8 +11,11 @@ from rss_pipeline.collector.models.topic import Member
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.sql import compact
 
-PAGE_BYTES = 1_000_000
-"""Bytes, as stored, of the items read at once; a larger item comes alone."""
+PAGE_ITEMS = 50
+USUAL_CHARACTERS = 20_000
+"""Longer texts are read by a query of their own, so that no answer is large."""
+PAGE_CHARACTERS = 500_000
+"""Of the long texts read at once; a longer one comes alone."""
 
 _MEMBER, _FEED, _STREAM = (f"json_extract(m.value, '$[{n}]')" for n in range(3))
 # The index has the items of a feed by age: so many are read, and none behind them.
@@ -61,32 +64,39 @@ def feeds(ids: Sequence[str]) -> Statement:
 
 def items(database: Database, ids: Sequence[str], *, text_characters: int) -> Iterator[Row]:
     """What topics show of these items, of HTML and summary so many characters from their beginning."""
-    size = " + ".join(
-        f"coalesce(length(CAST({name} AS BLOB)), 0)"
-        for name in (
-            "substr(content_html, 1, p.most)",
-            "substr(summary, 1, p.most)",
-            *("title", "authors", "categories", "enclosures"),
-        )
-    )
-    sql = f"""SELECT page.n, i.id, i.title, i.author, i.authors, i.updated_at, i.categories, i.enclosures,
-        i.base_url, substr(i.summary, 1, p.most) AS summary, substr(i.content_html, 1, p.most) AS content_html
-      FROM (SELECT CAST(? AS INTEGER) AS most) AS p
-      CROSS JOIN (
-        SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
-        FROM (SELECT j.key AS n, items.rowid AS place, {size} AS size
-          FROM (SELECT CAST(? AS INTEGER) AS most) AS p
-          CROSS JOIN json_each(?) AS j CROSS JOIN items ON items.id = j.value)) AS page
-      CROSS JOIN items AS i ON i.rowid = page.place
-      WHERE nth = 1 OR total <= ? ORDER BY n"""
-    left = list(ids)
-    while left:
+    for start in range(0, len(ids), PAGE_ITEMS):
         rows = database.query(
-            sql,
-            [text_characters, text_characters, compact(left), PAGE_BYTES],
+            f"""SELECT i.id, i.title, i.author, i.authors, i.updated_at, i.categories, i.enclosures,
+              i.base_url, substr(i.summary, 1, {USUAL_CHARACTERS}) AS summary,
+              substr(i.content_html, 1, {USUAL_CHARACTERS}) AS content_html,
+              max(coalesce(length(i.summary), 0), coalesce(length(i.content_html), 0)) AS characters
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
+            [compact(ids[start : start + PAGE_ITEMS])],
             name="read items of a topic",
         ).rows
-        yield from rows
-        if not rows:
-            return
-        left = left[int(rows[-1]["n"]) + 1 :]
+        texts = _long_texts(database, rows, text_characters)
+        for row in rows:
+            yield row | texts.get(row["id"], {})
+
+
+def _long_texts(database: Database, rows: Sequence[Row], text_characters: int) -> dict[str, Row]:
+    """The texts of those items that have longer ones: most have not, and are read by one query."""
+    long = {row["id"]: min(int(row["characters"]), text_characters) for row in rows}
+    left = [id for id, characters in long.items() if characters > USUAL_CHARACTERS]
+    found = {}
+    while left:
+        page, size = [left[0]], long[left[0]]
+        for id in left[1:]:
+            size += long[id]
+            if size > PAGE_CHARACTERS:
+                break
+            page.append(id)
+        left = left[len(page) :]
+        texts = database.query(
+            """SELECT i.id, substr(i.summary, 1, ?) AS summary, substr(i.content_html, 1, ?) AS content_html
+            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
+            [text_characters, text_characters, compact(page)],
+            name="read long items of a topic",
+        ).rows
+        found |= {row["id"]: row for row in texts}
+    return found
