@@ -1,6 +1,7 @@
 """The ids of topics, feeds and entries, and the form of links by which doubles are found."""
 
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -16,6 +17,9 @@ _TRACKERS = re.compile(
 """Parameters of a query that say by which way a reader came, not which page it is."""
 _DEFAULT_PORT = re.compile(r":(?:80|443)?\Z")
 
+_REMEMBERED = 1_000
+"""The items of a topic are compared several times while it is built."""
+
 
 def topic_urn(installation: UUID, topic_id: str) -> str:
     """The id of a topic's feed: the same after a move to another URL, another one in each installation."""
@@ -29,12 +33,17 @@ def feed_urn(feed: SourceFeed) -> str:
 
 def entry_id(candidate: Candidate) -> str:
     """The item's own id where RFC 4287 4.2.6 allows it, else a UUID of its feed's URL and its guid."""
-    guid = candidate.guid
+    return _entry_id(candidate.feed.url, candidate.guid)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _entry_id(feed_url: str, guid: str) -> str:
     if len(guid) <= MAX_LINK_CHARACTERS and is_absolute_iri(guid):
         return guid
-    return uuid5(NAMESPACE_URL, f"{candidate.feed.url}\0{guid}").urn
+    return uuid5(NAMESPACE_URL, f"{feed_url}\0{guid}").urn
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def link_key(link: str | None) -> str | None:
     """The page that a link leads to, whatever the way there: equal keys are the same page.
 
