@@ -2,8 +2,8 @@
 
     python -m benchmarks.topics [--feeds 5000] [--topics 500] [--members 20] [--news 100]
 
-Each feed has thirty items of 1.5 KB of HTML. CPU is that of the process that publishes, memory the most it has
-beyond what it had before. The figures of docs/speed.md come from here.
+Each feed has thirty items of 1.5 KB of HTML. CPU is that of the process that publishes, memory the most it
+has beyond what it had before. The figures of docs/speed.md come from here.
 """
 
 import argparse
@@ -97,9 +97,10 @@ def measured(what: str, act: Callable[[], Any]) -> Any:
     done = act()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     puts = sum(len(each.changed) for each in done)
+    each = 1_000 * cpu / max(1, len(done))
     print(
-        f"{what}: {len(done)} topics, {puts} documents, {cpu:.2f} s CPU ({1_000 * cpu / max(1, len(done)):.1f} ms"
-        f" a topic), {wall:.1f} s, {_most_memory() - memory:.0f} MB more"
+        f"{what}: {len(done)} topics, {puts} documents, {cpu:.2f} s CPU ({each:.1f} ms a topic),"
+        f" {wall:.1f} s, {_most_memory() - memory:.0f} MB more"
     )
     return done
 

@@ -110,11 +110,11 @@ def publish(
     Raises:
         InfrastructureError: a store cannot work now; what was not reported is still due.
     """
-    # A changed selector takes effect here, and makes the topics of its stream due.
-    refresh(stores.database)
     ids = due(stores.database, now=clock()) if only is None else list(only)
     if not ids:
         return []
+    # A changed selector takes effect here. Its feed was changed in the registry, which made its topics due.
+    refresh(stores.database)
     run = _Run(stores, clock, is_by_hand=only is not None)
     done = []
     try:

@@ -66,14 +66,21 @@ def _found(element: etree._Element, path: str) -> Any:
 
 
 def assert_valid(documents: Documents) -> None:
-    root = etree.fromstring(documents.atom)
+    ids = assert_valid_bytes(documents.atom, documents.json)
+    assert len(ids) == documents.entries
+
+
+def assert_valid_bytes(atom: bytes, json: bytes) -> list[str]:
+    """Check both documents; return the ids of the entries."""
+    root = etree.fromstring(atom)
     assert _SCHEMA.validate(root), _SCHEMA.error_log
-    ids = _found(root, "a:entry/a:id/text()")
-    assert len(ids) == len(set(ids)) == documents.entries
+    ids: list[str] = _found(root, "a:entry/a:id/text()")
+    assert len(ids) == len(set(ids))
     for entry in _found(root, "a:entry"):
         # What the RFC says in words only: 4.1.2, 4.2.6.
         assert _found(entry, "a:author/a:name/text()[normalize-space()]")
         assert _found(entry, "a:title[normalize-space()]")
         assert _found(entry, "a:content or a:link[@rel='alternate']")
         assert len(_found(entry, "a:link[@rel='alternate']")) <= 1
-    assert violations(documents.json) == []
+    assert violations(json) == []
+    return ids

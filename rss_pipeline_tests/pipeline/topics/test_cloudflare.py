@@ -91,8 +91,8 @@ def test_d1_and_r2_get_the_same_bytes_at_two_puts_a_topic_and_few_rows(
     assert len(changed.changed) == 2
     puts = [call.key for call in proxy.calls if call.store == "r2"]
     assert puts == ["topics/t.json", "topics/t.atom"]
-    # Due, the installation, taken, where the items are, their texts, ended, and the list of topics.
-    assert proxy.count("d1") == 7
+    # Due, selectors, the installation, taken, where the items are, their texts, ended, the list of topics.
+    assert proxy.count("d1") == 8
     assert proxy.rows_read() <= 900
     assert proxy.rows_written() <= 10
     proxy.heal()
