@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicSpec
-from rss_pipeline.pipeline.topics.choice import DEPTH, choose, counted, is_settled
+from rss_pipeline.pipeline.topics.choice import DEPTH, Chosen, choose, counted, is_settled
 from rss_pipeline.pipeline.topics.content import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.pipeline.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Row
@@ -28,8 +28,8 @@ _ALWAYS = datetime.min.replace(tzinfo=UTC)
 """Behind every item: of a member of which all is known."""
 
 
-def read_candidates(database: Database, topic: TopicSpec) -> list[Candidate]:
-    """The items from which `build` makes the topic's documents, those that it shows with their texts.
+def read_chosen(database: Database, topic: TopicSpec) -> tuple[Chosen, ...]:
+    """The items that the topic shows, with their texts; further copies of them without.
 
     A feed with headers, a password or `allow_private` has none unless the topic is public: the registry
     refuses such a topic, but the feed may have become private since it was read.
@@ -37,7 +37,7 @@ def read_candidates(database: Database, topic: TopicSpec) -> list[Candidate]:
     reading = _Reading(database, topic)
     while not reading.is_enough:
         reading.go_on()
-    return _with_texts(database, topic, reading.usable())
+    return _with_texts(database, topic, choose(topic, reading.usable()))
 
 
 class _Reading:
@@ -148,11 +148,16 @@ def _source(row: Row) -> SourceFeed:
     return SourceFeed(id=row["id"], url=row["url"], title=row["title"], link=row["link"])
 
 
-def _with_texts(database: Database, topic: TopicSpec, candidates: Sequence[Candidate]) -> list[Candidate]:
-    shown = [chosen.candidate.item_id for chosen in choose(topic, candidates)]
+def _with_texts(database: Database, topic: TopicSpec, chosen: Sequence[Chosen]) -> tuple[Chosen, ...]:
+    shown = [each.candidate.item_id for each in chosen]
     characters = MOST_HTML_CHARACTERS + 1 if topic.content == "full" else READ_FOR_TEXT
     texts = {row["id"]: row for row in newest.items(database, shown, text_characters=characters)}
-    return [_with_text(each, texts[each.item_id]) if each.item_id in texts else each for each in candidates]
+    # An item that is gone since is one that the next publication does not show.
+    return tuple(
+        replace(each, candidate=_with_text(each.candidate, texts[each.candidate.item_id]))
+        for each in chosen
+        if each.candidate.item_id in texts
+    )
 
 
 def _with_text(candidate: Candidate, row: Row) -> Candidate:

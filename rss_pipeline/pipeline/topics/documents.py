@@ -10,7 +10,7 @@ from uuid import UUID
 
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
 from rss_pipeline.pipeline.topics.atom import atom_document, atom_entry, with_source_date
-from rss_pipeline.pipeline.topics.choice import choose
+from rss_pipeline.pipeline.topics.choice import Chosen, choose
 from rss_pipeline.pipeline.topics.content import PublishedHtml, published_html
 from rss_pipeline.pipeline.topics.entry import Entry, entry_of
 from rss_pipeline.pipeline.topics.feed_head import feed_head
@@ -53,18 +53,40 @@ def build(
     expired: bool = False,
 ) -> Documents:
     """The documents of a topic. `candidates` are as `choose` needs them, in any order; `html` cleans HTML."""
+    return build_chosen(
+        topic,
+        choose(topic, candidates),
+        installation=installation,
+        image=image,
+        html=html,
+        urls=urls,
+        expired=expired,
+    )
+
+
+def build_chosen(
+    topic: TopicSpec,
+    chosen: Iterable[Chosen],
+    *,
+    installation: UUID,
+    image: PublicImage,
+    html: PublishedHtml,
+    urls: PublicUrls | None,
+    expired: bool,
+) -> Documents:
+    """The same of items that `choose` has chosen."""
     head = feed_head(topic, installation=installation, urls=urls, expired=expired)
     atom_size = len(atom_document(head, NEVER, ()))
     json_size = len(json_document(head, ()))
     entries: list[Entry] = []
     written: list[bytes] = []
     items: list[bytes] = []
-    for chosen in choose(topic, candidates):
+    for each in chosen:
         for content in _SHORTENED[topic.content]:
             limit = FULL_CONTENT_BYTES if content == "full" else MOST_BYTES
             if max(atom_size, json_size) >= limit:
                 continue
-            entry = entry_of(topic, chosen, content=content, image=image, html=html)
+            entry = entry_of(topic, each, content=content, image=image, html=html)
             element, item = atom_entry(entry), json_item(entry)
             sizes = atom_size + len(element), json_size + len(item) + len(",\n")
             if max(sizes) <= limit:

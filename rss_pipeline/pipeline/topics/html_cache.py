@@ -1,5 +1,6 @@
 """Cleaned HTML for one run, so that an item which several topics show is cleaned once."""
 
+import threading
 from collections import OrderedDict
 
 from rss_pipeline.pipeline.topics.content import published_html
@@ -16,20 +17,28 @@ class HtmlCache:
         self._most = most_characters
         self._size = 0
         self._known: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def __call__(self, html: str, candidate: Candidate, image: PublicImage) -> str | None:
-        known = self._known.pop(candidate.item_id, None)
-        if known is not None:
-            self._size -= _size(known)
+        """The item's HTML as it is published. Safe to call from several threads."""
+        with self._lock:
+            known = self._taken(candidate.item_id)
         # A repair may have changed it since.
         if known is None or known[0] != html:
             known = html, published_html(html, candidate, image)
-        self._known[candidate.item_id] = known
-        self._size += _size(known)
-        while self._size > self._most:
-            _, oldest = self._known.popitem(last=False)
-            self._size -= _size(oldest)
+        with self._lock:
+            self._taken(candidate.item_id)
+            self._known[candidate.item_id] = known
+            self._size += _size(known)
+            while self._size > self._most:
+                self._taken(next(iter(self._known)))
         return known[1]
+
+    def _taken(self, item_id: str) -> tuple[str, str | None] | None:
+        known = self._known.pop(item_id, None)
+        if known is not None:
+            self._size -= _size(known)
+        return known
 
 
 def _size(known: tuple[str, str | None]) -> int:

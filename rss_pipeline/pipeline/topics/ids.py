@@ -28,7 +28,12 @@ def topic_urn(installation: UUID, topic_id: str) -> str:
 
 def feed_urn(feed: SourceFeed) -> str:
     """The id of an entry's source. The URL itself is not published: it may hold a token."""
-    return uuid5(NAMESPACE_URL, feed.url).urn
+    return _urn(feed.url)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _urn(url: str) -> str:
+    return uuid5(NAMESPACE_URL, url).urn
 
 
 def entry_id(candidate: Candidate) -> str:

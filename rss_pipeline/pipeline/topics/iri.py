@@ -1,6 +1,7 @@
 """Absolute IRIs (RFC 3987): whether a text is one, and URLs of publishers brought into that form."""
 
 import re
+from functools import lru_cache
 
 from rss_pipeline.collector.parse.links import absolute
 
@@ -44,6 +45,7 @@ def is_absolute_iri(text: str) -> bool:
     return bool(rest)
 
 
+@lru_cache(maxsize=1_000)
 def published_url(url: str | None) -> str | None:
     """A stored URL as an IRI: what an IRI cannot hold is percent-encoded. None if it cannot be one."""
     text = absolute(url, ())

@@ -6,7 +6,8 @@ document whole, the old one or the new one.
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,8 +18,8 @@ from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.streams.refresh import refresh
-from rss_pipeline.pipeline.topics.candidates import read_candidates
-from rss_pipeline.pipeline.topics.documents import Documents, build
+from rss_pipeline.pipeline.topics.candidates import read_chosen
+from rss_pipeline.pipeline.topics.documents import Documents, build_chosen
 from rss_pipeline.pipeline.topics.files import Target, joint_hash, public_url
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
 from rss_pipeline.pipeline.topics.index import index_json, index_opml
@@ -33,6 +34,9 @@ from rss_pipeline.storage.topics import publications
 from rss_pipeline.storage.topics.publications import INDEX, INDEX_KEY, OPML_KEY, Taken
 
 logger = logging.getLogger(__name__)
+
+THREADS = 8
+"""Topics that are published at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +122,9 @@ def publish(
     run = _Run(stores, clock, is_by_hand=only is not None)
     done = []
     try:
-        for topic_id in ids:
-            publication = None if topic_id == INDEX else run.publish(topic_id)
-            if publication is not None:
-                report(publication)
-                done.append(publication)
+        for publication in run.publish_all(topic_id for topic_id in ids if topic_id != INDEX):
+            report(publication)
+            done.append(publication)
         run.publish_index()
     finally:
         run.notify_hubs()
@@ -142,6 +144,21 @@ class _Run:
         self._html = HtmlCache()
         self._notices: list[Notice] = []
         self._has_public_images = public_url(stores.archive, "images") is not None
+
+    def publish_all(self, topic_ids: Iterable[str]) -> Iterator[Publication]:
+        """Publish these topics in threads, for stores answer several requests at once; results come in order.
+
+        After a failure of a store, no further topic is begun.
+        """
+        with ThreadPoolExecutor(THREADS) as threads:
+            futures = [threads.submit(self.publish, topic_id) for topic_id in topic_ids]
+            try:
+                for future in futures:
+                    publication = future.result()
+                    if publication is not None:
+                        yield publication
+            finally:
+                threads.shutdown(wait=True, cancel_futures=True)
 
     def publish(self, topic_id: str) -> Publication | None:
         taken = publications.take(self._database, topic_id)
@@ -187,11 +204,11 @@ class _Run:
                 logger.warning("%s", sentence)
 
     def _build(self, taken: Taken) -> Documents:
-        candidates = read_candidates(self._database, taken.topic)
-        images = self._images(candidates)
-        return build(
+        chosen = read_chosen(self._database, taken.topic)
+        images = self._images([each.candidate for each in chosen])
+        return build_chosen(
             taken.topic,
-            candidates,
+            chosen,
             installation=self._installation,
             image=lambda item_id, url: images.get(item_id, {}).get(url),
             html=self._html,
@@ -203,10 +220,10 @@ class _Run:
         """By item, the public URLs of its archived images by their original ones."""
         if not self._has_public_images:
             return {}
-        shown = [each.item_id for each in candidates if each.content_html or each.enclosures or each.summary]
+        shown = {each.item_id for each in candidates if each.content_html or each.enclosures or each.summary}
         return {
             item_id: {original: self._stores.archive.url(key) or original for original, key in keys.items()}
-            for item_id, keys in tasks.archived(self._database, sorted(set(shown))).items()
+            for item_id, keys in tasks.archived(self._database, sorted(shown)).items()
         }
 
     def _is_down(self, error: RssPipelineError) -> bool:

@@ -83,7 +83,7 @@ def _long_texts(database: Database, rows: Sequence[Row], text_characters: int) -
     """The texts of those items that have longer ones: most have not, and are read by one query."""
     long = {row["id"]: min(int(row["characters"]), text_characters) for row in rows}
     left = [id for id, characters in long.items() if characters > USUAL_CHARACTERS]
-    found = {}
+    found: dict[str, Row] = {}
     while left:
         page, size = [left[0]], long[left[0]]
         for id in left[1:]:

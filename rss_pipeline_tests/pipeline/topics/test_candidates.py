@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.collector.models.topic import Member, TopicSpec
-from rss_pipeline.pipeline.topics.candidates import read_candidates
-from rss_pipeline.pipeline.topics.choice import choose
+from rss_pipeline.pipeline.topics.candidates import read_chosen
+from rss_pipeline.pipeline.topics.choice import Chosen, choose
 from rss_pipeline.pipeline.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Result, Row, Statement, Value
 from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item, topic
@@ -79,9 +78,13 @@ def all_candidates(database: Database, spec: TopicSpec) -> list[Candidate]:
 
 
 def shown(spec: TopicSpec, candidates: Sequence[Candidate]) -> list[tuple[str, int, list[int]]]:
+    return outline(choose(spec, candidates))
+
+
+def outline(chosen: Sequence[Chosen]) -> list[tuple[str, int, list[int]]]:
     return [
         (each.candidate.item_id, each.candidate.member, [copy.member for copy in each.also_in])
-        for each in choose(spec, candidates)
+        for each in chosen
     ]
 
 
@@ -124,8 +127,8 @@ def test_the_choice_is_that_among_all_rows(pipeline: Pipeline, seed: int) -> Non
     for _ in range(12):
         of = chance.sample(members, chance.randint(1, 8))
         spec = topic("t", *of, each=chance.choice([None, None, 1, 3]), items=chance.choice([1, 3, 10, 50]))
-        read = read_candidates(pipeline.database, spec)
-        assert shown(spec, read) == shown(spec, all_candidates(pipeline.database, spec)), spec
+        read = read_chosen(pipeline.database, spec)
+        assert outline(read) == shown(spec, all_candidates(pipeline.database, spec)), spec
 
 
 def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
@@ -142,13 +145,13 @@ def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
     )
     database = Counting(pipeline.database)
     spec = topic("t", *ids)
-    assert len(choose(spec, read_candidates(database, spec))) == 50
+    assert len(read_chosen(database, spec)) == 50
     assert database.read("find the newest items") <= 300
     assert database.asked("find the newest items") == 2, "the second time of the busy feed only"
     assert database.read("read items of a topic") == 50
     latest = Counting(pipeline.database)
     spec = topic("t", *ids, each=1)
-    assert len(choose(spec, read_candidates(latest, spec))) == 20
+    assert len(read_chosen(latest, spec)) == 20
     assert latest.read("find the newest items") <= 20 * 11
 
 
@@ -175,33 +178,28 @@ def test_a_feed_that_became_private_has_no_items_in_a_topic_that_is_not_public(
     add_feeds(pipeline.database, "b")
     add_items(pipeline.database, [item("a", "1", at(1)), item("b", "1", at(2))])
     spec = topic("t", "a", "b")
-    assert [each.feed.id for each in read_candidates(pipeline.database, spec)] == ["b"]
+    assert [each.candidate.feed.id for each in read_chosen(pipeline.database, spec)] == ["b"]
     public = topic("t", "a", "b", public=True)
-    assert {each.feed.id for each in read_candidates(pipeline.database, public)} == {"a", "b"}
+    assert {each.candidate.feed.id for each in read_chosen(pipeline.database, public)} == {"a", "b"}
 
 
-def test_the_items_shown_have_their_texts_and_the_others_none(pipeline: Pipeline) -> None:
+def test_the_items_shown_have_their_texts(pipeline: Pipeline) -> None:
     add_feeds(pipeline.database, "a")
     add_items(
         pipeline.database,
         [item("a", f"{n}", at(n), authors='["Ann", "Bob"]', categories='["c"]') for n in range(1, 5)],
     )
-    found = {each.guid: each for each in read_candidates(pipeline.database, topic("t", "a", items=2))}
-    assert (found["4"].title, found["4"].authors, found["4"].categories) == (
-        "Item 4 of a",
-        ("Ann", "Bob"),
-        ("c",),
-    )
-    assert found["4"].content_html == "<p>Text of 4</p>"
-    assert found["1"].content_html is found["1"].title is None
-    assert found["1"].item_id == item_id("a", "1")
+    newest, _ = (each.candidate for each in read_chosen(pipeline.database, topic("t", "a", items=2)))
+    assert (newest.title, newest.authors, newest.categories) == ("Item 4 of a", ("Ann", "Bob"), ("c",))
+    assert newest.content_html == "<p>Text of 4</p>"
 
 
 def test_of_a_text_no_more_is_read_than_can_be_published(pipeline: Pipeline) -> None:
     add_feeds(pipeline.database, "a")
     add_items(pipeline.database, [item("a", "1", at(1), content_html="x" * 1_500_000, summary="y" * 30_000)])
-    [full] = read_candidates(pipeline.database, topic("t", "a"))
-    [short] = read_candidates(pipeline.database, topic("t", "a", content="summary"))
+    [full] = (each.candidate for each in read_chosen(pipeline.database, topic("t", "a")))
+    summaries = topic("t", "a", content="summary")
+    [short] = (each.candidate for each in read_chosen(pipeline.database, summaries))
     assert (len(full.content_html or ""), len(full.summary or "")) == (1_000_001, 30_000)
     assert (len(short.content_html or ""), len(short.summary or "")) == (20_000, 20_000)
 
@@ -212,6 +210,6 @@ def test_long_items_are_read_one_page_after_the_other(pipeline: Pipeline) -> Non
     add_items(pipeline.database, long[:3])
     add_items(pipeline.database, long[3:])
     database = Counting(pipeline.database)
-    found = read_candidates(database, topic("t", "a"))
-    assert all(each.content_html == "x" * 400_000 for each in found)
+    found = read_chosen(database, topic("t", "a"))
+    assert all(each.candidate.content_html == "x" * 400_000 for each in found)
     assert database.asked("read long items of a topic") == 5, "two would be above half a million characters"
