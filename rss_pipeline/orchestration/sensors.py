@@ -154,7 +154,8 @@ def decide_poll(database: Database, instance: dg.DagsterInstance, now: datetime)
 
 def decide_publish(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
     """Start a publication or wait, by the topics that are due and the newest publications and polls."""
-    found = publications.due(database, now=now)
+    # The list of topics alone is left to the next poll.
+    found = [id for id in publications.due(database, now=now) if id != publications.INDEX]
     if not found:
         return decide_publication((), (), (), (), now=now)
     return decide_publication(

@@ -228,7 +228,13 @@ def backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
 def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
     page = ui.open("/automation")
     names = {"clean_daily", "clean_again", "purge_daily", "retry_images", "check_health_hourly"}
-    names |= {"poll_feeds_when_due", "sync_registry", "download_images_when_waiting", "end_dead_runs"}
+    names |= {
+        "publish_when_changed",
+        "poll_feeds_when_due",
+        "sync_registry",
+        "download_images_when_waiting",
+        "end_dead_runs",
+    }
     alerts = {"alert_feed_failing", "alert_run_failed"}
     for name in names | alerts:
         row = page.locator("[data-index]").filter(has=page.get_by_text(name, exact=True))

@@ -104,6 +104,16 @@ def test_a_changed_selector_is_applied_at_the_next_poll_with_an_event_where_memb
     assert events(pipeline, "d") == [(2, 2)]
 
 
+def test_a_stream_without_items_has_no_event_whatever_its_selector(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    server.route(HOST, "/feed", Answer(status=404))
+    assert launch(pipeline).success
+    change(pipeline, c={"title": "*1"})
+    assert launch(pipeline).success
+    assert counts(pipeline) == {"a": 0, "b": 0, "c": 0}
+
+
 def test_a_stream_that_left_feeds_yaml_has_no_partition_any_more(pipeline: DagsterPipeline) -> None:
     del pipeline.feeds[0]["streams"]["b"]
     run = pipeline.instance.create_run_for_job(

@@ -9,6 +9,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY, TOPICS
@@ -177,7 +179,7 @@ def test_the_sensor_leaves_it_to_a_poll_that_runs_and_starts_one_run_at_a_time(
     request = tick(pipeline)
     assert isinstance(request, dg.RunRequest)
     assert request.tags["dagster/priority"] == "-1"
-    assert request.tags["rss_pipeline/reason"] == "4 changes to publish: both, index, only-a, only-b."
+    assert request.tags["rss_pipeline/reason"] == "3 topics changed: both, only-a, only-b."
     publication = made("publish_topics", dg.DagsterRunStatus.NOT_STARTED)
     assert str(tick(pipeline).skip_message) == f"Run {publication.run_id[:8]} is about to start."
 
@@ -256,3 +258,30 @@ def test_a_purge_of_the_history_leaves_no_topic_grey(pipeline: DagsterPipeline) 
     [both] = events(pipeline, "both")
     assert both.metadata["entries"].value == 2
     assert both.tags
+
+
+def test_a_topic_waits_for_the_first_document_of_its_feeds(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    """Published empty, it would have its first items a quarter of an hour later."""
+    server.route("127.0.0.2", "/feed", Answer(status=404))
+    assert str(tick(pipeline).skip_message) == "No topic is due."
+    assert launch(pipeline).success
+    assert counts(pipeline) == {"only-a": 0, "only-b": 1, "both": 1}
+    pipeline.clock.turn(minutes=1)
+    serve(server, "127.0.0.2", "a1")
+    pipeline.visit("a")
+    request = tick(pipeline)
+    assert isinstance(request, dg.RunRequest)
+    assert request.tags["rss_pipeline/reason"] == "1 topics changed: only-a."
+
+
+def test_no_partition_is_unsynced_because_another_feed_has_news(pipeline: DagsterPipeline) -> None:
+    """Dagster compares the time of a topic's event with those of all feeds."""
+    assert launch(pipeline).success
+    pipeline.rows("UPDATE feeds SET change_count = change_count + 1 WHERE id = 'b'")
+    assert launch(pipeline).success
+    assert counts(pipeline) == {"only-a": 1, "only-b": 1, "both": 1}
+    graph = pipeline.definitions().resolve_asset_graph()
+    resolver = CachingStaleStatusResolver(pipeline.instance, graph, LoadingContextForTest(pipeline.instance))
+    assert {resolver.get_status(TOPICS, topic) for topic in counts(pipeline)} == {StaleStatus.FRESH}

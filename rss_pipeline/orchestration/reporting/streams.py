@@ -16,6 +16,7 @@ from dagster._core.events import DagsterEventType
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.orchestration.partitions import KEYS_AT_ONCE, STREAMS
 from rss_pipeline.orchestration.reporting.asset_keys import STREAM_ITEMS
+from rss_pipeline.orchestration.reporting.versions import version_tags
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.reports.stream_changes import Known, StreamChange, stream_changes
 
@@ -27,14 +28,14 @@ def report_streams(
 ) -> Iterator[list[dg.AssetMaterialization]]:
     """Yield an event for each stream of these feeds in which items came in since its last event."""
     keys = [key for key in instance.get_dynamic_partitions(STREAMS) if key.partition("/")[0] in feed_ids]
-    return _batches(_known(instance, keys), database, everything=False)
+    return _batches(_changes(_known(instance, keys), database, everything=False))
 
 
 def report_state(
     database: Database, instance: dg.DagsterInstance, keys: Sequence[str]
 ) -> Iterator[list[dg.AssetMaterialization]]:
     """Yield an event for each of these streams, with news or without."""
-    return _batches(_known(instance, keys), database, everything=True)
+    return _batches(_changes(_known(instance, keys), database, everything=True))
 
 
 def report_judged(
@@ -44,12 +45,13 @@ def report_judged(
     judged anew, or came in with old dates."""
     keys = [key for key in instance.get_dynamic_partitions(STREAMS) if key in keys]
     known = _known(instance, keys)
-    for events in _batches(known, database, everything=True):
-        yield [
-            event
-            for event in events
-            if (event.tags or {})[DATA_VERSION_TAG] != str(known[event.partition or ""])
-        ]
+    changes = [
+        change
+        for change in _changes(known, database, everything=True)
+        # A stream without items is the same by any selector.
+        if (change.members or known[change.key].members) and _Version.now(change) != known[change.key]
+    ]
+    return _batches(changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,12 +98,13 @@ def _known(instance: dg.DagsterInstance, keys: Sequence[str]) -> dict[str, _Vers
     return versions
 
 
-def _batches(
-    known: dict[str, _Version], database: Database, *, everything: bool
-) -> Iterator[list[dg.AssetMaterialization]]:
-    changes = stream_changes(
+def _changes(known: dict[str, _Version], database: Database, *, everything: bool) -> list[StreamChange]:
+    return stream_changes(
         database, [_as_known(key, version) for key, version in known.items()], everything=everything
     )
+
+
+def _batches(changes: Sequence[StreamChange]) -> Iterator[list[dg.AssetMaterialization]]:
     for start in range(0, len(changes), _EVENTS_AT_ONCE):
         yield [_materialization(change) for change in changes[start : start + _EVENTS_AT_ONCE]]
 
@@ -128,7 +131,7 @@ def _materialization(change: StreamChange) -> dg.AssetMaterialization:
         asset_key=STREAM_ITEMS,
         partition=change.key,
         metadata={name: value for name, value in metadata.items() if value is not None},
-        tags={DATA_VERSION_TAG: str(_Version.now(change))},
+        tags=version_tags(str(_Version.now(change))),
     )
 
 

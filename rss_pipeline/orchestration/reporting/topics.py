@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from rss_pipeline.orchestration.reporting.asset_keys import TOPICS
 from rss_pipeline.orchestration.reporting.places import place
+from rss_pipeline.orchestration.reporting.versions import version_tags
 from rss_pipeline.pipeline.topics.publish import Publication, Stores
 from rss_pipeline.storage.topics.publications import keys
 
@@ -38,5 +38,5 @@ def _event(stores: Stores, publication: Publication) -> dg.AssetMaterialization:
         asset_key=TOPICS,
         partition=publication.topic_id,
         metadata=metadata,
-        tags={DATA_VERSION_TAG: publication.hash},
+        tags=version_tags(publication.hash),
     )

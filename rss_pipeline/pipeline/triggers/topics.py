@@ -30,4 +30,4 @@ def decide_publication(
         if poll.state == "waiting" or (poll.state == "running" and is_alive(poll, live_run_ids, now)):
             return Wait(reason=f"The poll {poll.run_id[:8]} publishes at its end.")
     names = ", ".join(due[:_NAMED]) + (" ..." if len(due) > _NAMED else "")
-    return Start(reason=f"{len(due)} changes to publish: {names}.")
+    return Start(reason=f"{len(due)} topics changed: {names}.")

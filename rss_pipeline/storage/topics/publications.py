@@ -23,6 +23,8 @@ OPML_KEY = "topics/index.opml"
 
 _HASH_CHARACTERS = 64
 _ERROR_CHARACTERS = 500
+_HAS_DOCUMENT = """EXISTS (SELECT 1 FROM topic_members AS m CROSS JOIN feeds ON feeds.id = m.feed_id
+  WHERE m.topic_id = topics.id AND feeds.first_stored_at IS NOT NULL)"""
 _IS_FREE = f"(lease_until IS NULL OR lease_until <= {NOW})"
 _SECONDS = "'+' || CAST(json_extract(definition, '$.every') AS INTEGER) || ' seconds'"
 # Behind its hash, the list's row has a mark of its own for each change of what the list shows.
@@ -54,10 +56,15 @@ class Taken:
 
 
 def due(database: Database, *, now: datetime) -> list[str]:
-    """The ids of topics that changed and whose `every` has passed, `INDEX` among them where the list did."""
+    """The ids of topics that changed and whose `every` has passed, `INDEX` among them where the list did.
+
+    A topic is not published before one of its feeds has brought a document: empty, it would have its first
+    items only after `every`.
+    """
     # An index keeps the topics that changed apart: mostly there are none.
     rows = database.query(
-        f"""SELECT id FROM topics WHERE stale > 0 AND {_IS_FREE} AND (removed = 1 OR published_at IS NULL
+        f"""SELECT id FROM topics WHERE stale > 0 AND {_IS_FREE} AND (removed = 1
+            OR (published_at IS NULL AND {_HAS_DOCUMENT})
             OR published_at > ? OR strftime('%Y-%m-%dT%H:%M:%SZ', published_at, {_SECONDS}) <= ?)
         UNION ALL SELECT '{INDEX}' FROM published_files WHERE key = '{INDEX_KEY}' AND {_IS_MARKED}""",
         [instant(now), instant(now)],
