@@ -46,7 +46,8 @@ def hostile(tmp_path: Path, server: FeedServer, monkeypatch: pytest.MonkeyPatch)
     }.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.chdir(tmp_path)
-    item = {"id": HOSTILE, "title": HOSTILE, "content_html": HOSTILE, "author": {"name": HOSTILE}}
+    authors = [{"name": HOSTILE}, {"name": f"{HOSTILE} too"}]
+    item = {"id": HOSTILE, "title": HOSTILE, "content_html": HOSTILE, "authors": authors, "tags": [HOSTILE]}
     document = {"version": "https://jsonfeed.org/version/1.1", "title": HOSTILE, "items": [item]}
     page = f"<html><title>{HOSTILE}</title>".replace("\0", "")
     pipeline = Pipeline(tmp_path)
@@ -72,6 +73,8 @@ def test_no_command_prints_a_control_character_or_a_line_of_a_publisher(
         ["status", "--json"],
         ["items", "stored"],
         ["items", "stored", "--json"],
+        ["streams", "stored"],
+        ["streams", "stored", "--json"],
         ["item", item["id"]],
         ["item", item["id"], "--json"],
         ["export"],
