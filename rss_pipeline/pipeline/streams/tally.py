@@ -16,7 +16,7 @@ class Counted:
 
 
 class Tally:
-    """Values that differ only in case, width or white space are one, for no selector tells them apart."""
+    """Values that differ only in case, width or white space are one, for no selector distinguishes them."""
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}

@@ -97,7 +97,7 @@ def test_what_is_pasted_is_valid_and_selects_its_authors(authors: list[str]) -> 
     assert all(items_of[name] >= items for name, items in proposed.items())
 
 
-def test_spellings_that_no_selector_tells_apart_are_counted_together() -> None:
+def test_spellings_that_no_selector_distinguishes_are_counted_together() -> None:
     tally = Tally()
     for values in (
         ["Jane Doe", "jane  doe"],
