@@ -17,13 +17,18 @@ from rss_pipeline.storage.items.unjudged import drop_streams, end_judgement, sto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """The number of streams that were judged anew, of the items that this took, and of streams that ended."""
+    """The result of a refresh."""
 
-    streams: int = 0
-    items: int = 0
-    gone: int = 0
     keys: tuple[str, ...] = ()
     """The streams that were judged anew, as `feed/stream`."""
+    items: int = 0
+    """Items that were judged, of each feed once."""
+    gone: int = 0
+    """Streams that ended."""
+
+    @property
+    def streams(self) -> int:
+        return len(self.keys)
 
 
 def refresh(database: Database, feed_ids: Collection[str] | None = None) -> Refreshed:
@@ -42,7 +47,7 @@ def refresh(database: Database, feed_ids: Collection[str] | None = None) -> Refr
         if by_field:
             items += judge(database, feed.feed_id, by_field)
             keys += [f"{feed.feed_id}/{stream.name}" for stream in by_field]
-    return Refreshed(streams=len(keys), items=items, gone=gone, keys=tuple(keys))
+    return Refreshed(keys=tuple(keys), items=items, gone=gone)
 
 
 def judge(database: Database, feed_id: str, streams: Sequence[StreamSpec]) -> int:

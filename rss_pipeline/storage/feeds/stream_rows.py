@@ -14,7 +14,7 @@ _CHANGED = f"""{_WANTED} UPDATE streams SET registered_hash = wanted.hash, selec
   matched_at = NULL, unmatched_documents = 0, values_seen = NULL, error = NULL
   FROM wanted WHERE wanted.feed_id = streams.feed_id AND wanted.name = streams.name
     AND streams.registered_hash IS NOT wanted.hash"""
-_GONE = f"""{_WANTED} UPDATE streams SET registered_hash = NULL, selector_hash = NULL
+_GONE = f"""{_WANTED} UPDATE streams SET registered_hash = NULL
   WHERE registered_hash IS NOT NULL
     AND feed_id IN (SELECT json_extract(value, '$.id') FROM json_each(?))
     AND (feed_id, name) NOT IN (SELECT feed_id, name FROM wanted)"""

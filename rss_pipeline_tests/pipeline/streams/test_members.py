@@ -139,6 +139,7 @@ class TestReplay:
         before = all_rows(pipeline)
         replayed(pipeline, dry_run=True)
         assert (all_rows(pipeline), feed.members()) == (before, {})
+        assert feed.state("path").note is not None
         replayed(pipeline)
         assert feed.members() == {"path": ["Title of 1", "Title of 3"]}
         assert feed.state("path").note is None

@@ -133,12 +133,12 @@ def test_replays(topic: Topic) -> None:
     pipeline = topic.pipeline
     with topic.leaves("a replay of what is stored"):
         replayed(pipeline, "feed")
-    pipeline.database.query("DELETE FROM items WHERE feed_id = 'feed' AND guid = '1'")
+    pipeline.database.query("DELETE FROM items WHERE feed_id = 'feed' AND guid = '2'")
     with topic.leaves("a dry run"):
         replayed(pipeline, "feed", dry_run=True)
     with topic.marks("an item that was missing"):
         replayed(pipeline, "feed")
-    pipeline.database.query("UPDATE items SET title = 'Wrong' WHERE feed_id = 'feed' AND guid = '1'")
+    pipeline.database.query("UPDATE items SET title = 'Wrong' WHERE feed_id = 'feed' AND guid = '2'")
     with topic.leaves("a replay that repairs nothing"):
         replayed(pipeline, "feed", repair=True, dry_run=True)
     with topic.marks("a repair"):
@@ -154,7 +154,7 @@ def test_retention(topic: Topic) -> None:
     pipeline = topic.pipeline
     with topic.leaves("a clean of nothing"):
         cleaned(pipeline)
-    age(pipeline, "feed", 181, "1")
+    age(pipeline, "feed", 181, "2")
     with topic.leaves("a dry run"):
         cleaned(pipeline, dry_run=True)
     with topic.marks("a retired item"):

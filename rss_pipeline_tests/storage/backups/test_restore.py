@@ -1,8 +1,11 @@
 """The state of a feed that a restore writes. Whole restores are in pipeline/replay/test_restore.py."""
 
+from rss_pipeline.collector.models.topic import Member, TopicSpec
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.backups.restore import FeedState, restore_state
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.topics import topics
 from rss_pipeline_tests.storage.values import NOW, change, feed_row, register, spec
 
 
@@ -13,3 +16,20 @@ def test_a_restored_feed_is_no_longer_postponed_by_an_outage(sqlite: SqliteDatab
     assert restore_state(sqlite, FeedState(feed=feed, earliest=NOW), now=NOW)
     assert feed_row(sqlite)["schedule_kind"] is None, "the reason and its kind change together"
     assert feeds.not_our_outage(sqlite, ["a"], answered=True) == frozenset()
+
+
+def test_topics_show_the_restored_title(database: Database) -> None:
+    """Its items came before, in batches of their own."""
+    register(database, spec("a"), spec("b"))
+    made = topics.topic_changes([TopicSpec(id=id, of=(Member(id),)) for id in ("a", "b")], [])
+    topics.apply(database, made)
+    change(database, "UPDATE topics SET stale = 0")
+    feed = feeds.feeds_by_id(database, ["a"])["a"]
+    state = FeedState(feed=feed, earliest=NOW)
+    assert restore_state(database, state, now=NOW)
+    stale = [row["id"] for row in database.query("SELECT id FROM topics WHERE stale > 0").rows]
+    assert stale == ["a"]
+    change(database, "UPDATE topics SET stale = 0")
+    change(database, "UPDATE feeds SET content_hash = 'hash', last_visited_at = '2026'")
+    assert not restore_state(database, state, now=NOW)
+    assert database.query("SELECT id FROM topics WHERE stale > 0").rows == []
