@@ -1,9 +1,11 @@
 """What the topics of a large installation cost a poll: without news, and with news of a hundred feeds.
 
     python -m benchmarks.topics [--feeds 5000] [--topics 500] [--members 20] [--news 100]
+    python -m benchmarks.topics --cloudflare --feeds 100 --topics 20 --news 10
 
 Each feed has thirty items of 1.5 KB of HTML. CPU is that of the process that publishes, memory the most it
-has beyond what it had before. The figures of docs/speed.md come from here.
+has beyond what it had before. With --cloudflare the stores are D1 and R2
+in workerd, and their operations are counted. The figures of docs/topics.md come from here.
 """
 
 import argparse
@@ -18,11 +20,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cloudflare_cost import Counting
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.topics.publish import Publication, Stores, due, publish
 from rss_pipeline.storage.database import Row
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items, item, set_topics, topic
-from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.cloudflare import Cloudflare, local_cloudflare
+from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
 ITEMS = 30
@@ -33,7 +37,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     for name, default in (("feeds", 5_000), ("topics", 500), ("members", 20), ("news", 100)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--cloudflare", action="store_true")
     options = parser.parse_args()
+    if options.cloudflare:
+        with tempfile.TemporaryDirectory() as folder, local_cloudflare() as cloudflare:
+            count(Path(folder), cloudflare, options)
+        return
     with tempfile.TemporaryDirectory() as folder:
         # In a process of its own, whose memory is not measured.
         filling = get_context("spawn").Process(target=fill, args=(Path(folder), options))
@@ -42,8 +51,8 @@ def main() -> None:
         measure(Path(folder), options)
 
 
-def fill(home: Path, options: argparse.Namespace) -> None:
-    pipeline = Pipeline(home)
+def fill(home: Path, options: argparse.Namespace, **settings: Any) -> None:
+    pipeline = Pipeline(home, **settings)
     chance = random.Random(1)
     ids = [f"feed-{number}" for number in range(options.feeds)]
     for start in range(0, len(ids), 200):
@@ -89,6 +98,39 @@ def measure(home: Path, options: argparse.Namespace) -> None:
         (item(f"feed-{n}", "news", instant(pipeline.clock()), content_html=HTML) for n in with_news),
     )
     measured(f"news of {options.news} feeds", published)
+    pipeline.close()
+
+
+def count(home: Path, cloudflare: Cloudflare, options: argparse.Namespace) -> None:
+    """Operations of D1 and R2, as they count them."""
+    where = on_cloudflare(cloudflare)
+    fill(home, options, **where)
+    pipeline = Pipeline(home, **where)
+    pipeline.clock.now = START + timedelta(days=90)
+    database = Counting(cloudflare.url, cloudflare.token)
+    stores = Stores.of(pipeline.settings, database, pipeline.objects)
+
+    def published(what: str) -> None:
+        Counting.counts.clear()
+        done = publish(stores, clock=pipeline.clock)
+        figures = {name: Counting.counts[name] for name in ("requests", "rows_read", "rows_written")}
+        figures["puts"] = sum(len(each.changed) for each in done)
+        print(f"{what}: {len(done)} topics, {figures}")
+        if done:
+            print("  a topic:", {name: round(figure / len(done), 1) for name, figure in figures.items()})
+        pipeline.clock.turn(hours=1)
+
+    published("first publication")
+    published("a poll without news")
+    add_items(
+        pipeline.database,
+        (
+            item(f"feed-{n}", "news", instant(pipeline.clock()), content_html=HTML)
+            for n in range(options.news)
+        ),
+    )
+    published(f"news of {options.news} feeds")
+    database.close()
     pipeline.close()
 
 
