@@ -62,6 +62,18 @@ _ATTRIBUTES = {
 }
 _SCHEMES = {"http", "https", "mailto"}
 _DROPPED_WITH_CONTENT = {"script", "style", "noscript", "template", "title", "object", "svg", "math"}
+_REFERENCES = ("href", "src", "cite", "poster")
+"""The attributes above that hold a URL."""
+_CLEANER = nh3.Cleaner(
+    tags=_TAGS,
+    attributes=_ATTRIBUTES,
+    clean_content_tags=_DROPPED_WITH_CONTENT,
+    url_schemes=_SCHEMES,
+    url_relative="deny",
+    link_rel=None,
+)
+_IMAGE_SIGNS = ("<img", "<picture", "<noscript", "<amp-img", "srcset")
+"""In lower case: without one of them there is no image, as `render` has it."""
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _UNCOUNTED = _names(
@@ -92,9 +104,25 @@ def published_html(html: str, candidate: Candidate, image: PublicImage) -> str |
         return None
     feed = candidate.feed
     image_bases = (candidate.base_url, feed.link, candidate.link, feed.url)
-    html = render(html, archived=_EveryImage(candidate.item_id, image), bases=image_bases)
+    lowered = html.lower()
+    if any(sign in lowered for sign in _IMAGE_SIGNS):
+        html = render(html, archived=_EveryImage(candidate.item_id, image), bases=image_bases)
+        lowered = html.lower()
+    if _is_absolute(lowered):
+        return legal(_CLEANER.clean(_encodable(html))).strip() or None
     bases = (candidate.base_url, candidate.link, feed.link, feed.url)
     return legal(_cleaned(_encodable(html), bases)).strip() or None
+
+
+def _is_absolute(lowered: str) -> bool:
+    """True if no reference of this HTML is relative: a cleaner that is ready for all items will do.
+
+    To make one takes as long as to clean a short item.
+    """
+    return all(
+        lowered.count(name) == lowered.count(f'{name}="https://') + lowered.count(f'{name}="http://')
+        for name in _REFERENCES
+    )
 
 
 def text_of(html: str | None, *, limit: int) -> str:

@@ -1,5 +1,6 @@
 """The HTML of items as topics publish it."""
 
+import re
 import time
 from typing import Any
 
@@ -107,3 +108,36 @@ def test_long_html_of_many_elements_is_published() -> None:
 )
 def test_the_text_of_html(html: str | None, expected: str) -> None:
     assert text_of(html, limit=20) == expected
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<a href='/b'>b</a><a href=\"https://c.example/\">c</a>",
+        '<a HREF="/b">b</a>',
+        '<a href = "b">b</a>',
+        "<a href=b>b</a>",
+        '<a href="&#47;b">b</a>',
+        '<img src="b.png">',
+        '<blockquote cite="b">c</blockquote>',
+        '<video poster="b.png"></video>',
+    ],
+)
+def test_a_reference_is_absolute_however_it_is_written(html: str) -> None:
+    cleaned = published(html) or ""
+    found = re.findall(r'(?:href|src|cite|poster)="([^"]*)"', cleaned)
+    assert found
+    assert all(re.match("https?://[ac].example/", reference) for reference in found), cleaned
+
+
+def test_html_with_absolute_references_only_is_cleaned_as_any_other() -> None:
+    absolute = (
+        '<p onclick="x()">a <a href="https://b.example/?a=1&amp;b=2" title="t">b</a><script>1</script>'
+        '<img src="http://c.example/d.png" alt="e"><a href="javascript:x()">c</a></p>'
+    )
+    own = absolute.replace('<a href="javascript:x()">', '<a href="https://d.example/">')
+    assert published(own) == (published(own + "<a href='/f'>f</a>") or "").removesuffix(
+        '<a href="https://a.example/f">f</a>'
+    )
+    assert "onclick" not in (published(own) or "")
+    assert "javascript" not in (published(absolute) or "")
