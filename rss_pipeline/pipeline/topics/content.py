@@ -42,17 +42,15 @@ _ATTRIBUTES = {
     "*": {"dir", "lang", "title"},
     "a": {"href", "hreflang"},
     "audio": {"src", "controls"},
-    "blockquote": {"cite"},
     "col": {"span"},
     "colgroup": {"span"},
     "data": {"value"},
-    "del": {"cite", "datetime"},
+    "del": {"datetime"},
     "details": {"open"},
     "img": {"src", "alt", "width", "height"},
-    "ins": {"cite", "datetime"},
+    "ins": {"datetime"},
     "li": {"value"},
     "ol": {"start", "type", "reversed"},
-    "q": {"cite"},
     "source": {"src", "type"},
     "td": {"colspan", "rowspan", "headers", "align"},
     "th": {"colspan", "rowspan", "headers", "align", "scope"},
@@ -62,8 +60,9 @@ _ATTRIBUTES = {
 }
 _SCHEMES = {"http", "https", "mailto"}
 _DROPPED_WITH_CONTENT = {"script", "style", "noscript", "template", "title", "object", "svg", "math"}
-_REFERENCES = ("href", "src", "cite", "poster")
-"""The attributes above that hold a URL."""
+_REFERENCES = ("href", "src", "poster")
+"""The attributes above that hold a URL. `cite` is not among them: nh3 leaves it relative, and no reader shows
+it."""
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     attributes=_ATTRIBUTES,
