@@ -200,7 +200,8 @@ class _Run:
     def notify_hubs(self) -> None:
         """Notify the hubs of the topics that changed."""
         if self._notices:
-            for sentence in notify(feed_policy(self._stores.settings), self._notices):
+            notices = sorted(self._notices, key=lambda notice: notice.topic_id)
+            for sentence in notify(feed_policy(self._stores.settings), notices):
                 logger.warning("%s", sentence)
 
     def _build(self, taken: Taken) -> Documents:
