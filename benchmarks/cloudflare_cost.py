@@ -9,6 +9,7 @@ docs/cloudflare.md come from here.
 import argparse
 import json
 import os
+import re
 import tempfile
 import threading
 from collections import Counter
@@ -20,6 +21,7 @@ from typing import Any, ClassVar
 import dagster as dg
 
 from rss_pipeline.pipeline.retention.clean import clean
+from rss_pipeline.pipeline.streams.refresh import refresh
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline.storage.images.claims import claim_images
@@ -71,6 +73,7 @@ def main() -> None:
         _poll(pipeline, resources, f"poll of {feeds} feeds with ten new items and images each", feeds)
         _publish(server, pipeline, feeds, items=200, text="x" * 5_000)
         _poll(pipeline, resources, "poll of one new feed with 200 items of 5 KB (beside the unchanged)", 1)
+        _streams(server, pipeline, resources)
         _archive(pipeline)
         _clean(pipeline)
 
@@ -117,6 +120,43 @@ def _poll(pipeline: DagsterPipeline, resources: dict[str, Any], what: str, feeds
         f" {counts['rows_written']:,} rows written ({counts['rows_written'] / feeds:.2f} a feed),"
         f" {counts['rows_read']:,} rows read, {counts['milliseconds']:,} ms in the database"
     )
+
+
+def _streams(server: FeedServer, pipeline: DagsterPipeline, resources: dict[str, Any]) -> None:
+    """A feed of 500 items and ten authors that lists 50 of them, without streams and with ten."""
+
+    def publish(newest: int, *, listed: int = 50) -> str:
+        body = rss(*(f"{number}" for number in range(newest, newest - listed, -1)))
+        body = re.sub(rb"(\d)</title>", rb"\1</title><author>A\1</author>", body)
+        return server.route("127.0.9.9", "/feed", Answer(body=body, etag=f'"{newest}"'))
+
+    def poll(what: str) -> None:
+        pipeline.clock.turn(hours=1)
+        Counting.counts.clear()
+        pipeline.poll("split", resources=resources)
+        counts = Counting.counts
+        print(f"{what}: {counts['rows_read']:,} rows read, {counts['rows_written']:,} written")
+
+    feed: dict[str, Any] = {"url": publish(500, listed=500), "id": "split", "allow_private": True}
+    pipeline.feeds.append(feed)
+    pipeline.write_registry()
+    pipeline.poll("split", resources=resources)
+    publish(505)
+    poll("visit of one feed, five of 50 items new, no streams")
+    feed["streams"] = {f"a{number}": {"author": f"A{number}"} for number in range(10)}
+    pipeline.write_registry()
+    pipeline.sync()
+    Counting.counts.clear()
+    refreshed = refresh(pipeline.database)
+    counts = Counting.counts
+    print(
+        f"{refreshed.streams} new streams over {refreshed.items} stored items: {counts['rows_read']:,} rows"
+        f" read, {counts['rows_written']:,} written"
+    )
+    for newest in (510, 515):
+        publish(newest)
+        poll("the visit with five of 50 items new, ten streams")
+    poll("visit of the unchanged feed with ten streams")
 
 
 def _archive(pipeline: DagsterPipeline) -> None:

@@ -108,7 +108,8 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         logger.warning("%s: %s.", feed.url, SENTENCE)
     unseen = tuple(id for id in fresh if id not in imageless)
     stored = Stored(
-        parsed=parsed,
+        # They are stored, and the run keeps this value to its end.
+        parsed=replace(parsed, stream_members={}, stream_values={}),
         new_ids=unseen,
         items_new=int(closed[0]["items_new"] or 0) if closed else 0,
         is_gap=is_gap,
