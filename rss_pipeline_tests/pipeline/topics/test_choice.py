@@ -217,3 +217,11 @@ def test_more_candidates_than_needed_change_nothing() -> None:
     items = [candidate(number) for number in range(1, 200)]
     assert shown(topic(), *items) == shown(topic(), *items[:50])
     assert choose(topic(), []) == ()
+
+
+def test_a_copy_with_a_later_date_does_not_bring_an_item_back() -> None:
+    link = "https://shared.example/post"
+    own = candidate(4, link=link)
+    copy = candidate(2, of="b", member=1, link=link)
+    spec = topic("a", "b", items=2)
+    assert shown(spec, candidate(1), copy, candidate(3), own) == ["a1", "a3"]
