@@ -6,7 +6,7 @@ among these is the choice among all.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -29,7 +29,7 @@ _ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 def read_chosen(database: Database, topic: TopicSpec) -> tuple[Chosen, ...]:
-    """The items that the topic shows, with their texts; further copies of them without.
+    """The items that the topic shows, without their texts.
 
     A feed with headers, a password or `allow_private` has none unless the topic is public: the registry
     refuses such a topic, but the feed may have become private since it was read.
@@ -37,7 +37,19 @@ def read_chosen(database: Database, topic: TopicSpec) -> tuple[Chosen, ...]:
     reading = _Reading(database, topic)
     while not reading.is_enough:
         reading.go_on()
-    return _with_texts(database, topic, choose(topic, reading.usable()))
+    return choose(topic, reading.usable())
+
+
+def with_texts(database: Database, topic: TopicSpec, chosen: Sequence[Chosen]) -> Iterator[Chosen]:
+    """The items with their texts, which are read as they are reached: long ones need not all be in memory.
+
+    An item that is gone since is left out; what removed it has made the topic due again.
+    """
+    characters = MOST_HTML_CHARACTERS + 1 if topic.content == "full" else READ_FOR_TEXT
+    shown = {each.candidate.item_id: each for each in chosen}
+    for row in newest.items(database, list(shown), text_characters=characters):
+        each = shown[row["id"]]
+        yield replace(each, candidate=_with_text(each.candidate, row))
 
 
 class _Reading:
@@ -146,18 +158,6 @@ def _is_public(row: Row) -> bool:
 
 def _source(row: Row) -> SourceFeed:
     return SourceFeed(id=row["id"], url=row["url"], title=row["title"], link=row["link"])
-
-
-def _with_texts(database: Database, topic: TopicSpec, chosen: Sequence[Chosen]) -> tuple[Chosen, ...]:
-    shown = [each.candidate.item_id for each in chosen]
-    characters = MOST_HTML_CHARACTERS + 1 if topic.content == "full" else READ_FOR_TEXT
-    texts = {row["id"]: row for row in newest.items(database, shown, text_characters=characters)}
-    # An item that is gone since is one that the next publication does not show.
-    return tuple(
-        replace(each, candidate=_with_text(each.candidate, texts[each.candidate.item_id]))
-        for each in chosen
-        if each.candidate.item_id in texts
-    )
 
 
 def _with_text(candidate: Candidate, row: Row) -> Candidate:

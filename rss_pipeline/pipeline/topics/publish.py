@@ -18,12 +18,11 @@ from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.errors import InfrastructureError, ObjectStoreUnavailable, RssPipelineError
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.streams.refresh import refresh
-from rss_pipeline.pipeline.topics.candidates import read_chosen
+from rss_pipeline.pipeline.topics.candidates import read_chosen, with_texts
 from rss_pipeline.pipeline.topics.documents import Documents, build_chosen
 from rss_pipeline.pipeline.topics.files import Target, joint_hash, public_url
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
 from rss_pipeline.pipeline.topics.index import index_json, index_opml
-from rss_pipeline.pipeline.topics.values import Candidate
 from rss_pipeline.pipeline.topics.websub import Notice, notify
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects, open_topics
@@ -206,10 +205,10 @@ class _Run:
 
     def _build(self, taken: Taken) -> Documents:
         chosen = read_chosen(self._database, taken.topic)
-        images = self._images([each.candidate for each in chosen])
+        images = self._images([each.candidate.item_id for each in chosen])
         return build_chosen(
             taken.topic,
-            chosen,
+            with_texts(self._database, taken.topic, chosen),
             installation=self._installation,
             image=lambda item_id, url: images.get(item_id, {}).get(url),
             html=self._html,
@@ -217,14 +216,13 @@ class _Run:
             expired=taken.is_removed,
         )
 
-    def _images(self, candidates: Sequence[Candidate]) -> dict[str, dict[str, str]]:
+    def _images(self, item_ids: Sequence[str]) -> dict[str, dict[str, str]]:
         """By item, the public URLs of its archived images by their original ones."""
         if not self._has_public_images:
             return {}
-        shown = {each.item_id for each in candidates if each.content_html or each.enclosures or each.summary}
         return {
             item_id: {original: self._stores.archive.url(key) or original for original, key in keys.items()}
-            for item_id, keys in tasks.archived(self._database, sorted(shown)).items()
+            for item_id, keys in tasks.archived(self._database, item_ids).items()
         }
 
     def _is_down(self, error: RssPipelineError) -> bool:

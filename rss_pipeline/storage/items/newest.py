@@ -4,8 +4,9 @@ First where they are and their dates, of more items than are shown; then all of 
 shown is decided in pipeline.topics.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from rss_pipeline.collector.models.topic import Member
 from rss_pipeline.storage.database import Database, Row, Statement
@@ -63,40 +64,45 @@ def feeds(ids: Sequence[str]) -> Statement:
 
 
 def items(database: Database, ids: Sequence[str], *, text_characters: int) -> Iterator[Row]:
-    """What topics show of these items, of HTML and summary so many characters from their beginning."""
+    """What topics show of these items, in their order; of HTML and summary so many characters from the start.
+
+    Long texts are read as they are reached, so that few of them are in memory at once. An item that is gone
+    is left out.
+    """
     for start in range(0, len(ids), PAGE_ITEMS):
-        rows = database.query(
+        page = ids[start : start + PAGE_ITEMS]
+        found = database.query(
             f"""SELECT i.id, i.title, i.author, i.authors, i.updated_at, i.categories, i.enclosures,
               i.base_url, substr(i.summary, 1, {USUAL_CHARACTERS}) AS summary,
               substr(i.content_html, 1, {USUAL_CHARACTERS}) AS content_html,
               max(coalesce(length(i.summary), 0), coalesce(length(i.content_html), 0)) AS characters
             FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
-            [compact(ids[start : start + PAGE_ITEMS])],
+            [compact(page)],
             name="read items of a topic",
         ).rows
-        texts = _long_texts(database, rows, text_characters)
-        for row in rows:
-            yield row | texts.get(row["id"], {})
+        rows = {row["id"]: row for row in found}
+        sizes = {id: min(int(rows[id]["characters"]), text_characters) for id in page if id in rows}
+        long = [id for id, size in sizes.items() if size > USUAL_CHARACTERS]
+        texts: dict[str, Row] = {}
+        for id in sizes:
+            if long and id == long[0]:
+                some = _first_of(long, sizes)
+                long = long[len(some) :]
+                texts = _long_texts(database, some, text_characters)
+            yield rows.pop(id) | texts.pop(id, {})
 
 
-def _long_texts(database: Database, rows: Sequence[Row], text_characters: int) -> dict[str, Row]:
-    """The texts of those items that have longer ones: most have not, and are read by one query."""
-    long = {row["id"]: min(int(row["characters"]), text_characters) for row in rows}
-    left = [id for id, characters in long.items() if characters > USUAL_CHARACTERS]
-    found: dict[str, Row] = {}
-    while left:
-        page, size = [left[0]], long[left[0]]
-        for id in left[1:]:
-            size += long[id]
-            if size > PAGE_CHARACTERS:
-                break
-            page.append(id)
-        left = left[len(page) :]
-        texts = database.query(
-            """SELECT i.id, substr(i.summary, 1, ?) AS summary, substr(i.content_html, 1, ?) AS content_html
-            FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
-            [text_characters, text_characters, compact(page)],
-            name="read long items of a topic",
-        ).rows
-        found |= {row["id"]: row for row in texts}
-    return found
+def _first_of(ids: Sequence[str], sizes: Mapping[str, int]) -> Sequence[str]:
+    """As many as are read at once, and one at least."""
+    totals = accumulate(sizes[id] for id in ids)
+    return ids[: max(1, sum(total <= PAGE_CHARACTERS for total in totals))]
+
+
+def _long_texts(database: Database, ids: Sequence[str], text_characters: int) -> dict[str, Row]:
+    rows = database.query(
+        """SELECT i.id, substr(i.summary, 1, ?) AS summary, substr(i.content_html, 1, ?) AS content_html
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value""",
+        [text_characters, text_characters, compact(list(ids))],
+        name="read long items of a topic",
+    ).rows
+    return {row["id"]: row for row in rows}

@@ -9,7 +9,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.topic import Member, TopicSpec
-from rss_pipeline.pipeline.topics.candidates import read_chosen
+from rss_pipeline.pipeline.topics.candidates import read_chosen, with_texts
 from rss_pipeline.pipeline.topics.choice import Chosen, choose
 from rss_pipeline.pipeline.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Result, Row, Statement, Value
@@ -44,6 +44,11 @@ class Counting:
 
     def read(self, name: str) -> int:
         return sum(each == name for each, _ in self.rows)
+
+
+def read(database: Database, spec: TopicSpec) -> list[Chosen]:
+    """What a topic shows, with its texts."""
+    return list(with_texts(database, spec, read_chosen(database, spec)))
 
 
 def at(hours: float) -> str:
@@ -145,7 +150,7 @@ def test_of_many_items_few_are_read(pipeline: Pipeline) -> None:
     )
     database = Counting(pipeline.database)
     spec = topic("t", *ids)
-    assert len(read_chosen(database, spec)) == 50
+    assert len(read(database, spec)) == 50
     assert database.read("find the newest items") <= 300
     assert database.asked("find the newest items") == 2, "the second time of the busy feed only"
     assert database.read("read items of a topic") == 50
@@ -189,7 +194,7 @@ def test_the_items_shown_have_their_texts(pipeline: Pipeline) -> None:
         pipeline.database,
         [item("a", f"{n}", at(n), authors='["Ann", "Bob"]', categories='["c"]') for n in range(1, 5)],
     )
-    newest, _ = (each.candidate for each in read_chosen(pipeline.database, topic("t", "a", items=2)))
+    newest, _ = (each.candidate for each in read(pipeline.database, topic("t", "a", items=2)))
     assert (newest.title, newest.authors, newest.categories) == ("Item 4 of a", ("Ann", "Bob"), ("c",))
     assert newest.content_html == "<p>Text of 4</p>"
 
@@ -197,19 +202,23 @@ def test_the_items_shown_have_their_texts(pipeline: Pipeline) -> None:
 def test_of_a_text_no_more_is_read_than_can_be_published(pipeline: Pipeline) -> None:
     add_feeds(pipeline.database, "a")
     add_items(pipeline.database, [item("a", "1", at(1), content_html="x" * 1_500_000, summary="y" * 30_000)])
-    [full] = (each.candidate for each in read_chosen(pipeline.database, topic("t", "a")))
+    [full] = (each.candidate for each in read(pipeline.database, topic("t", "a")))
     summaries = topic("t", "a", content="summary")
-    [short] = (each.candidate for each in read_chosen(pipeline.database, summaries))
+    [short] = (each.candidate for each in read(pipeline.database, summaries))
     assert (len(full.content_html or ""), len(full.summary or "")) == (1_000_001, 30_000)
     assert (len(short.content_html or ""), len(short.summary or "")) == (20_000, 20_000)
 
 
-def test_long_items_are_read_one_page_after_the_other(pipeline: Pipeline) -> None:
+def test_long_items_are_read_when_they_are_reached_and_few_at_once(pipeline: Pipeline) -> None:
     add_feeds(pipeline.database, "a")
-    long = [item("a", f"{n}", at(n), content_html="x" * 400_000) for n in range(1, 6)]
-    add_items(pipeline.database, long[:3])
-    add_items(pipeline.database, long[3:])
+    lengths = {1: 400_000, 2: 5, 3: 200_000, 4: 200_000, 5: 100_000, 6: 5}
+    for n, length in lengths.items():
+        add_items(pipeline.database, [item("a", f"{n}", at(n), content_html=f"{n}" * length)])
     database = Counting(pipeline.database)
-    found = read_chosen(database, topic("t", "a"))
-    assert all(each.candidate.content_html == "x" * 400_000 for each in found)
-    assert database.asked("read long items of a topic") == 5, "two would be above half a million characters"
+    spec = topic("t", "a")
+    texts = with_texts(database, spec, read_chosen(database, spec))
+    asked = []
+    for n, each in zip((6, 5, 4, 3, 2, 1), texts, strict=True):
+        assert each.candidate.content_html == f"{n}" * lengths[n]
+        asked.append(database.asked("read long items of a topic"))
+    assert asked == [0, 1, 1, 1, 1, 2], "half a million characters at once, as they are reached"
