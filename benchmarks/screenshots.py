@@ -1,6 +1,6 @@
 """The pictures of the UI in docs/, taken again: `python -m benchmarks.screenshots` writes docs/ui*.png.
 
-`rss-pipeline up` collects invented feeds from loopback, and headless Chromium opens four pages. Look at each
+`rss-pipeline up` collects invented feeds from loopback, and headless Chromium opens five pages. Look at each
 picture before it is committed; the tests of the UI are in rss_pipeline_tests/orchestration/test_browser.py.
 """
 
@@ -48,6 +48,12 @@ FEEDS = [
     "zoos",
 ]
 BROKEN, GONE, SHOWN = "kitchens", "lighthouses", "politics"
+STREAMS = "  streams:\n    even: {title: ['*0', '*2', '*4', '*6', '*8']}\n    first: {title: '*number 1'}\n"
+TOPICS = {
+    "arts": ["cinema", "jazz", "novels", "theatre"],
+    "world": [f"{SHOWN}/even", "economy", "weather"],
+    "travel": ["railways", "sailing", "mountains"],
+}
 POLLS = 7
 RUN_MS = 120_000
 
@@ -78,6 +84,9 @@ def _take(ui: Desk) -> None:
     page = ui.open(f"/assets/feed_items?view=partitions&partition={SHOWN}")
     expect(page.get_by_text("next_visit_reason")).to_be_visible()
     _save(ui, "ui.png")
+    ui.open("/assets/topics?view=partitions&partition=world")
+    expect(page.get_by_text("topics/world.json").first).to_be_visible()
+    _save(ui, "ui-topics.png")
     ui.open("/assets/polls?view=overview")
     page.get_by_role("button", name="Plots").click()
     expect(page.get_by_text("lag_seconds", exact=True).first).to_be_visible()
@@ -97,8 +106,11 @@ def _serve(server: FeedServer, folder: Path) -> None:
     entries = []
     for number, id in enumerate(FEEDS, start=2):
         url = server.route(f"127.0.0.{number}", f"/{id}.xml", _publisher(id, number))
-        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: [127.0.0.0/8]\n")
-    (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
+        streams = STREAMS if id == SHOWN else ""
+        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: [127.0.0.0/8]\n{streams}")
+    topics = (f"  {id}: {{of: [{', '.join(of)}], public: true}}\n" for id, of in TOPICS.items())
+    listed = f"feeds:\n{''.join(entries)}topics:\n{''.join(topics)}"
+    (folder / "feeds.yaml").write_text(listed, "utf-8")
 
 
 def _publisher(id: str, number: int) -> Answer | Callable[[Request], Answer]:

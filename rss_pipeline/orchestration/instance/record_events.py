@@ -22,7 +22,12 @@ def record_events(context: dg.OpExecutionContext, events: Sequence[AssetEvent]) 
     A storage other than Dagster's SQLite one (Postgres) gets them one by one. They are not among the events
     that `execute_in_process` returns, and no line of the run's text log.
     """
-    entries = [_entry(context, event) for event in events]
+    # The list of an asset's events in the UI shows one of those with the same millisecond.
+    now = time.time()
+    entries = [
+        _entry(context, event, at=now - age / 1_000)
+        for event, age in zip(events, reversed(range(len(events))), strict=True)
+    ]
     storage = context.instance.event_log_storage
     if isinstance(storage, SqliteEventLogStorage):
         _store_in_one_transaction(storage, entries)
@@ -52,7 +57,7 @@ def _store_in_one_transaction(storage: SqliteEventLogStorage, entries: Sequence[
             storage._store_asset_event(connection, entry, id)
 
 
-def _entry(context: dg.OpExecutionContext, event: AssetEvent) -> dg.EventLogEntry:
+def _entry(context: dg.OpExecutionContext, event: AssetEvent, *, at: float) -> dg.EventLogEntry:
     """The log entry that Dagster makes of an event that an op yields."""
     step_context = context.get_step_execution_context()
     data: StepMaterializationData | AssetObservationData
@@ -78,7 +83,7 @@ def _entry(context: dg.OpExecutionContext, event: AssetEvent) -> dg.EventLogEntr
         level=logging.DEBUG,
         user_message=message or f"{kind} for step {step_context.step.key}",
         run_id=context.run_id,
-        timestamp=time.time(),
+        timestamp=at,
         step_key=step_context.step.key,
         job_name=step_context.job_name,
         dagster_event=dagster_event,

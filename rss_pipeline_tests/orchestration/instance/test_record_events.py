@@ -87,3 +87,14 @@ def test_recorded_events_are_the_rows_that_yielded_ones_would_be(tmp_path: Path)
     assert recorded["partitions"] == ["a", "b"]
     assert len(recorded["index"]) == len(recorded["run"]) == 4
     assert recorded["tags"], "data versions are indexed"
+
+
+def test_events_recorded_together_differ_in_their_milliseconds(tmp_path: Path) -> None:
+    """The UI's list of an asset's events shows one of those that do not."""
+    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}\n", "utf-8")
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        reporting.execute_in_process(
+            instance=instance, run_config={"ops": {"report": {"inputs": {"how": "recorded"}}}}
+        )
+        records = instance.fetch_materializations(dg.AssetKey("news"), limit=10).records
+    assert len({int(record.timestamp * 1_000) for record in records}) == 2
