@@ -165,13 +165,17 @@ class _Run:
             return self._not_taken(topic_id) if self._is_by_hand else None
         try:
             return self._publish(taken)
-        except BaseException as error:
+        # Foreign parsers read what publishers wrote: what they raise is this topic's, not its neighbours'.
+        except Exception as error:
+            said = str(error)
+            if not isinstance(error, RssPipelineError):
+                logger.exception("The topic %s could not be built.", topic_id)
+                said = f"it could not be built: {type(error).__name__}: {error}"
             with suppress(RssPipelineError):
-                said = str(error) if isinstance(error, RssPipelineError) else None
                 publications.release(self._database, taken, error=said)
-            if not isinstance(error, RssPipelineError) or self._is_down(error):
+            if self._is_down(error):
                 raise
-            return Publication(topic_id=topic_id, error=str(error))
+            return Publication(topic_id=topic_id, error=said)
 
     def _publish(self, taken: Taken) -> Publication:
         topic_id = taken.topic.id
@@ -225,7 +229,7 @@ class _Run:
             for item_id, keys in tasks.archived(self._database, item_ids).items()
         }
 
-    def _is_down(self, error: RssPipelineError) -> bool:
+    def _is_down(self, error: Exception) -> bool:
         """True where the failure is not this topic's alone."""
         if not isinstance(error, ObjectStoreUnavailable):
             return isinstance(error, InfrastructureError)

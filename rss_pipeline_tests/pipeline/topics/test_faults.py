@@ -212,6 +212,17 @@ def test_a_database_that_is_away_ends_the_publication(pipeline: Pipeline) -> Non
     assert [each.error for each in publish(stores(pipeline), clock=pipeline.clock)] == [None]
 
 
+def test_a_topic_that_cannot_be_built_harms_no_other(pipeline: Pipeline) -> None:
+    stored(pipeline, topic("t", "a"), topic("u", "b"))
+    pipeline.database.query("UPDATE items SET categories = '[' WHERE feed_id = 'a'")
+    failed, done = publish(stores(pipeline), clock=pipeline.clock)
+    assert failed.error is not None
+    assert failed.error.startswith("it could not be built: JSONDecodeError: ")
+    assert done.error is None
+    pipeline.database.query("UPDATE items SET categories = '[]'")
+    assert [each.topic_id for each in publish(stores(pipeline), clock=pipeline.clock)] == ["t"]
+
+
 def test_an_unknown_topic_is_an_error_with_the_known_ones(pipeline: Pipeline) -> None:
     stored(pipeline, topic("t", "a"), topic("u", "b"))
     [unknown] = publish(stores(pipeline), clock=pipeline.clock, only=["v"])
