@@ -74,7 +74,7 @@ def test_a_feed_is_materialized_and_a_job_executed_on_the_project_s_own_instance
     known = {"DAGSTER_HOME": str(clone / "dagster"), "DAGSTER_MODULE_NAME": "rss_pipeline.definitions"}
     id = pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"))), "feed")
     listed = run(clone, "dagster", "asset", "list", **known)
-    assert listed.stdout.split() == ["feed_items", "item_images"], listed.stderr
+    assert listed.stdout.split() == ["feed_items", "item_images", "stream_items", "topics"], listed.stderr
 
     polled = run(clone, "dagster", "job", "execute", "-j", "poll_feeds", **known)
     assert polled.returncode == 0, polled.stderr
