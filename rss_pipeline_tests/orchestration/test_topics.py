@@ -17,6 +17,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import REGISTRY, TOPICS
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.topics.stale import mark_topics_stale
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
@@ -129,6 +130,12 @@ def test_a_poll_publishes_and_yields_an_event_for_each_topic_whose_bytes_changed
     assert counts(pipeline) == {"only-a": 2, "only-b": 1, "both": 2}
     versions = [event.tags["dagster/data_version"] for event in events(pipeline, "both") if event.tags]
     assert len(set(versions)) == 2
+
+    mark_topics_stale(pipeline.database, ["only-a", "both"])
+    written = [path.stat().st_mtime_ns for path in files]
+    assert launch(pipeline).success
+    assert [path.stat().st_mtime_ns for path in files] == written
+    assert counts(pipeline) == {"only-a": 2, "only-b": 1, "both": 2}, "the same bytes are no event"
 
     names: list[str] = []
     assert launch(pipeline, resources=watched(pipeline, names)).success
