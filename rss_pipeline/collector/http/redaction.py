@@ -149,6 +149,7 @@ def _without(item: Item, secrets: Secrets) -> Item:
         link=_maybe(item.link, secrets),
         title=_maybe(item.title, secrets),
         author=_maybe(item.author, secrets),
+        authors=tuple(map(secrets.removed, item.authors)),
         pub_date_raw=_maybe(item.pub_date_raw, secrets),
         categories=tuple(map(secrets.removed, item.categories)),
         enclosures=tuple(
