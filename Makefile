@@ -2,10 +2,9 @@
 
 # The first of these that runs and is new enough; `make PYTHON=/path/to/python` names another.
 PYTHON ?= python3.14 python3.13 python3.12 python3.11 python3
-# Test processes at once: more than two cores, for some tests wait, in `make test` more than in `make quick`.
+# Test processes at once: more than two cores, for some tests wait.
 # `make test WORKERS=8` on a larger machine.
-test coverage: WORKERS ?= 4
-quick: WORKERS ?= 3
+WORKERS ?= 4
 # Tests wait for the disk a third of their time: they write into memory where it has room for what they keep.
 # Some become another user, who has to come in there as in /tmp; some start programs there.
 SCRATCH = room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $$4 }'); \

@@ -304,6 +304,7 @@ def test_after_a_429_its_host_is_not_asked_again_in_this_round(server: FeedServe
     assert (outcomes[1].hold.host, outcomes[1].hold.until) == (A, NOW + timedelta(minutes=10))
 
 
+@pytest.mark.slow
 def test_a_slow_feed_does_not_stop_the_others(server: FeedServer, tmp_path: Path) -> None:
     slow = feeds(server, A, 1, Answer(body=RSS, drip=(1, 0.2)))
     quick = [job for last in range(3, 9) for job in feeds(server, f"127.0.0.{last}", 1, Answer(body=RSS))]

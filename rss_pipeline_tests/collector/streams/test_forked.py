@@ -118,6 +118,7 @@ for _ in range(2):
     assert psutil.Process().children() == before
 
 
+@pytest.mark.slow
 def test_a_killed_worker_takes_the_child_with_it() -> None:
     """The kernel counts the child's processor time: it ends although nothing waits for it any more."""
     script = (

@@ -197,6 +197,7 @@ def test_a_private_feeds_pages_are_named_to_nobody(home: Pipeline, server: FeedS
     assert asked == [None, server.url("127.0.1.1", "/")]
 
 
+@pytest.mark.slow
 def test_what_fails_says_why_and_fails_for_good_at_the_third_attempt(
     home: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,6 +212,7 @@ def test_a_dry_run_writes_nothing_and_said_all_of_it(with_worse_parser: Pipeline
     assert place.guids("two") == ["fine", "ghost", "x"], "what is no longer found is never deleted"
 
 
+@pytest.mark.slow
 def test_replay_of_a_full_table_changes_nothing(place: Pipeline, server: FeedServer) -> None:
     serve(place, server, "one", rss("a", "b", image="http://i.example"), rss("b", "c"), rss("d"))
     serve(place, server, "two", b"<rss><channel><title>T</title><item><guid>1</guid></item></channel></rss>")
@@ -369,6 +370,7 @@ def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
     assert pipeline.guids("one") == ["a", "c"]
 
 
+@pytest.mark.slow
 def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

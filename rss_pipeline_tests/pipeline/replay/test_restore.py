@@ -265,6 +265,7 @@ def test_what_cannot_be_restored_is_named_and_stops_nothing(place: Pipeline, ser
     assert collected(place) == before
 
 
+@pytest.mark.slow
 def test_restore_on_a_full_database_changes_nothing(place: Pipeline, server: FeedServer) -> None:
     _register_documents(place, server)
     changing(place, server)

@@ -80,6 +80,7 @@ def test_a_usual_replay_brings_nothing_back(retired: Pipeline) -> None:
     assert retired.guids("one") == sorted(NEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["embedded"], indirect=True)
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_one_that_ends_at_any_statement_is_completed_by_the_next(retired: Pipeline, applied: bool) -> None:

@@ -78,6 +78,7 @@ def test_of_a_stream_without_members_the_values_are_known(pool: ParserPool, tmp_
     assert parsed.stream_values == {"category": ("0", "2" * 100), "title": ()}
 
 
+@pytest.mark.slow
 def test_a_slow_selector_costs_its_stream_and_no_item(pool: ParserPool, tmp_path: Path) -> None:
     """Over 5,000 items, under the limit of two seconds of processor time."""
     one = task(items(5_000), tmp_path, odd="//item[category=1]", sound=SLOW, late="//item")
@@ -90,6 +91,7 @@ def test_a_slow_selector_costs_its_stream_and_no_item(pool: ParserPool, tmp_path
     }
 
 
+@pytest.mark.slow
 def test_the_child_has_the_worker_s_limit_of_memory(pool: ParserPool, tmp_path: Path) -> None:
     """A text of 2 MB joined a hundred times, where 60 MB are left."""
     [(_, limit)] = pool.map(_limited, [60_000_000])

@@ -100,6 +100,7 @@ def test_a_document_without_changes_writes_nothing_of_streams(pipeline: Pipeline
     assert feed.members()["path"] == ["Title of 1", "Title of 2", "Title of 3"]
 
 
+@pytest.mark.slow
 def test_a_poll_that_is_killed_at_any_call_is_completed_by_the_next(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ class TestReplay:
             replayed(pipeline, repair=repair)
             assert feed.members() == wanted
 
+    @pytest.mark.slow
     def test_an_xpath_that_is_too_slow_is_an_error_of_its_stream_and_still_due(
         self, pipeline: Pipeline, server: FeedServer
     ) -> None:

@@ -54,6 +54,7 @@ def news(pipeline: Pipeline) -> None:
     add_items(pipeline.database, [item("a", "2", "2026-02-03T00:00:00Z")])
 
 
+@pytest.mark.slow
 def test_killed_before_any_write_it_leaves_whole_documents_and_the_next_one_completes(
     pipeline: Pipeline, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

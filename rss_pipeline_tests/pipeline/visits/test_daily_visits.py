@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request, Route
 
@@ -85,6 +87,7 @@ def a_week(pipeline: Pipeline) -> datetime:
     return end
 
 
+@pytest.mark.slow
 def test_no_registered_feed_is_unvisited_for_more_than_a_day(pipeline: Pipeline, server: FeedServer) -> None:
     requests = Requests(pipeline)
     for number, (id, routes) in enumerate(STATES.items(), start=2):

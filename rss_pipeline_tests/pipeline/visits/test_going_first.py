@@ -17,6 +17,7 @@ HOST = "127.0.0.2"
 FEEDS = 30
 
 
+@pytest.mark.slow
 def test_a_refresh_by_hand_goes_before_the_feeds_a_poll_has_not_begun(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_feed_has_its_most_new_items_of_a_day_and_nothing_is_lost(
     assert pipeline.guids("a") == ["1", "2", "3", "4", "5", "6", "8", "9"]
 
 
+@pytest.mark.slow
 def test_images_beyond_a_feeds_megabytes_of_a_day_wait_for_the_next_one(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

@@ -297,6 +297,7 @@ def test_a_host_that_asked_for_a_pause_gets_it_also_from_a_refresh_by_hand(
     assert isinstance(pipeline.refresh(second)[second].outcome, Stored)
 
 
+@pytest.mark.slow
 def test_a_feed_that_another_run_holds_is_waited_for_by_a_refresh_by_hand(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
