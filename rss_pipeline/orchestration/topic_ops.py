@@ -6,7 +6,7 @@ https://docs.dagster.io/guides/build/ops
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
@@ -17,14 +17,15 @@ from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops import SessionResource
 from rss_pipeline.orchestration.partitions import STREAMS, TOPICS
 from rss_pipeline.orchestration.reporting.streams import report_judged, report_state
-from rss_pipeline.orchestration.reporting.topics import topic_events
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.streams.by_hand import judge_streams
 from rss_pipeline.pipeline.streams.refresh import refresh
-from rss_pipeline.pipeline.topics.publish import Publication, Stores, due
-from rss_pipeline.pipeline.topics.publish import publish as publish_topics
+from rss_pipeline.storage.topics.publications import due
+
+if TYPE_CHECKING:
+    from rss_pipeline.pipeline.topics.publish import Publication
 
 _EVENTS_AT_ONCE = 20
 """A run that is killed loses the events of at most so many topics that it has published."""
@@ -134,12 +135,17 @@ def _judge_changed(context: dg.OpExecutionContext, session: Session) -> None:
 
 def _publish(
     context: dg.OpExecutionContext, session: Session, *, only: Sequence[str] | None = None
-) -> list[Publication]:
+) -> "list[Publication]":
     """Publish, and record an event for each topic whose bytes changed; with `only` for each of them."""
     run = session.run
     run.progress.begin("publish", 0)
     if only is None and not due(run.database, now=run.clock()):
         return []
+    # Most polls publish nothing, and what writes the documents takes a hundredth of a poll to import.
+    from rss_pipeline.orchestration.reporting.topics import topic_events
+    from rss_pipeline.pipeline.topics.publish import Stores
+    from rss_pipeline.pipeline.topics.publish import publish as publish_topics
+
     stores = Stores.of(run.settings, run.database, run.objects)
     keys = frozenset(context.instance.get_dynamic_partitions(TOPICS))
     unrecorded: list[Publication] = []
@@ -150,7 +156,7 @@ def _publish(
         record_events(context, topic_events(stores, context.instance, known, named=only is not None))
         unrecorded.clear()
 
-    def report(publication: Publication) -> None:
+    def report(publication: "Publication") -> None:
         unrecorded.append(publication)
         if len(unrecorded) >= _EVENTS_AT_ONCE:
             record()
@@ -161,11 +167,11 @@ def _publish(
         record()
 
 
-def _failed(done: Sequence[Publication]) -> list[Publication]:
+def _failed(done: "Sequence[Publication]") -> "list[Publication]":
     return [each for each in done if each.error is not None]
 
 
-def _figures(done: Sequence[Publication]) -> dict[str, Any]:
+def _figures(done: "Sequence[Publication]") -> dict[str, Any]:
     changed = [each.topic_id for each in done if each.changed]
     failed = _failed(done)
     return {
@@ -176,7 +182,7 @@ def _figures(done: Sequence[Publication]) -> dict[str, Any]:
     }
 
 
-def _raise_for(done: Sequence[Publication]) -> None:
+def _raise_for(done: "Sequence[Publication]") -> None:
     """End a run in which topics failed.
 
     Raises:
