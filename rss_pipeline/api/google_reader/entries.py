@@ -1,0 +1,141 @@
+"""An item as clients get it, field by field; each has one that does not work without it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rss_pipeline.api.google_reader.ids import long_id
+from rss_pipeline.api.google_reader.streams import READ, READING_LIST, STARRED, FeedStream, Label, Stream
+from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.pipeline.topics.iri import published_url
+
+_WEB = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The feed of an item, as its subscriber sees it."""
+
+    feed_id: str
+    title: str
+    url: str
+    site: str | None
+    folder: str | None
+
+    @property
+    def page(self) -> str:
+        """The feed's site, or its own URL: Capy Reader and Fluent Reader demand one."""
+        return web_url(self.site) or web_url(self.url) or ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An item of one user. `html` is fit to be shown: sanitized, with absolute links."""
+
+    number: int
+    origin: Origin
+    title: str
+    link: str | None
+    authors: tuple[str, ...]
+    published: datetime
+    updated: datetime
+    html: str
+    categories: tuple[str, ...]
+    enclosures: tuple[Enclosure, ...]
+    is_read: bool
+    is_starred: bool
+
+    @property
+    def page(self) -> str:
+        """The item's link. Clients take it as it is, so a scheme of the web or the feed's site."""
+        return web_url(self.link) or self.origin.page
+
+    @property
+    def author(self) -> str:
+        return ", ".join(self.authors)
+
+
+def web_url(url: str | None) -> str | None:
+    """The URL as an absolute one, unless a client that opens it would run it (`javascript:`)."""
+    published = published_url(url)
+    return published if published is not None and published.lower().startswith(_WEB) else None
+
+
+def entry_as_json(entry: Entry) -> dict[str, Any]:
+    """An item of stream/contents and items/contents."""
+    return {
+        # Read You: 16 lower-case digits.
+        "id": long_id(entry.number),
+        # NetNewsWire takes these two as strings only.
+        "crawlTimeMsec": str(entry.number // 1_000),
+        "timestampUsec": str(entry.number),
+        # Newsboat takes an integer only, and loses the rest of the feed with a string.
+        "published": in_microseconds(entry.published) // 1_000_000,
+        # Liferea's date.
+        "updated": in_microseconds(entry.updated) // 1_000_000,
+        "title": entry.title,
+        "author": entry.author,
+        # The only link of newsboat, Liferea, Capy Reader, Fluent Reader ...
+        "canonical": [{"href": entry.page}],
+        # ... and of NetNewsWire, RSS Guard, Readrops. With another type RSS Guard takes it for an enclosure.
+        "alternate": [{"href": entry.page, "type": "text/html"}],
+        # Newsboat takes the alphabetically first value.
+        "summary": {"content": entry.html, "direction": "ltr"},
+        "categories": _categories(entry),
+        "origin": {
+            "streamId": str(FeedStream(entry.origin.feed_id)),
+            "title": entry.origin.title,
+            "htmlUrl": entry.origin.page,
+        },
+        # `href`: newsboat finds none by another name.
+        "enclosure": [_enclosure(url, each) for each in entry.enclosures if (url := web_url(each.url))],
+    }
+
+
+def contents(
+    stream: Stream, entries: Iterable[Entry], *, updated: int, title: str, continuation: str | None = None
+) -> dict[str, Any]:
+    """The answer of stream/contents and items/contents; `updated` in seconds."""
+    found: dict[str, Any] = {
+        "direction": "ltr",
+        "id": str(stream),
+        "title": title,
+        "updated": updated,
+        "items": [entry_as_json(entry) for entry in entries],
+    }
+    if continuation is not None:
+        found["continuation"] = continuation
+    return found
+
+
+def item_ids(numbers: Sequence[int], continuation: str | None) -> dict[str, Any]:
+    """The answer of stream/items/ids. Readrops reads one key of each object and fails at a second."""
+    found: dict[str, Any] = {"itemRefs": [{"id": str(number)} for number in numbers]}
+    if continuation is not None:
+        found["continuation"] = continuation
+    return found
+
+
+def _categories(entry: Entry) -> list[str]:
+    """The user's states and folder, then the publisher's own categories.
+
+    Newsboat and Readrops compare whole texts, with `-` for the user. A publisher's category that reads like
+    a state would mark the item in every client.
+    """
+    found = [str(READING_LIST)]
+    if entry.is_read:
+        found.append(str(READ))
+    if entry.is_starred:
+        found.append(str(STARRED))
+    if entry.origin.folder is not None:
+        found.append(str(Label(entry.origin.folder)))
+    return found + [name for name in entry.categories if not name.startswith("user/")]
+
+
+def _enclosure(url: str, enclosure: Enclosure) -> dict[str, Any]:
+    found: dict[str, Any] = {"href": url, "type": enclosure.type or "application/octet-stream"}
+    if enclosure.length is not None:
+        found["length"] = enclosure.length
+    return found
