@@ -101,6 +101,17 @@ class EnvironmentReader:
             self.check_web(name, text)
         return text
 
+    def secret(self, name: str, *, least_bytes: int) -> str | None:
+        """A key; it is never repeated."""
+        text = self.text(name)
+        if text is not None and len(text.encode(errors="surrogateescape")) < least_bytes:
+            self.add(
+                f"too short; write {least_bytes} bytes or more that nobody can guess, such as the output of"
+                " `openssl rand -base64 48`",
+                name,
+            )
+        return text
+
     def authorities(self, name: str) -> Path | None:
         text = self.text(name)
         if text is None:

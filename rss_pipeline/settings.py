@@ -49,6 +49,7 @@ _VARIABLES = (
     "RSS_UI_HOSTS",
     "RSS_UI_ADDRESS",
     "RSS_ALERT_WEBHOOK",
+    "RSS_READER_SECRET",
     "ALLOW_NETWORKS",
     "ALLOW_PORTS",
 )
@@ -138,6 +139,8 @@ class Settings:
     """Names of the UI besides those of the loopback interface, as a browser's address bar shows them."""
     alert_webhook: str | None = field(default=None, repr=False)
     """Where alerts go; whoever has this URL can post there."""
+    reader_secret: str | None = field(default=None, repr=False)
+    """The key that signs the tokens of users; None: the one in the home, which is made once."""
     d1: D1Settings | None = None
     """None: the embedded database, `database_path`."""
     r2: R2Settings | None = None
@@ -199,6 +202,7 @@ class Settings:
             ui_address=reader.ipv4("RSS_UI_ADDRESS", "127.0.0.1"),
             ui_hosts=reader.names("RSS_UI_HOSTS"),
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
+            reader_secret=reader.secret("RSS_READER_SECRET", least_bytes=32),
             d1=_d1(reader),
             r2=_r2(reader),
             unknown=_unknown(environ),

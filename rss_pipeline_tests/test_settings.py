@@ -146,6 +146,16 @@ def test_the_proxy_s_password_shows_in_no_repr() -> None:
     assert "hunter2" not in repr(settings(RSS_PROXY="http://u:hunter2@proxy.example:3128"))
 
 
+def test_a_key_of_the_reader_has_thirty_two_bytes_and_shows_nowhere() -> None:
+    key = "hunter2-hunter2-hunter2-hunter2-"
+    assert settings(RSS_READER_SECRET=f" {key} ").reader_secret == key
+    assert settings(RSS_READER_SECRET="é" * 16).reader_secret == "é" * 16
+    assert "hunter2" not in repr(settings(RSS_READER_SECRET=key))
+    text = refusal(RSS_READER_SECRET=key[:31])
+    assert text.startswith("RSS_READER_SECRET: too short; write 32 bytes or more")
+    assert "hunter2" not in text
+
+
 def test_a_misspelt_variable_is_a_warning_with_a_suggestion() -> None:
     found = settings(RSS_FEED_FILE="x", RSS_READER_THEME="dark", OTHER="y")
     assert found.unknown == (

@@ -97,6 +97,11 @@ def migrated_d1(
         "expired_items",
         "sequences",
         "installation",
+        "sessions",
+        "app_passwords",
+        "known_clients",
+        "users",
+        "login_failures",
     )
     if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
         newest = schema.migrations()[-1].version

@@ -110,8 +110,10 @@ class SqliteDatabase:
         if len(statements) == 1 and _only_reads(statements[0].sql):
             with self._lock:
                 return [self._execute(statements[0])]
+        # Statements that only read see one moment, and wait for nobody who writes.
+        reads = all(_only_reads(statement.sql) for statement in statements)
         with self._lock:
-            self._command("BEGIN IMMEDIATE")
+            self._command("BEGIN" if reads else "BEGIN IMMEDIATE")
             try:
                 results = [self._execute(statement) for statement in statements]
                 self._command("COMMIT")
@@ -171,6 +173,13 @@ _ADVICE = {
 }
 
 
+_WRITES = re.compile(r"\b(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+
+
 def _only_reads(sql: str) -> bool:
+    """True for a SELECT. Behind WITH there may be a write; where in doubt, it is taken for one."""
     words = sql.split(None, 1)
-    return bool(words) and words[0].upper() == "SELECT"
+    if not words:
+        return False
+    first = words[0].upper()
+    return first == "SELECT" or (first == "WITH" and _WRITES.search(sql) is None)

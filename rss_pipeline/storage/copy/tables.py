@@ -25,11 +25,14 @@ TABLES = {
     "image_holds": ("host",),
     "sequences": ("name",),
     "installation": ("name",),
+    "users": ("id",),
+    "app_passwords": ("id",),
 }
 """Table to the columns of its primary key, all text; a table comes after those it refers to.
 
 The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
-topic is published there, into the bucket that the target has for topics.
+topic is published there, into the bucket that the target has for topics. Sessions, failed logins and known
+clients are not copied either: users log in again.
 """
 PAGE_ROWS = 500
 PAGE_BYTES = 500_000

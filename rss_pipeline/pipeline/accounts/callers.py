@@ -1,0 +1,85 @@
+"""The caller of a request: whose session it is, and batches that hold only while the session does.
+
+The session is looked up in the same batch that reads or writes, so a request needs one round trip to the
+database. How a session begins is login.py's, what a token carries is tokens.py's.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import Clock, from_instant
+from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.storage.accounts import sessions
+from rss_pipeline.storage.database import Database, Result, Statement
+
+
+class NoSession(RssPipelineError):
+    """Nobody is logged in with this: it is no token of ours, or its session has ended. Nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__("you are not logged in, or no longer; log in again")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """The name of a session, as a request carries it. It is true once the store has the session."""
+
+    session_id: str
+    user_id: str
+    purpose: sessions.Kind
+
+
+@dataclass(slots=True)
+class Caller:
+    """The user of one request. Every statement reaches the database together with the look at the session.
+
+    Raises, each of its methods:
+        NoSession: the session has ended, or never was; nothing was applied and nothing is shown.
+        DatabaseUnavailable: the database cannot work now.
+    """
+
+    key: SessionKey
+    database: Database
+    clock: Clock
+    _last_used_at: datetime | None = field(default=None, init=False)
+
+    @property
+    def user_id(self) -> str:
+        """The user to bind statements to. Only the methods below make sure that it is the caller."""
+        return self.key.user_id
+
+    def read(self, *statements: Statement) -> list[Result]:
+        """The results of statements that only read, of one moment."""
+        alive, *results = self.database.batch([self._alive(), *statements])
+        if not alive.rows:
+            raise NoSession
+        self._last_used_at = from_instant(alive.rows[0]["last_used_at"])
+        return results
+
+    def write(self, *statements: Statement) -> list[Result]:
+        """The results of statements that write, all applied or none; they raise `state_version` by one."""
+        key, now = self.key, self.clock()
+        guard = sessions.guard(key.session_id, key.user_id, key.purpose, now=now)
+        touch = sessions.touch(key.session_id, now=now)
+        try:
+            results = self.database.batch([*guard, *statements, *touch])
+        except StorageRejected:
+            # Refused because of the session, or because of the data? Nothing tells but another look.
+            if not self.database.batch([self._alive()])[0].rows:
+                raise NoSession from None
+            raise
+        return results[len(guard) : -len(touch)]
+
+    @property
+    def touch_is_due(self) -> bool:
+        """True after a read of a session whose last use was long ago."""
+        return self._last_used_at is not None and self._last_used_at <= self.clock() - sessions.TOUCHED_EVERY
+
+    def touch(self) -> None:
+        """Write that the session was used, and let it live on. Unlike a read it needs the database's lock."""
+        self.database.batch(sessions.touch(self.key.session_id, now=self.clock()))
+        self._last_used_at = None
+
+    def _alive(self) -> Statement:
+        key = self.key
+        return sessions.alive(key.session_id, key.user_id, key.purpose, now=self.clock())

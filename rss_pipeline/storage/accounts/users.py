@@ -1,0 +1,108 @@
+"""The table `users`: accounts by name, their passwords' hashes and their preferences.
+
+Who may log in as one is decided in pipeline/accounts. Sessions are in sessions.py.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.storage.database import Database, Row, Statement, one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A user as an operator sees one."""
+
+    id: str
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None
+    """The last use of a session that has not ended."""
+    sessions: int
+    app_passwords: int
+
+
+def insert(database: Database, *, id: str, name: str, password_hash: str, now: datetime) -> bool:
+    """Add a user; False if the name is taken."""
+    added = database.query(
+        "INSERT INTO users (id, name, password_hash, created_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (name) DO NOTHING",
+        [id, name, password_hash, instant(now)],
+        name="add a user",
+    )
+    return added.changes == 1
+
+
+def by_name(name: str) -> Statement:
+    """The id and the password's hash of the user with this name, if there is one."""
+    return Statement("SELECT id, password_hash FROM users WHERE name = ?", [name], name="find a user")
+
+
+def find_id(database: Database, name: str) -> str | None:
+    """The id of the user with this name."""
+    row = one(database.batch([by_name(name)])[0])
+    return None if row is None else str(row["id"])
+
+
+def accounts(database: Database, *, now: datetime) -> list[Account]:
+    """All users by name."""
+    rows = database.query(
+        """SELECT id, name, created_at,
+          (SELECT max(last_used_at) FROM sessions WHERE user_id = users.id AND expires_at > ?)
+            AS last_used_at,
+          (SELECT count(*) FROM sessions WHERE user_id = users.id AND expires_at > ?) AS sessions,
+          (SELECT count(*) FROM app_passwords WHERE user_id = users.id) AS app_passwords
+        FROM users ORDER BY name""",
+        [instant(now), instant(now)],
+        name="list users",
+    ).rows
+    return [_account(row) for row in rows]
+
+
+def change_password(user_id: str, password_hash: str) -> Statement:
+    """Put another password's hash; where the user is gone it changes no row."""
+    return Statement(
+        "UPDATE users SET password_hash = ? WHERE id = ?", [password_hash, user_id], name="change a password"
+    )
+
+
+def rehash(user_id: str, *, old: str, new: str) -> Statement:
+    """Put the same password's hash with today's parameters, unless the password has changed meanwhile."""
+    return Statement(
+        "UPDATE users SET password_hash = ? WHERE id = ? AND password_hash = ?",
+        [new, user_id, old],
+        name="renew a password's hash",
+    )
+
+
+def remove(user_id: str) -> Statement:
+    """Remove a user with all that refers to it."""
+    return Statement("DELETE FROM users WHERE id = ?", [user_id], name="remove a user")
+
+
+def preferences(user_id: str) -> Statement:
+    """The JSON of a user's preferences, and the version of what the user sees."""
+    return Statement(
+        "SELECT preferences, state_version FROM users WHERE id = ?", [user_id], name="read preferences"
+    )
+
+
+def put_preferences(user_id: str, preferences: str) -> Statement:
+    """Replace a user's preferences."""
+    return Statement(
+        "UPDATE users SET preferences = ? WHERE id = ?", [preferences, user_id], name="write preferences"
+    )
+
+
+def _account(row: Row) -> Account:
+    created_at = from_instant(row["created_at"])
+    assert created_at is not None
+    return Account(
+        id=row["id"],
+        name=row["name"],
+        created_at=created_at,
+        last_used_at=from_instant(row["last_used_at"]),
+        sessions=int(row["sessions"]),
+        app_passwords=int(row["app_passwords"]),
+    )
