@@ -1,33 +1,61 @@
 """The `rss-pipeline` command: the group of all commands, its settings, and errors as sentences.
 
 The commands are in the modules beside this one, one for each family; what they print is formed in output/.
-Dagster is imported only where a command needs it, because its import takes seconds.
+Dagster is imported only where a command needs it: its import takes seconds.
 """
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 from dotenv import load_dotenv
 
-from rss_pipeline.cli.add import add
-from rss_pipeline.cli.export import export
-from rss_pipeline.cli.feed_list import export_opml, import_
-from rss_pipeline.cli.metrics import metrics
 from rss_pipeline.cli.output import terminal
-from rss_pipeline.cli.poll import poll, up
-from rss_pipeline.cli.replay import replay, restore
-from rss_pipeline.cli.status import item, items, status
-from rss_pipeline.cli.streams import streams
-from rss_pipeline.cli.topics import publish
-from rss_pipeline.cli.upkeep import clean, copy, doctor, forget, migrate, purge
 from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
 from rss_pipeline.settings import Settings
 
+_COMMANDS = {
+    "up": "poll.up",
+    "poll": "poll.poll",
+    "status": "status.status",
+    "items": "status.items",
+    "item": "status.item",
+    "streams": "streams.streams",
+    "export": "export.export",
+    "publish": "topics.publish",
+    "add": "add.add",
+    "import": "feed_list.import_",
+    "export-opml": "feed_list.export_opml",
+    "replay": "replay.replay",
+    "restore": "replay.restore",
+    "clean": "upkeep.clean",
+    "purge": "upkeep.purge",
+    "forget": "upkeep.forget",
+    "migrate": "upkeep.migrate",
+    "doctor": "upkeep.doctor",
+    "copy": "upkeep.copy",
+    "metrics": "metrics.metrics",
+}
+"""Command to its module in this package, and its name there."""
+
 
 class _Command(click.Group):
-    """A group that prints errors of this project as sentences, without a traceback."""
+    """A group that imports a command when it is used, and prints errors of this project as sentences,
+    without a traceback. The modules of all commands take a tenth of a second to import."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click passes it)
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            if ctx.resilient_parsing:
+                return None
+            raise click.NoSuchCommand(cmd_name, possibilities=_COMMANDS, ctx=ctx)
+        module, _, name = _COMMANDS[cmd_name].partition(".")
+        command: click.Command = getattr(import_module(f"rss_pipeline.cli.{module}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -62,11 +90,3 @@ def main(ctx: click.Context) -> None:
     ctx.obj = Settings.from_environ(os.environ, cwd=Path.cwd())
     for sentence in ctx.obj.unknown:
         terminal.complain(sentence)
-
-
-for command in (
-    *(up, poll, status, items, item, streams, export, publish),
-    *(add, import_, export_opml),
-    *(replay, restore, clean, purge, forget, migrate, doctor, copy, metrics),
-):
-    main.add_command(command)

@@ -152,7 +152,7 @@ def _poll_in_process(
 ) -> PollResult:
     import dagster as dg
 
-    from rss_pipeline.orchestration.build import build_definitions
+    from rss_pipeline.orchestration.build_polls import poll_definitions
     from rss_pipeline.orchestration.in_process import poll_in_process
     from rss_pipeline.orchestration.instance.home import open_instance_at_terminal
     from rss_pipeline.orchestration.registry_partitions import register
@@ -165,8 +165,9 @@ def _poll_in_process(
         ids = [one_feed(database, text)["id"] for text in feed]
         with terminal.Bars() as progress:
             # The runs use the open database and the registry already read: on D1 each is a request more.
-            definitions = build_definitions(
+            definitions = poll_definitions(
                 settings,
+                clock=utc_now,
                 progress=progress,
                 synced=synced,
                 resource_overrides={"database": dg.ResourceDefinition.hardcoded_resource(database)},

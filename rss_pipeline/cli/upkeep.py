@@ -91,8 +91,8 @@ def _purge_in_process(
     import dagster as dg
 
     from rss_pipeline.orchestration.build import build_definitions
-    from rss_pipeline.orchestration.in_process import purge_in_process
     from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.orchestration.upkeep.purge_in_process import purge_in_process
 
     with open_instance(settings) as instance:
         definitions = build_definitions(

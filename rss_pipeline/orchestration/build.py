@@ -11,12 +11,10 @@ import dagster as dg
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.orchestration.alerts import build_alerts
 from rss_pipeline.orchestration.assets import feed_items, item_images
+from rss_pipeline.orchestration.build_polls import run_resources
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
 from rss_pipeline.orchestration.jobs import download_images, poll_feeds, publish_topics, replay_backups
-from rss_pipeline.orchestration.ops import VISITS_IO_MANAGER
-from rss_pipeline.orchestration.resources import database_resource, object_resource, session_resource
-from rss_pipeline.orchestration.run_config import NOTHING
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.orchestration.topic_assets import stream_items, topics
@@ -42,15 +40,8 @@ def build_definitions(
     database; in a test a store that fails).
     """
     resources = {
-        "database": database_resource(settings),
-        "objects": object_resource(settings),
-        "session": session_resource(settings, clock=clock, progress=progress, synced=synced),
+        **run_resources(settings, clock=clock, progress=progress, synced=synced),
         "cleaning": cleaning_resource(settings, clock=clock),
-        VISITS_IO_MANAGER: dg.mem_io_manager.configured(NOTHING, config_schema=NOTHING),
-        # Dagster's default, which a run could point at any folder. Nothing of ours is stored by it.
-        "io_manager": dg.FilesystemIOManager()
-        .get_resource_definition()
-        .configured(NOTHING, config_schema=NOTHING),
     }
     return dg.Definitions(
         assets=[

@@ -1,4 +1,4 @@
-"""Polls, publications and purges in this process: the daemon's jobs, recorded in the same instance.
+"""Polls and publications in this process: the daemon's jobs, recorded in the same instance.
 
 The rounds of a poll are in pipeline/visits/rounds.py, the printed output is in cli/output/.
 """
@@ -8,21 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
-from rss_pipeline.orchestration.instance.dead_runs import host_tags
-from rss_pipeline.orchestration.instance.new_run import new_run
+from rss_pipeline.orchestration.instance.new_run import new_run, run_tags
 from rss_pipeline.orchestration.jobs import POLL_FEEDS, PUBLISH_TOPICS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.topic_ops import PUBLISHED
-from rss_pipeline.orchestration.upkeep.purge_job import PURGE_HISTORY
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline.storage.topics import publications
-
-_REPOSITORY_TAG = {".dagster/repository": "__repository__@rss_pipeline"}
-"""The UI lists the runs of a job by this tag."""
 
 
 def poll_in_process(
@@ -62,7 +57,7 @@ def _execute(
         instance=instance,
         run_id=new_run(instance),
         raise_on_error=False,
-        tags={**_REPOSITORY_TAG, **host_tags()},
+        tags=run_tags(),
     )
 
 
@@ -81,33 +76,6 @@ def _config(wanted: Due | NotVisitedSince) -> dict[str, object]:
     if isinstance(wanted, Due):
         return {}
     return {"not_visited_since": instant(wanted.since), "feeds": list(wanted.ids or ())}
-
-
-def purge_in_process(
-    definitions: dg.Definitions, instance: dg.DagsterInstance, *, days: float | None, dry_run: bool
-) -> dict[str, int | bool]:
-    """Run the purge; return its numbers by name.
-
-    Raises:
-        InfrastructureError: the database cannot work now.
-    """
-    config = {"dry_run": dry_run, **({} if days is None else {"days": days})}
-    job = definitions.resolve_job_def(PURGE_HISTORY)
-    try:
-        result = job.execute_in_process(
-            run_config={
-                "ops": {"purge": {"config": config}},
-                **QUIET,
-            },
-            instance=instance,
-            tags={**_REPOSITORY_TAG, **host_tags()},
-        )
-    except (dg.Failure, dg.DagsterResourceFunctionError) as error:
-        # Ours is the cause of Dagster's: cause_first.py.
-        raise (error.__cause__ or error) from None
-    [output] = [each for each in result.all_node_events if each.is_successful_output]
-    found = output.step_output_data.metadata
-    return {name: value.value for name, value in found.items()}  # type: ignore[misc]
 
 
 def _round(result: dg.ExecuteInProcessResult) -> Round:
