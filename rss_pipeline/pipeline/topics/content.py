@@ -4,6 +4,7 @@ text."""
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from html import unescape
 from typing import Literal
 
@@ -63,14 +64,6 @@ _DROPPED_WITH_CONTENT = {"script", "style", "noscript", "template", "title", "ob
 _REFERENCES = ("href", "src", "poster")
 """The attributes above that hold a URL. `cite` is not among them: nh3 leaves it relative, and no reader shows
 it."""
-_CLEANER = nh3.Cleaner(
-    tags=_TAGS,
-    attributes=_ATTRIBUTES,
-    clean_content_tags=_DROPPED_WITH_CONTENT,
-    url_schemes=_SCHEMES,
-    url_relative="deny",
-    link_rel=None,
-)
 _IMAGE_SIGNS = ("<img", "<picture", "<noscript", "<amp-img", "srcset")
 """In lower case: without one of them there is no image, as `render` has it."""
 
@@ -81,7 +74,8 @@ _UNCOUNTED = _names(
     p li dd dt td th tr tbody thead tfoot option"""
 )
 _FORMATTING = _names("b big code em font i nobr s small strike strong tt u")
-_COMMENT = re.compile("<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))", re.DOTALL)
+"""As a browser reads it: `<!-->` and `<!--->` are whole; `--!>` and the end of the text end one too."""
 _BLOCK = re.compile(
     r"(?=</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|tr|td|th|table|blockquote|pre|section|article|figure"
     r"|figcaption|header|footer)\b)",
@@ -94,23 +88,41 @@ PublishedHtml = Callable[[str, Candidate, PublicImage], str | None]
 
 
 def published_html(html: str, candidate: Candidate, image: PublicImage) -> str | None:
+    """`safe_html` of an item; None also if nothing is left of it."""
+    feed = candidate.feed
+    cleaned = safe_html(
+        html,
+        bases=(candidate.base_url, candidate.link, feed.link, feed.url),
+        image_bases=(candidate.base_url, feed.link, candidate.link, feed.url),
+        image=partial(image, candidate.item_id),
+    )
+    return cleaned or None
+
+
+def safe_html(
+    html: str,
+    *,
+    bases: Sequence[str | None],
+    image_bases: Sequence[str | None],
+    image: Callable[[str], str | None],
+    link_rel: str | None = None,
+) -> str | None:
     """`html` with nothing in it that runs, loads a page or leads nowhere; None if it cannot be read safely.
 
-    Each image names its file by an absolute `src` only, the archived one where it is public: scripts that
-    load images late do not run in a feed reader.
+    Each image names its file by an absolute `src` only, the archived one where `image` has a URL for it:
+    scripts that load images late do not run in a feed reader. Links are resolved against the first usable of
+    `bases`, images against that of `image_bases`. `link_rel` is the `rel` of every link.
     """
     if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html):
         return None
-    feed = candidate.feed
-    image_bases = (candidate.base_url, feed.link, candidate.link, feed.url)
     lowered = html.lower()
     if any(sign in lowered for sign in _IMAGE_SIGNS):
-        html = render(html, archived=_EveryImage(candidate.item_id, image), bases=image_bases)
+        html = render(html, archived=_EveryImage(image), bases=image_bases)
         lowered = html.lower()
+    html = _encodable(html)
     if _is_absolute(lowered):
-        return legal(_CLEANER.clean(_encodable(html))).strip() or None
-    bases = (candidate.base_url, candidate.link, feed.link, feed.url)
-    return legal(_cleaned(_encodable(html), bases)).strip() or None
+        return legal(_cleaner(link_rel).clean(html)).strip()
+    return legal(_cleaned(html, bases, link_rel)).strip()
 
 
 def _is_absolute(lowered: str) -> bool:
@@ -135,18 +147,20 @@ def text_of(html: str | None, *, limit: int) -> str:
     return one_line(unescape(text), limit=limit)
 
 
-def _cleaned(html: str, bases: Sequence[str | None]) -> str:
+def _cleaned(html: str, bases: Sequence[str | None], link_rel: str | None) -> str:
     base = next((usable for each in bases if (usable := web_base(each))), None)
     if base is None:
-        return _sanitized(html, "deny")
+        return _sanitized(html, "deny", link_rel)
     try:
-        return _sanitized(html, ("rewrite_with_base", base))
+        return _sanitized(html, ("rewrite_with_base", base), link_rel)
     except ValueError:
         # A base that its parser refuses: the item is published without relative links.
-        return _sanitized(html, "deny")
+        return _sanitized(html, "deny", link_rel)
 
 
-def _sanitized(html: str, relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str]) -> str:
+def _sanitized(
+    html: str, relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str], link_rel: str | None
+) -> str:
     return nh3.clean(
         html,
         tags=_TAGS,
@@ -154,19 +168,30 @@ def _sanitized(html: str, relative: Literal["deny"] | tuple[Literal["rewrite_wit
         clean_content_tags=_DROPPED_WITH_CONTENT,
         url_schemes=_SCHEMES,
         url_relative=relative,
-        link_rel=None,
+        link_rel=link_rel,
+    )
+
+
+@cache
+def _cleaner(link_rel: str | None) -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        clean_content_tags=_DROPPED_WITH_CONTENT,
+        url_schemes=_SCHEMES,
+        url_relative="deny",
+        link_rel=link_rel,
     )
 
 
 class _EveryImage(Mapping[str, str]):
     """For each image URL the archived image's, else the URL itself: `render` writes either into `src`."""
 
-    def __init__(self, item_id: str, image: PublicImage) -> None:
-        self._item_id = item_id
+    def __init__(self, image: Callable[[str], str | None]) -> None:
         self._image = image
 
     def __getitem__(self, url: str) -> str:
-        return self._image(self._item_id, url) or url
+        return self._image(url) or url
 
     def __iter__(self) -> Iterator[str]:
         raise TypeError("every URL is a key")

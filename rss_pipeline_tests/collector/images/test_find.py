@@ -98,8 +98,9 @@ def test_image_enclosures_come_behind_the_images_of_the_content() -> None:
         "<p>" * 50_000 + "<img src=x.jpg>",
         '<img src="x.jpg" ' + "a" * 200_000,
         "<" * 100_000 + "<img>",
+        "<img>" + "<!--" * 100_000,
     ],
-    ids=["commas", "words", "nesting", "attribute", "brackets"],
+    ids=["commas", "words", "nesting", "attribute", "brackets", "comments"],
 )
 def test_hostile_html_takes_no_more_than_its_length(html: str) -> None:
     started = time.process_time()

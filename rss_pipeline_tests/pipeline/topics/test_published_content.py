@@ -83,6 +83,10 @@ def test_archived_images_are_shown_where_they_are_public_and_the_others_where_th
         "<p " + " ".join(f"a{number}" for number in range(100_000)) + ">",
         "<b><p>" * 50_000,
         "x" * 1_000_001,
+        "<!--" * 250_000,
+        "<!-->" + "<div>" * 100_000,
+        "<!--->" + "<div>" * 100_000,
+        "<!-- --!>" + "<div>" * 100_000,
     ],
 )
 def test_html_that_would_take_minutes_is_not_published(html: str) -> None:
