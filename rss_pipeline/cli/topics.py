@@ -55,8 +55,7 @@ def _chosen(database: Database, named: tuple[str, ...]) -> list[str]:
     Raises:
         click.ClickException: a name is no topic's; the message lists the topics.
     """
-    from rss_pipeline.pipeline.topics.publish import due
-    from rss_pipeline.storage.topics.publications import topic_ids
+    from rss_pipeline.storage.topics.publications import due, topic_ids
 
     known = topic_ids(database)
     if not named:

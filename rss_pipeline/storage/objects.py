@@ -132,3 +132,9 @@ def may_begin_a_key(prefix: str) -> bool:
     except UnicodeEncodeError:
         return False
     return not _UNSENDABLE.search(prefix)
+
+
+def public_url(store: ObjectStore, key: str) -> str | None:
+    """The address of an object for everybody; a folder has none."""
+    url = store.url(key)
+    return url if url is not None and url.startswith(("http://", "https://")) else None

@@ -33,6 +33,7 @@ from rss_pipeline.storage.images import closings
 from rss_pipeline.storage.images.claims import ImageClaim, ImageTask, last_answer
 from rss_pipeline.storage.images.closings import MAX_ATTEMPTS, Archived, Attempted
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, put_image, stored_image
+from rss_pipeline.storage.objects import public_url
 
 logger = logging.getLogger(__name__)
 
@@ -263,13 +264,13 @@ class _Round:
             return
         now = self._run.clock()
         # Topics show an archived image by its public URL, and else the publisher's.
-        url = self._run.objects.url(archived[0].key) or ""
+        is_public = public_url(self._run.objects, archived[0].key) is not None
         ours = closings.record_archived(
             self._run.database,
             self._token,
             archived,
             now=now,
-            are_public=url.startswith(("http://", "https://")),
+            are_public=is_public,
         )
         lost = [each for each in archived if each.task_id not in ours]
         if lost:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rss_pipeline.pipeline.topics.atom import ATOM_TYPE
 from rss_pipeline.pipeline.topics.json_feed import JSON_FEED_TYPE
 from rss_pipeline.pipeline.topics.values import PublicUrls
-from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.objects import ObjectStore, public_url
 from rss_pipeline.storage.topics.publications import INDEX_KEY, OPML_KEY, Published, keys
 
 CACHE_CONTROL = "public, max-age=300"
@@ -59,9 +59,3 @@ def joint_hash(parts: Iterable[bytes]) -> str:
     for part in parts:
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
-
-
-def public_url(store: ObjectStore, key: str) -> str | None:
-    """The address of an object for everybody; a folder has none."""
-    url = store.url(key)
-    return url if url is not None and url.startswith(("http://", "https://")) else None

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID, uuid4
 
 from rss_pipeline.collector.models.clock import Clock
@@ -20,7 +19,7 @@ from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.streams.refresh import refresh
 from rss_pipeline.pipeline.topics.candidates import read_chosen, with_texts
 from rss_pipeline.pipeline.topics.documents import Documents, build_chosen
-from rss_pipeline.pipeline.topics.files import Target, joint_hash, public_url
+from rss_pipeline.pipeline.topics.files import Target, joint_hash
 from rss_pipeline.pipeline.topics.html_cache import HtmlCache
 from rss_pipeline.pipeline.topics.index import index_json, index_opml
 from rss_pipeline.pipeline.topics.websub import Notice, notify
@@ -28,7 +27,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects, open_topics
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images import tasks
-from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.objects import ObjectStore, public_url
 from rss_pipeline.storage.topics import publications
 from rss_pipeline.storage.topics.publications import INDEX, INDEX_KEY, OPML_KEY, Taken
 
@@ -90,14 +89,6 @@ class Publication:
 Report = Callable[[Publication], None]
 
 
-def due(database: Database, *, now: datetime) -> list[str]:
-    """The ids of topics to publish: they changed, and their `every` has passed.
-
-    `index` among them is the list of all topics, where it changed.
-    """
-    return publications.due(database, now=now)
-
-
 def publish(
     stores: Stores,
     *,
@@ -115,7 +106,7 @@ def publish(
     Raises:
         InfrastructureError: a store cannot work now; what was not reported is still due.
     """
-    ids = due(stores.database, now=clock()) if only is None else list(only)
+    ids = publications.due(stores.database, now=clock()) if only is None else list(only)
     if not ids:
         return []
     # A changed selector takes effect here. Its feed was changed in the registry, which made its topics due.
