@@ -13,6 +13,11 @@ RssPipelineError
  ├ ForgetRefused            a feed that cannot be forgotten now
  ├ AlreadyRunning           another process works in this home
  ├ HomeNotLockable          nothing shows whether another process works in this home
+ ├ NoSession                nobody is logged in with this token
+ ├ UserRefused              a user that cannot be added, or that there is not
+ ├ PasswordRefused          a text that cannot be a password
+ ├ AppPasswordRefused       an app password that cannot be added
+ ├ HashingBusy              too many passwords are being checked at once
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
@@ -107,6 +112,29 @@ class AlreadyRunning(RssPipelineError):
 
 class HomeNotLockable(RssPipelineError):
     """The home's file system has no locks, so that a second `rss-pipeline up` would not be noticed."""
+
+
+class NoSession(RssPipelineError):
+    """A token that is none of ours, or whose session has ended. Nothing was read or written for it."""
+
+    def __init__(self) -> None:
+        super().__init__("you are not logged in, or no longer; log in again")
+
+
+class UserRefused(RssPipelineError):
+    """A user cannot be added, or there is none of this name; the text is for an operator."""
+
+
+class PasswordRefused(RssPipelineError):
+    """A text cannot be a user's password."""
+
+
+class AppPasswordRefused(RssPipelineError):
+    """An app password cannot be added."""
+
+
+class HashingBusy(RssPipelineError):
+    """So many passwords are being checked that another would have to wait long."""
 
 
 class StorageRejected(RssPipelineError):

@@ -8,16 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock, from_instant
-from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.errors import NoSession as NoSession
+from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.database import Database, Result, Statement
-
-
-class NoSession(RssPipelineError):
-    """Nobody is logged in with this: it is no token of ours, or its session has ended. Nothing was done."""
-
-    def __init__(self) -> None:
-        super().__init__("you are not logged in, or no longer; log in again")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,27 @@
-"""Logging in and out.
+"""Logging in, by an account's own password or an app's; renewing a token; logging out.
 
-A password is checked only after the attempt has been counted (throttle.py), so that attempts made at once
-do not slip past the limit; the right one takes the count back. Every answer to a wrong login is the same,
-whether or not there is such a user.
+A password is looked at only after the attempt has been counted (throttle.py): attempts made at once would
+otherwise all slip past the limit. The right one takes the count back. Every answer to a wrong login is the
+same, and takes as long, whether or not there is such a user.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.errors import HashingBusy, NoSession
+from rss_pipeline.pipeline.accounts import throttle
+from rss_pipeline.pipeline.accounts.app_passwords import secret_hash
+from rss_pipeline.pipeline.accounts.passwords import hash_password, is_outdated, is_right
+from rss_pipeline.pipeline.accounts.tokens import Opaque, new_opaque, read_opaque, sign_jwt
+from rss_pipeline.pipeline.accounts.users import as_name
+from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
+from rss_pipeline.storage.accounts.login_failures import Key
+from rss_pipeline.storage.database import Database, Row, one
+
+_BUSY_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +44,152 @@ class LoginRefused:
 
     retry_after: int | None = None
     """Seconds in which no login is tried; None: name or password is wrong."""
+
+
+def log_in(
+    database: Database, secret: bytes, *, name: str, password: str, address: str, client: str, clock: Clock
+) -> LoggedIn | LoginRefused:
+    """Begin a session of kind `login`. It takes 50 ms, and waits while two others are at it.
+
+    `address` is the client's, `client` its user agent.
+    """
+    name, address = as_name(name), throttle.client_address(address)
+    every_key = throttle.keys_of_login(name, address)
+    while True:
+        now = clock()
+        found, known, lock, _ = database.batch(
+            [
+                users.by_name(name),
+                login_failures.is_known(name, address, now=now),
+                login_failures.lock(every_key, name=name, address=address, now=now),
+                login_failures.count(every_key, name=name, address=address, now=now),
+            ]
+        )
+        locked_until = login_failures.locked_until(lock)
+        if locked_until is not None:
+            return _refused(locked_until - now)
+        counted = [key for key in every_key if key.of_known == bool(known.rows[0]["known"])]
+        user = one(found)
+        try:
+            right = is_right(password, None if user is None else user["password_hash"])
+        except HashingBusy:
+            database.batch(login_failures.take_back(counted))
+            return LoginRefused(_BUSY_SECONDS)
+        if user is None or not right:
+            return LoginRefused()
+        opaque = new_opaque()
+        if _begin(database, opaque, user, name, address, client, counted, now):
+            break
+        # The hash is another one now: of a new password, or of the same one with newer parameters.
+    _rehash(database, user, password)
+    user_id = str(user["id"])
+    token, expires_at = sign_jwt(secret, user_id=user_id, session_id=opaque.session_id, now=now)
+    return LoggedIn(
+        user_id=user_id,
+        session_id=opaque.session_id,
+        token=token,
+        expires_at=expires_at,
+        renewal=opaque.of(user_id),
+    )
+
+
+def log_in_with_app_password(
+    database: Database, *, name: str, password: str, address: str, client: str, clock: Clock
+) -> LoggedIn | LoginRefused:
+    """Begin a session of kind `google_reader`. A right password is never locked out; one of these is a random
+    secret that nobody guesses, so what is wrong only hears that it should come less often."""
+    now, opaque = clock(), new_opaque()
+    name, hashed = as_name(name), secret_hash(password)
+    *_, begun = database.batch(
+        [
+            sessions.begin_by_app_password(
+                opaque.session_id, user_name=name, secret_hash=hashed, client=client, now=now
+            ),
+            app_passwords.use(user_name=name, secret_hash=hashed, now=now),
+            sessions.tidy(opaque.session_id, now=now),
+            sessions.user_of(opaque.session_id),
+        ]
+    )
+    if begun.rows:
+        user_id = str(begun.rows[0]["user_id"])
+        return LoggedIn(
+            user_id=user_id,
+            session_id=opaque.session_id,
+            token=opaque.of(user_id),
+            expires_at=now + sessions.LIFETIME,
+        )
+    keys = throttle.keys_of_app(throttle.client_address(address))
+    lock, _ = database.batch(
+        [
+            login_failures.lock(keys, name="", address="", now=now),
+            login_failures.count(keys, name="", address="", now=now),
+        ]
+    )
+    locked_until = login_failures.locked_until(lock)
+    return LoginRefused() if locked_until is None else _refused(locked_until - now)
+
+
+def renew(database: Database, secret: bytes, *, renewal: str, clock: Clock) -> LoggedIn:
+    """A new JWT for a session that is alive, which lives on for its whole time from now.
+
+    Raises:
+        NoSession: the session has ended, or the text is none of our tokens.
+    """
+    now, key = clock(), read_opaque(renewal, "login")
+    [renewed] = database.batch([sessions.renew(key.session_id, key.user_id, key.purpose, now=now)])
+    if renewed.changes == 0:
+        raise NoSession
+    token, expires_at = sign_jwt(secret, user_id=key.user_id, session_id=key.session_id, now=now)
+    return LoggedIn(
+        user_id=key.user_id,
+        session_id=key.session_id,
+        token=token,
+        expires_at=expires_at,
+        renewal=renewal,
+    )
+
+
+def log_out(database: Database, session_id: str) -> None:
+    """End a session: none of its tokens opens anything from now on. Again, it does nothing."""
+    database.batch([sessions.end(session_id)])
+
+
+def _begin(
+    database: Database,
+    opaque: Opaque,
+    user: Row,
+    name: str,
+    address: str,
+    client: str,
+    counted: Sequence[Key],
+    now: datetime,
+) -> bool:
+    """Begin a session of a user whose password was right; False if it is no longer the password."""
+    id = opaque.session_id
+    begun, *_ = database.batch(
+        [
+            sessions.begin_by_password(
+                id, user["id"], password_hash=user["password_hash"], client=client, now=now
+            ),
+            sessions.tidy(id, now=now),
+            *login_failures.take_back(counted),
+            login_failures.forget([throttle.owner_key(name, address)]),
+            *login_failures.know(id, address, now=now),
+            login_failures.tidy(now=now),
+        ]
+    )
+    return begun.changes == 1
+
+
+def _rehash(database: Database, user: Row, password: str) -> None:
+    """Hash a right password anew where its hash has old parameters; if that fails, the next login does."""
+    if is_outdated(user["password_hash"]):
+        try:
+            new = hash_password(password)
+        except HashingBusy:
+            return
+        database.batch([users.rehash(user["id"], old=user["password_hash"], new=new)])
+
+
+def _refused(left: timedelta) -> LoginRefused:
+    return LoginRefused(max(1, math.ceil(left.total_seconds())))

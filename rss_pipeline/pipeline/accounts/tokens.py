@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 
 import jwt
 
-from rss_pipeline.pipeline.accounts.callers import NoSession, SessionKey
+from rss_pipeline.errors import NoSession
+from rss_pipeline.pipeline.accounts.callers import SessionKey
 from rss_pipeline.storage.accounts.sessions import Kind
 
 TOKEN_LIFETIME = timedelta(minutes=30)

@@ -112,6 +112,11 @@ def tidy(session_id: str, *, now: datetime) -> Statement:
     )
 
 
+def user_of(session_id: str) -> Statement:
+    """One row with `user_id` if there is such a session."""
+    return Statement("SELECT user_id FROM sessions WHERE id = ?", [session_id], name="find a session's user")
+
+
 def renew(session_id: str, user_id: str, kind: Kind, *, now: datetime) -> Statement:
     """Let a session that is alive live on from now; it changes one row, or none."""
     at = instant(now)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from rss_pipeline.errors import StorageRejected
-from rss_pipeline.pipeline.accounts.callers import Caller, NoSession, SessionKey
+from rss_pipeline.errors import NoSession, StorageRejected
+from rss_pipeline.pipeline.accounts.callers import Caller, SessionKey
 from rss_pipeline.storage.accounts import sessions, users
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement

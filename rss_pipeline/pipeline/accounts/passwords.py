@@ -1,0 +1,87 @@
+"""Passwords: their form, and Argon2id hashes of them, at most two at once.
+
+Who may try one is decided before (throttle.py): a hash takes 50 ms and 19 MiB on purpose.
+"""
+
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+from argon2.low_level import Type
+
+from rss_pipeline.errors import HashingBusy, PasswordRefused
+
+LEAST_CHARACTERS = 8
+MOST_CHARACTERS = 1024
+
+_HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
+"""OWASP's least (Password Storage Cheat Sheet, Argon2id: m=19 MiB, t=2, p=1)."""
+_DECOY = "$argon2id$v=19$m=19456,t=2,p=1$ZGVjb3ktc2FsdC1vZi11cw$Skd3EcWXeDzmEF21XrEdxW3RrgqhTki+VyEGpBMRdWQ"
+"""A hash of nobody's, with the parameters of `_HASHER`."""
+_AT_ONCE = threading.BoundedSemaphore(2)
+_WAITING = threading.BoundedSemaphore(16)
+"""Hashes at work and in the queue, of this process."""
+
+
+def check_new(password: str) -> None:
+    """Raise PasswordRefused for a password that no account may have."""
+    if not LEAST_CHARACTERS <= len(_normal(password)) <= MOST_CHARACTERS:
+        raise PasswordRefused(
+            f"a password has from {LEAST_CHARACTERS} to {MOST_CHARACTERS:,} characters; choose another one"
+        )
+
+
+def hash_password(password: str) -> str:
+    """The hash to store of a new password.
+
+    Raises:
+        PasswordRefused: it is too short or too long.
+        HashingBusy: too many wait.
+    """
+    check_new(password)
+    with _turn():
+        return _HASHER.hash(_bytes(password))
+
+
+def is_right(password: str, password_hash: str | None) -> bool:
+    """True if this is the password of that hash. Without one (there is no such user) it takes as long.
+
+    Raises:
+        HashingBusy: too many wait.
+    """
+    # This takes no time, which shows nothing but the length, and no user has such a password.
+    if not LEAST_CHARACTERS <= len(_normal(password)) <= MOST_CHARACTERS:
+        return False
+    with _turn():
+        try:
+            return _HASHER.verify(password_hash or _DECOY, _bytes(password)) and password_hash is not None
+        except (Argon2Error, InvalidHashError):
+            return False
+
+
+def is_outdated(password_hash: str) -> bool:
+    """True if the hash was made with other parameters than today's."""
+    return _HASHER.check_needs_rehash(password_hash)
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    if not _WAITING.acquire(blocking=False):
+        raise HashingBusy("too many passwords are being checked at once; try again in a few seconds")
+    try:
+        with _AT_ONCE:
+            yield
+    finally:
+        _WAITING.release()
+
+
+def _normal(password: str) -> str:
+    """One form for what keyboards write in several (NIST SP 800-63B 5.1.1.2)."""
+    return unicodedata.normalize("NFKC", password) if len(password) <= MOST_CHARACTERS else password
+
+
+def _bytes(password: str) -> bytes:
+    return _normal(password).encode(errors="surrogatepass")

@@ -1,0 +1,79 @@
+"""Users: added, listed, given another password, removed. Operators do so by the command line."""
+
+import re
+import secrets
+
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.errors import UserRefused
+from rss_pipeline.pipeline.accounts.passwords import hash_password
+from rss_pipeline.pipeline.accounts.throttle import account_key
+from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
+from rss_pipeline.storage.database import Database
+
+_NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
+
+
+def as_name(text: str) -> str:
+    """A user's name as it is stored; nothing, which is nobody's name, for what can be none."""
+    name = text.strip().lower()
+    return name if _NAME.fullmatch(name) else ""
+
+
+def add_user(database: Database, *, name: str, password: str, clock: Clock) -> str:
+    """Add a user; its name as stored.
+
+    Raises:
+        UserRefused: the name can be none, or is taken.
+        PasswordRefused: the password can be none.
+    """
+    stored = check_new_name(name)
+    hashed = hash_password(password)
+    if not users.insert(database, id=secrets.token_hex(16), name=stored, password_hash=hashed, now=clock()):
+        raise UserRefused(f"there is a user {stored} already; choose another name")
+    return stored
+
+
+def check_new_name(text: str) -> str:
+    """A new user's name as it is stored; UserRefused for what can be none."""
+    name = as_name(text)
+    if not name:
+        raise UserRefused(
+            f"{text[:80]!r} cannot be a user's name; write 1 to 64 of the letters a to z, digits and . _ @ -"
+        )
+    return name
+
+
+def find_user(database: Database, name: str) -> str:
+    """The id of a user; UserRefused where there is none of this name."""
+    stored = as_name(name)
+    found = users.find_id(database, stored) if stored else None
+    if found is None:
+        raise UserRefused(f"there is no user {name[:80]!r}; `rss-pipeline user list` shows all")
+    return found
+
+
+def change_password(database: Database, *, name: str, password: str, revoke_apps: bool) -> None:
+    """Give a user another password, and end every session. Apps log in again by themselves with their own
+    passwords, unless those are revoked too.
+
+    Raises:
+        UserRefused: there is no such user.
+        PasswordRefused: the password can be none.
+    """
+    user_id = find_user(database, name)
+    statements = [
+        users.change_password(user_id, hash_password(password)),
+        sessions.end_all(user_id),
+        login_failures.forget([account_key(as_name(name))]),
+    ]
+    database.batch([*statements, *([app_passwords.revoke_all(user_id)] if revoke_apps else [])])
+
+
+def remove_user(database: Database, *, name: str) -> None:
+    """Remove a user with all that is only the user's: sessions, app passwords, subscriptions, read states.
+
+    Raises:
+        UserRefused: there is no such user.
+    """
+    user_id = find_user(database, name)
+    database.batch([users.remove(user_id), login_failures.forget([account_key(as_name(name))])])
