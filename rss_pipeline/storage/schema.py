@@ -12,10 +12,14 @@ from importlib.resources import files
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.items.old_items import number_old_items
 from rss_pipeline.storage.sql import NOW
 
 _LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"""
+
+_WITH_ITEMS_ARRIVED = 24
+"""The migration that made the index by which old items are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def schema_version(database: Database) -> int:
 
 
 def migrate(database: Database) -> list[str]:
-    """Apply what is missing, one batch a migration; the names of those applied.
+    """Apply what is missing, one batch a migration; the names of those applied. Then number old items.
 
     Raises:
         DatabaseUnavailable: the database is ahead of this code.
@@ -105,6 +109,8 @@ def migrate(database: Database) -> list[str]:
                 raise
         else:
             applied.append(migration.name)
+    if known[-1].version >= _WITH_ITEMS_ARRIVED:
+        number_old_items(database)
     return applied
 
 

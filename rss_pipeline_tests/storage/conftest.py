@@ -73,7 +73,7 @@ def shared_d1(running_cloudflare: Cloudflare) -> Iterator[D1Database]:
 def empty_d1(shared_d1: D1Database, shared_cloudflare: Cloudflare) -> D1Database:
     """D1 without tables."""
     if names := _tables(shared_d1):
-        # A table may go before those that refer to it.
+        # The newest first: those that refer to a table go before it.
         drops = [Statement(f'DROP TABLE "{name}"') for name in names]
         shared_d1.batch([Statement("PRAGMA defer_foreign_keys = ON"), *drops])
     return shared_d1
@@ -84,9 +84,12 @@ def migrated_d1(
     request: pytest.FixtureRequest, shared_d1: D1Database, shared_cloudflare: Cloudflare
 ) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
-    referring = ("item_versions", "image_tasks", "item_streams", "streams", "items", "topic_members")
+    referring = ("item_versions", "image_tasks", "item_streams", "streams", "item_states", "items")
     emptied = (
         *referring,
+        "topic_members",
+        "subscriptions",
+        "folders",
         "feeds",
         "topics",
         "published_files",
@@ -141,7 +144,7 @@ def _tables(database: Database) -> list[str]:
     """Names of the tables that are not the database's own."""
     rows = database.query(
         "SELECT name FROM sqlite_master WHERE type = 'table'"
-        " AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'"
+        " AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*' ORDER BY rowid DESC"
     ).rows
     return [row["name"] for row in rows]
 

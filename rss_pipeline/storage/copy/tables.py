@@ -27,8 +27,11 @@ TABLES = {
     "installation": ("name",),
     "users": ("id",),
     "app_passwords": ("id",),
+    "subscriptions": ("user_id", "feed_id"),
+    "folders": ("user_id", "name"),
+    "item_states": ("user_id", "feed_id", "arrived"),
 }
-"""Table to the columns of its primary key, all text; a table comes after those it refers to.
+"""Table to the columns of its primary key, the first one text; a table comes after those it refers to.
 
 The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
 topic is published there, into the bucket that the target has for topics. Sessions, failed logins and known
