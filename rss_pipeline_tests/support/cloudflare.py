@@ -130,11 +130,13 @@ class Cloudflare:
         """Drop every table and delete every object."""
         with self.client() as client:
             tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf_*'"
-            found = client.post("/query", json={"sql": f"{tables} AND name NOT GLOB 'sqlite_*'"})
+            found = client.post(
+                "/query", json={"sql": f"{tables} AND name NOT GLOB 'sqlite_*' ORDER BY rowid DESC"}
+            )
             names = [row["name"] for row in found.raise_for_status().json()["results"]]
             drops = [{"sql": f'DROP TABLE "{name}"'} for name in names]
             if drops:
-                # A table may go before those that refer to it.
+                # The newest first: those that refer to a table go before it.
                 statements = [{"sql": "PRAGMA defer_foreign_keys = ON"}, *drops]
                 client.post("/batch", json=statements).raise_for_status()
         with contextlib.closing(self.s3()) as s3:

@@ -60,7 +60,7 @@ def drop_database(pipeline: Pipeline) -> None:
             row["name"]
             for row in pipeline.rows(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf_*'"
-                " AND name NOT GLOB 'sqlite_*'"
+                " AND name NOT GLOB 'sqlite_*' ORDER BY rowid DESC"
             )
         ]
         drops = [Statement(f'DROP TABLE "{name}"') for name in names]
