@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.items.old_items import number_old_items
+from rss_pipeline.storage.old_items import number_old_items
 from rss_pipeline.storage.sql import NOW
 
 _LEDGER = """CREATE TABLE IF NOT EXISTS schema_migrations (

@@ -9,7 +9,7 @@ ALTER TABLE feeds ADD COLUMN unused_since TEXT;
 UPDATE feeds SET listed = 1 WHERE registered = 1;
 
 -- What users see is found by arrival: the items of a feed behind a number, and items by their numbers, which are the ids
--- that Google Reader clients have. Rows from before there were numbers get theirs from `migrate` (items/old_items.py).
+-- that Google Reader clients have. Rows from before there were numbers get theirs from `migrate` (old_items.py).
 -- Both hold all that is compared, so that no row is read for it: in a row, `arrived` is behind the content.
 CREATE INDEX items_of_feed ON items (feed_id, arrived);
 CREATE INDEX items_arrived ON items (arrived, feed_id);

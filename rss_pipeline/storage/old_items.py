@@ -8,13 +8,13 @@ done by the next one.
 from collections.abc import Mapping, Sequence
 
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.items.cursor import ARRIVAL
 from rss_pipeline.storage.sql import compact
 
 _CHUNK_ITEMS = 1_000
 _SECOND = 1_000_000
 
-_FIND = f"""SELECT id, coalesce({ARRIVAL}, 0) AS second FROM items INDEXED BY items_arrived
+_FIND = f"""SELECT id, coalesce(CAST(strftime('%s', created_at) AS INTEGER) * {_SECOND}, 0) AS second
+  FROM items INDEXED BY items_arrived
   WHERE arrived IS NULL LIMIT {_CHUNK_ITEMS}"""
 _TAKEN = f"""SELECT j.value AS second,
     (SELECT max(arrived) FROM items WHERE arrived >= j.value AND arrived < j.value + {_SECOND}) AS highest
@@ -31,8 +31,8 @@ _COUNT_ON = """INSERT INTO sequences (name, value) VALUES ('items', ?)
 def number_old_items(database: Database) -> int:
     """Give every item without an arrival number one of its own, in the second of its fetch; how many got one.
 
-    The number is not below what stood in for it (`ARRIVAL`): whoever has read up to a place misses nothing
-    behind it.
+    The number is not below what stood in for it (`items.cursor.ARRIVAL`): whoever has read up to a place
+    misses nothing behind it.
     """
     numbered = 0
     while rows := database.query(_FIND, name="find items without a number").rows:
