@@ -1,0 +1,83 @@
+"""What the bodies of items are made of, and a version of all of it.
+
+How a body is made, and for how long it is kept, is pipeline.reading.bodies'.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.sql import compact
+
+MOST_ITEMS = 200
+"""Items of one page."""
+MOST_BYTES = 4_000_000
+"""Bytes, as stored, of the texts read at once; a larger one comes alone."""
+
+
+def body_version(*, items: str = "items", feeds: str = "feeds") -> str:
+    """An SQL expression for the version of an item's body; `items` and `feeds` are the names of its rows.
+
+    It changes with a repair, with the images that are archived, and with the feed's addresses, against which
+    links are resolved. A row that was restored has a new arrival number.
+    """
+    return f"""json_array({items}.arrived, {feeds}.url, {feeds}.link,
+      (SELECT max(v.replaced_at) FROM item_versions AS v WHERE v.item_id = {items}.id),
+      (SELECT count(*) || ' ' || sum(t.rowid) FROM image_tasks AS t INDEXED BY image_tasks_item
+       WHERE t.item_id = {items}.id AND t.status = 'success'))"""
+
+
+def versions(item_ids: Iterable[str]) -> Statement:
+    """A query for `id` and `version` of at most 200 items; items that are gone are left out."""
+    return Statement(
+        f"""SELECT items.id, {body_version()} AS version
+        FROM json_each(?) AS j CROSS JOIN items ON items.id = j.value
+        JOIN feeds ON feeds.id = items.feed_id""",
+        [compact(_ids(item_ids))],
+        name="read versions of bodies",
+    )
+
+
+def sources(
+    item_ids: Iterable[str], *, most_characters: int, most_bytes: int = MOST_BYTES
+) -> list[Statement]:
+    """Two queries: what the bodies of at most 200 items are made of, and the archived images.
+
+    The first gives the items in their order for as long as their texts are within `most_bytes`, and at least
+    one; of each text so many characters from its start. A row has `id`, `version`, `title`, `link`,
+    `base_url`, `html` (the content, or the summary of an item without), `feed_url`, `feed_link`. Items that
+    are gone are left out.
+    """
+    ids = compact(_ids(item_ids))
+    is_blank = "coalesce(trim(i.content_html, ' ' || char(9, 10, 13)), '') = ''"
+    text = f"CASE WHEN {is_blank} THEN i.summary ELSE i.content_html END"
+    items = f"""WITH wanted AS (
+        SELECT j.key AS n, i.rowid AS place, coalesce(length(CAST({text} AS BLOB)), 0) AS size
+        FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value),
+      page AS (SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
+        FROM wanted)
+      SELECT i.id, {body_version(items="i")} AS version, i.title, i.link, i.base_url,
+        substr({text}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url, feeds.link AS feed_link
+      FROM page CROSS JOIN items AS i ON i.rowid = page.place JOIN feeds ON feeds.id = i.feed_id
+      WHERE page.nth = 1 OR page.total <= ? ORDER BY page.n"""
+    images = """SELECT t.item_id, t.original_url, t.r2_key
+      FROM json_each(?) AS j CROSS JOIN image_tasks AS t ON t.item_id = j.value
+      WHERE t.status = 'success' AND t.r2_key IS NOT NULL"""
+    return [
+        Statement(items, [ids, most_characters, most_bytes], name="read sources of bodies"),
+        Statement(images, [ids], name="read images of bodies"),
+    ]
+
+
+def images_by_item(rows: Iterable[Row]) -> dict[str, dict[str, str]]:
+    """By item id, the keys of archived images by original URL, from the second of `sources`."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        found.setdefault(row["item_id"], {})[row["original_url"]] = row["r2_key"]
+    return found
+
+
+def _ids(item_ids: Iterable[str]) -> Sequence[str]:
+    ids = list(item_ids)
+    if len(ids) > MOST_ITEMS:
+        raise ValueError(f"{len(ids)} items; at most {MOST_ITEMS} are read at once")
+    return ids
