@@ -141,6 +141,22 @@ class EnvironmentReader:
             networks.append(network)
         return tuple(networks)
 
+    def ranges(self, name: str) -> tuple[AddressRange, ...]:
+        found = []
+        for text in self._listed(name):
+            try:
+                found.append(ip_network(text))
+            except ValueError:
+                self._wrong(name, text, _range_meant(text))
+        return tuple(found)
+
+    def on_off(self, name: str, default: bool) -> bool:
+        text = self.text(name)
+        if text is None or text.lower() in ("on", "off"):
+            return default if text is None else text.lower() == "on"
+        self._wrong(name, text, f"write on or off; unset, it is {'on' if default else 'off'}")
+        return default
+
     def ports(self, name: str) -> frozenset[int]:
         ports = set()
         for text in self._listed(name):

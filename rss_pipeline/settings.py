@@ -48,6 +48,11 @@ _VARIABLES = (
     "RSS_PORT",
     "RSS_UI_HOSTS",
     "RSS_UI_ADDRESS",
+    "RSS_READER",
+    "RSS_READER_PORT",
+    "RSS_READER_ADDRESS",
+    "RSS_READER_HOSTS",
+    "RSS_READER_PROXIES",
     "RSS_ALERT_WEBHOOK",
     "RSS_READER_SECRET",
     "ALLOW_NETWORKS",
@@ -137,6 +142,15 @@ class Settings:
     it decides who comes through, such as a container's published ports."""
     ui_hosts: tuple[Authority, ...] = ()
     """Names of the UI besides those of the loopback interface, as a browser's address bar shows them."""
+    reader: bool = True
+    """True if `up` starts the reader, too."""
+    reader_port: int = 3001
+    reader_address: str = "127.0.0.1"
+    """The IPv4 address of this machine that the reader listens on; it has a login, but no TLS."""
+    reader_hosts: tuple[Authority, ...] = ()
+    """Names of the reader besides those of the loopback interface, as a browser's address bar shows them."""
+    reader_proxies: tuple[AddressRange, ...] = ()
+    """Addresses of reverse proxies, whose X-Forwarded-For and X-Forwarded-Proto are believed."""
     alert_webhook: str | None = field(default=None, repr=False)
     """Where alerts go; whoever has this URL can post there."""
     reader_secret: str | None = field(default=None, repr=False)
@@ -201,12 +215,22 @@ class Settings:
             port=reader.whole("RSS_PORT", 3000, 1, 65_535),
             ui_address=reader.ipv4("RSS_UI_ADDRESS", "127.0.0.1"),
             ui_hosts=reader.names("RSS_UI_HOSTS"),
+            reader=reader.on_off("RSS_READER", True),
+            reader_port=reader.whole("RSS_READER_PORT", 3001, 1, 65_535),
+            reader_address=reader.ipv4("RSS_READER_ADDRESS", "127.0.0.1"),
+            reader_hosts=reader.names("RSS_READER_HOSTS"),
+            reader_proxies=reader.ranges("RSS_READER_PROXIES"),
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
             reader_secret=reader.secret("RSS_READER_SECRET", least_bytes=32),
             d1=_d1(reader),
             r2=_r2(reader),
             unknown=_unknown(environ),
         )
+        if settings.reader and settings.reader_port == settings.port:
+            reader.add(
+                f"{settings.port} is the port of the UI (RSS_PORT), too; set another one, or RSS_READER=off",
+                "RSS_READER_PORT",
+            )
         if reader.mistakes:
             raise SettingsError(*reader.mistakes)
         return settings

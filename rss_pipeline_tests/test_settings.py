@@ -110,6 +110,30 @@ def test_names_of_the_ui_are_as_in_a_browser_s_address() -> None:
     ]
 
 
+def test_the_reader_is_on_until_it_is_switched_off() -> None:
+    found = settings()
+    assert (found.reader, found.reader_address, found.reader_port) == (True, "127.0.0.1", 3001)
+    assert (found.reader_hosts, found.reader_proxies, found.reader_secret) == ((), (), None)
+    assert [settings(RSS_READER=text).reader for text in ("on", "OFF")] == [True, False]
+    assert 'RSS_READER: "no" cannot be used; write on or off; unset, it is on' in refusal(RSS_READER="no")
+    changed = settings(
+        RSS_READER_PORT="4000",
+        RSS_READER_ADDRESS="0.0.0.0",
+        RSS_READER_HOSTS="rss.example.org",
+        RSS_READER_PROXIES="127.0.0.1, 10.0.0.0/8",
+    )
+    assert (changed.reader_port, changed.reader_address) == (4000, "0.0.0.0")
+    assert [str(name) for name in changed.reader_hosts] == ["rss.example.org"]
+    assert [str(proxy) for proxy in changed.reader_proxies] == ["127.0.0.1/32", "10.0.0.0/8"]
+    assert 'RSS_READER_PROXIES: "proxy" cannot be used' in refusal(RSS_READER_PROXIES="proxy")
+
+
+def test_the_reader_and_the_ui_have_two_ports() -> None:
+    text = refusal(RSS_PORT="3001")
+    assert text.startswith("RSS_READER_PORT: 3001 is the port of the UI (RSS_PORT), too; ")
+    assert settings(RSS_PORT="3001", RSS_READER="off").port == 3001
+
+
 def test_ranges_and_ports_that_are_opened() -> None:
     found = settings(ALLOW_NETWORKS="198.18.0.0/15, 10.0.0.5 ,fd00::/8,", ALLOW_PORTS="8080, 8443")
     assert [str(network) for network in found.allow_networks] == ["198.18.0.0/15", "10.0.0.5/32", "fd00::/8"]
@@ -157,10 +181,10 @@ def test_a_key_of_the_reader_has_thirty_two_bytes_and_shows_nowhere() -> None:
 
 
 def test_a_misspelt_variable_is_a_warning_with_a_suggestion() -> None:
-    found = settings(RSS_FEED_FILE="x", RSS_READER_THEME="dark", OTHER="y")
+    found = settings(RSS_FEED_FILE="x", RSS_COLOUR="dark", OTHER="y")
     assert found.unknown == (
+        "RSS_COLOUR: no setting has this name; it is ignored",
         'RSS_FEED_FILE: no setting has this name; did you mean "RSS_FEEDS_FILE"?',
-        "RSS_READER_THEME: no setting has this name; it is ignored",
     )
     [sentence] = settings(RSS_ALLOW_NETWORKS="10.0.0.0/8").unknown
     assert sentence.endswith('did you mean "ALLOW_NETWORKS"?')

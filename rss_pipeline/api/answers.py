@@ -1,0 +1,132 @@
+"""An ASGI layer around all answers: headers for safety, gzip, HEAD, and a problem for what nobody caught."""
+
+import logging
+import re
+import zlib
+from collections.abc import Callable
+
+from starlette.concurrency import run_in_threadpool
+
+from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, headers_named
+from rss_pipeline.api.conditional import gzip_tag
+from rss_pipeline.api.problems import ApiError
+
+GZIP_FROM_BYTES = 1_000
+_IN_THREAD_FROM_BYTES = 100_000
+_LEVEL = 5
+"""Of zlib: higher ones take twice the time for a twentieth less."""
+_COMPRESSIBLE = re.compile(rb"application/([a-z.-]+\+)?(json|xml)|text/")
+
+_DEFAULTS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+    (b"vary", b"Authorization, Cookie, Accept-Encoding"),
+)
+"""Headers of every answer that does not set them itself."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Answers:
+    """An ASGI application that finishes the answers of `app`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        finished = _Finished(send, has_gzip=takes_gzip(scope), is_head=scope["method"] == "HEAD")
+        if finished.is_head:
+            # Every address that can be read takes HEAD (RFC 9110 9.1).
+            scope = {**scope, "method": "GET"}
+        try:
+            await self._app(scope, receive, finished)
+        except Exception:
+            # Of a library or of ours: the client gets a problem, the log gets the rest, without the query.
+            _logger.exception("%s %s failed", scope["method"], scope["path"])
+            if finished.has_started:
+                raise
+            error = ApiError("internal_error", "The reader failed at this request.")
+            await error.response()(scope, receive, finished)
+
+
+class _Finished:
+    """The `send` of one request. The head waits for the body: both change by gzip."""
+
+    def __init__(self, send: Send, *, has_gzip: bool, is_head: bool) -> None:
+        self._send = send
+        self._has_gzip = has_gzip
+        self.is_head = is_head
+        self.has_started = False
+        self._head: Message | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._head = message
+            return
+        if message["type"] != "http.response.body":
+            await self._send(message)
+            return
+        if self._head is not None:
+            head, self._head = self._head, None
+            headers: list[tuple[bytes, bytes]] = [*head.get("headers", ())]
+            present = {name for name, _ in headers}
+            headers += [each for each in _DEFAULTS if each[0] not in present]
+            body = message.get("body", b"")
+            is_whole = not message.get("more_body", False)
+            if self._has_gzip and is_whole and len(body) >= GZIP_FROM_BYTES and _can_shrink(headers):
+                body = await _gzip(body)
+                headers = _with_gzip(headers, len(body))
+                message = {**message, "body": body}
+            self.has_started = True
+            await self._send({**head, "headers": headers})
+        if self.is_head:
+            message = {**message, "body": b""}
+        await self._send(message)
+
+
+def takes_gzip(scope: Scope) -> bool:
+    """True if Accept-Encoding names gzip, with no weight of zero (RFC 9110 12.5.3)."""
+    for value in headers_named(scope, b"accept-encoding"):
+        for part in value.lower().split(","):
+            coding, _, weight = part.partition(";")
+            if coding.strip() in ("gzip", "x-gzip"):
+                return re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
+    return False
+
+
+def _can_shrink(headers: list[tuple[bytes, bytes]]) -> bool:
+    types = [value for name, value in headers if name == b"content-type"]
+    return (
+        not any(name == b"content-encoding" for name, _ in headers)
+        and len(types) == 1
+        and _COMPRESSIBLE.match(types[0]) is not None
+    )
+
+
+def _with_gzip(headers: list[tuple[bytes, bytes]], size: int) -> list[tuple[bytes, bytes]]:
+    changed: dict[bytes, Callable[[bytes], bytes]] = {
+        b"content-length": lambda _: str(size).encode(),
+        b"etag": gzip_tag,
+    }
+    return [
+        *((name, changed[name](value) if name in changed else value) for name, value in headers),
+        (b"content-encoding", b"gzip"),
+    ]
+
+
+async def _gzip(body: bytes) -> bytes:
+    if len(body) < _IN_THREAD_FROM_BYTES:
+        return _gzipped(body)
+    return await run_in_threadpool(_gzipped, body)
+
+
+def _gzipped(body: bytes) -> bytes:
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    return compressor.compress(body) + compressor.flush()

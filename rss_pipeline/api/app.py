@@ -1,0 +1,57 @@
+"""The reader as one ASGI application: its layers, its routers, its answers to errors.
+
+What a route does is in routers/ and google_reader/; what the server itself limits in connections.py.
+"""
+
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI
+from starlette.middleware import Middleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from rss_pipeline.api import problems
+from rss_pipeline.api.answers import Answers
+from rss_pipeline.api.document import complete
+from rss_pipeline.api.hosts import OwnHosts, own_hosts
+from rss_pipeline.api.limits import Limits
+from rss_pipeline.api.routers import about
+from rss_pipeline.api.stores import Stores
+from rss_pipeline.collector.models.clock import Clock, utc_now
+
+ROUTERS: tuple[APIRouter, ...] = (about.router,)
+"""Routers below /api."""
+LARGER_BODIES: dict[str, int] = {}
+"""Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
+
+DESCRIPTION = """\
+Feeds, items, read states and stars of one user. Log in by `POST /api/auth/login`, then send the token with
+every request as `Authorization: Bearer ...`. Errors are problem details (RFC 9457) with a `kind` for
+programs. Answers with an `ETag` can be asked for again with `If-None-Match`.
+"""
+
+
+def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
+    """The application on these stores."""
+    settings = stores.settings
+    app = FastAPI(
+        title="rss_pipeline reader",
+        version=version("rss_pipeline"),
+        description=DESCRIPTION,
+        openapi_url=None,
+        redirect_slashes=False,
+        # Nothing is measured or sent, whatever other packages have set up in this process.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        middleware=[
+            Middleware(Answers),
+            Middleware(ProxyHeadersMiddleware, trusted_hosts=[str(each) for each in settings.reader_proxies]),
+            Middleware(OwnHosts, own=own_hosts(settings)),
+            Middleware(Limits, larger_bodies=LARGER_BODIES),
+        ],
+    )
+    app.state.stores = stores
+    app.state.clock = clock
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router, prefix="/api")
+    complete(app)
+    return app

@@ -1,0 +1,92 @@
+"""The names of the reader, and where a request comes from: the Host header, proxies, other sites' pages.
+
+A layer refuses requests for other names (DNS rebinding, links in answers). Which of our writes need a page of
+our own is asked by auth.py: only a cookie is sent by a browser that a foreign page has told to.
+"""
+
+from collections.abc import Collection
+from ipaddress import ip_address
+
+from rss_pipeline.api.asgi import ASGIApp, Receive, Scope, Send, header, headers_named
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.settings import Settings
+from rss_pipeline.web.authority import Authority, own_authorities, read_authority, read_origin
+
+EVERY_ADDRESS = "0.0.0.0"
+UNKNOWN = "unknown"
+_SHOWN = 80
+
+
+class OwnHosts:
+    """An ASGI application that passes on to `app` the requests for one of the names `own`."""
+
+    def __init__(self, app: ASGIApp, *, own: Collection[Authority]) -> None:
+        self._app = app
+        self._own = own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            hosts = headers_named(scope, b"host")
+            if len(hosts) != 1 or read_authority(hosts[0]) not in self._own:
+                refused = ApiError("wrong_host", f"{_shown(hosts)} is no name of this server.")
+                await refused.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def own_hosts(settings: Settings) -> frozenset[Authority]:
+    """All names of the reader: those of the loopback interface, its address, those of RSS_READER_HOSTS."""
+    names = list(settings.reader_hosts)
+    address = read_authority(f"{settings.reader_address}:{settings.reader_port}")
+    if address is not None and settings.reader_address != EVERY_ADDRESS:
+        names.append(address)
+    return own_authorities(settings.reader_port, names)
+
+
+def client_address(scope: Scope) -> str:
+    """The IP address of the client, or of the last proxy that is not ours; `unknown` for none.
+
+    IPv4 addresses in IPv6 are IPv4: a client would have two of them.
+    """
+    client = scope.get("client")
+    try:
+        address = ip_address(client[0] if client else "")
+    except ValueError:
+        return UNKNOWN
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def is_https(scope: Scope) -> bool:
+    """True for a client that uses https, as far as to a proxy of ours."""
+    return bool(scope.get("scheme") == "https")
+
+
+def is_of_own_page(scope: Scope) -> bool:
+    """True for a request that a browser says a page of this server has sent.
+
+    By Sec-Fetch-Site and Origin, of which one must be there: browsers send Origin with every write, and no
+    page can change either. https://www.w3.org/TR/fetch-metadata/
+    """
+    sites = headers_named(scope, b"sec-fetch-site")
+    origins = headers_named(scope, b"origin")
+    if any(site != "same-origin" for site in sites):
+        return False
+    host = read_authority(header(scope, b"host") or "")
+    if any(read_origin(origin) != host for origin in origins):
+        return False
+    if is_https(scope) and any(origin.lower().startswith("http:") for origin in origins):
+        return False
+    return bool(sites or origins)
+
+
+def is_of_foreign_page(scope: Scope) -> bool:
+    """True for a request that a browser says a page of another site has sent; programs send none of both."""
+    has_said = bool(headers_named(scope, b"sec-fetch-site") or headers_named(scope, b"origin"))
+    return has_said and not is_of_own_page(scope)
+
+
+def _shown(values: list[str]) -> str:
+    """What was sent, for a sentence: printable, and not long."""
+    text = ", ".join(values) or "(no Host)"
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:_SHOWN])

@@ -1,0 +1,157 @@
+"""An ASGI layer with limits: the address, the size and the time of a body, the requests at work.
+
+A body is read whole before anything else is done, so that a slow one holds no place. The limits of a
+connection (its head, its idle time, the number of connections) are in connections.py.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from urllib.parse import unquote_to_bytes
+
+from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header, headers_named
+from rss_pipeline.api.fields import has_controls
+from rss_pipeline.api.problems import ApiError
+
+BODY_BYTES = 64_000
+BODY_SECONDS = 30.0
+ALL_BODIES_BYTES = 64_000_000
+"""Of all bodies that are held at one time: a thousand large ones would be a gigabyte."""
+ADDRESS_BYTES = 8_000
+AT_WORK = 64
+"""Requests that the application works on at one time; more wait."""
+WAIT_SECONDS = 10.0
+_BUSY_SECONDS = 2
+
+
+class Limits:
+    """An ASGI application that passes on to `app` what keeps the limits.
+
+    `larger_bodies` has, by path, the bytes of bodies that may be larger than `BODY_BYTES`.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        larger_bodies: Mapping[str, int],
+        body_seconds: float = BODY_SECONDS,
+        all_bodies_bytes: int = ALL_BODIES_BYTES,
+        at_work: int = AT_WORK,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> None:
+        self._app = app
+        self._larger_bodies = larger_bodies
+        self._body_seconds = body_seconds
+        self._all_bodies_bytes = all_bodies_bytes
+        self._held_bytes = 0
+        self._at_work = asyncio.Semaphore(at_work)
+        self._wait_seconds = wait_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        size = 0
+        try:
+            check_address(scope)
+            limit = self._larger_bodies.get(scope["path"], BODY_BYTES)
+            if has_body(scope, limit=limit):
+                body = await self._body(receive, limit)
+                if body is None:
+                    return
+                size = len(body)
+                receive = _again(body, receive)
+            await self._take_place()
+        except ApiError as error:
+            self._held_bytes -= size
+            await error.response()(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._held_bytes -= size
+            self._at_work.release()
+
+    async def _body(self, receive: Receive, limit: int) -> bytes | None:
+        """The whole body, which counts in `_held_bytes` from then on; None if the client has gone."""
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        self._held_bytes -= size
+                        return None
+                    chunk = message.get("body", b"")
+                    size += len(chunk)
+                    self._held_bytes += len(chunk)
+                    if size > limit:
+                        raise _too_large(limit)
+                    if self._held_bytes > self._all_bodies_bytes:
+                        raise ApiError(
+                            "too_busy", "Too many large requests at once.", retry_after=_BUSY_SECONDS
+                        )
+                    chunks.append(chunk)
+                    if not message.get("more_body", False):
+                        return b"".join(chunks)
+        except TimeoutError as error:
+            self._held_bytes -= size
+            seconds = f"{self._body_seconds:g} s"
+            raise ApiError("request_too_slow", f"The body did not arrive within {seconds}.") from error
+        except BaseException:
+            self._held_bytes -= size
+            raise
+
+    async def _take_place(self) -> None:
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._at_work.acquire()
+        except TimeoutError as error:
+            raise ApiError("too_busy", "Too many requests at once.", retry_after=_BUSY_SECONDS) from error
+
+
+def check_address(scope: Scope) -> None:
+    """Raise ApiError for an address that is too long, or that is no UTF-8 text without control characters."""
+    path: bytes = scope.get("raw_path") or scope["path"].encode()
+    query: bytes = scope["query_string"]
+    if len(path) + len(query) > ADDRESS_BYTES:
+        raise ApiError("address_too_long", f"The address has more than {ADDRESS_BYTES:,} bytes.")
+    try:
+        text = unquote_to_bytes(path).decode()
+        unquote_to_bytes(query.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError as error:
+        raise ApiError("malformed_request", "The address is not UTF-8 text.") from error
+    if has_controls(text):
+        raise ApiError("malformed_request", "The address has control characters.")
+
+
+def has_body(scope: Scope, *, limit: int) -> bool:
+    """True for a request that brings a body; ApiError for one that is announced too large or compressed."""
+    if not all(coding.lower() in ("", "identity") for coding in headers_named(scope, b"content-encoding")):
+        raise ApiError("unsupported_media_type", "The body is compressed.")
+    length = header(scope, b"content-length")
+    if length is None:
+        return bool(headers_named(scope, b"transfer-encoding"))
+    # The server has checked that it is a number.
+    if int(length) > limit:
+        raise _too_large(limit)
+    return int(length) > 0
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError("body_too_large", f"The body has more than the {limit:,} bytes that this address takes.")
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives this body in one message, then what the server says."""
+    is_given = False
+
+    async def wrapped() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return wrapped

@@ -1,0 +1,79 @@
+"""The reader's server: uvicorn in this process, on the address and port of the settings."""
+
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from rss_pipeline.api.app import create_app
+from rss_pipeline.api.asgi import ASGIApp
+from rss_pipeline.api.connections import Connection
+from rss_pipeline.api.hosts import EVERY_ADDRESS
+from rss_pipeline.api.stores import open_stores
+from rss_pipeline.errors import SettingMistake, SettingsError
+from rss_pipeline.settings import Settings
+
+KEEP_ALIVE_SECONDS = 75
+"""Longer than a reverse proxy keeps a connection: it would send a request into one that closes just then."""
+STOP_SECONDS = 10
+"""Time for the requests at work when the server is stopped."""
+
+
+def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
+    """Serve until this process gets SIGINT or SIGTERM; `say` gets the line with the URL.
+
+    Raises:
+        SettingsError: the port is in use, or this machine does not have the address.
+        DatabaseUnavailable: the database cannot be reached, or its schema is not this code's.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
+    logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
+    with (
+        listening(settings.reader_address, settings.reader_port) as listener,
+        open_stores(settings) as stores,
+    ):
+        say(f"The reader is at {url(settings)}")
+        server(create_app(stores)).run(sockets=[listener])
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """A server that is not started, with the limits of connections.py."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            # An address may hold a token: T= and Auth= of Google Reader's clients.
+            access_log=False,
+            server_header=False,
+            # hosts.py decides whose X-Forwarded-* count; uvicorn trusts everybody on this machine.
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+    )
+
+
+def listening(address: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        return socket.create_server((address, port), backlog=2048)
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            sentence = f"this machine does not have the address {address}: correct it, or remove it"
+            raise SettingsError(SettingMistake(("RSS_READER_ADDRESS",), sentence)) from error
+        sentence = (
+            f"port {port} is in use ({error.strerror}): stop the program that uses it, or set another port"
+        )
+        raise SettingsError(SettingMistake(("RSS_READER_PORT",), sentence)) from error
+
+
+def url(settings: Settings) -> str:
+    """The reader's URL on this machine."""
+    address = settings.reader_address
+    return f"http://{'127.0.0.1' if address == EVERY_ADDRESS else address}:{settings.reader_port}"
