@@ -12,6 +12,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from rss_pipeline.api import problems
 from rss_pipeline.api.answers import Answers
 from rss_pipeline.api.document import complete
+from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
 from rss_pipeline.api.limits import Limits
 from rss_pipeline.api.routers import about
@@ -20,7 +21,7 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 
 ROUTERS: tuple[APIRouter, ...] = (about.router,)
 """Routers below /api."""
-LARGER_BODIES: dict[str, int] = {}
+LARGER_BODIES: dict[str, int] = {**google_reader.LARGER_BODIES}
 """Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
 
 DESCRIPTION = """\
@@ -53,5 +54,6 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
+    app.router.routes.extend(google_reader.routes(stores, clock=clock))
     complete(app)
     return app

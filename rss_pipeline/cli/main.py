@@ -37,7 +37,6 @@ _COMMANDS = {
     "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
     "metrics": "metrics.metrics",
-    "user": "user.user",
 }
 """Command to its module in this package, and its name there."""
 

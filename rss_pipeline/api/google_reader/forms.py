@@ -25,8 +25,7 @@ _MULTIPART = b"multipart/form-data"
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The values of each name, in their order. Of a name that is in both, the form's values count: Read You
-    sends an address raw in the query, where it is torn at its `&`, and whole in the form."""
+    """The values of each name, in their order."""
 
     _values: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -37,21 +36,34 @@ class Fields:
         """The first value that is not empty, without the newline that a token ends with."""
         return next((value.strip() for value in self.all(name) if value.strip()), None)
 
+    def over(self, query: "Fields") -> "Fields":
+        """These fields of a form, and those of the query that the form does not name.
+
+        Read You sends an address raw in the query, where it is torn at its `&`, and whole in the form.
+        """
+        return Fields(MappingProxyType({**query._values, **self._values}))
+
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
 
-def read_fields(query: bytes, content_type: str | None = None, body: bytes = b"") -> Fields:
-    """The fields of a request.
+def query_fields(query: bytes) -> Fields:
+    """The fields of an address.
 
-    A body of an unknown content type, or of none, is read as a form's.
+    Raises:
+        Refused: too many fields, or broken UTF-8.
+    """
+    return _grouped(_pairs(query, "query"))
+
+
+def form_fields(content_type: str | None, body: bytes) -> Fields:
+    """The fields of a form. A body of an unknown content type, or of none, is read as one.
 
     Raises:
         Refused: too many fields, broken UTF-8, a broken multipart form.
     """
     kind, options = parse_options_header(content_type)
-    in_form = _parts(options.get(b"boundary"), body) if kind == _MULTIPART else _pairs(body, "form")
-    return Fields(MappingProxyType({**_grouped(_pairs(query, "query")), **_grouped(in_form)}))
+    return _grouped(_parts(options.get(b"boundary"), body) if kind == _MULTIPART else _pairs(body, "form"))
 
 
 def _pairs(text: bytes, place: str) -> list[tuple[str, str]]:
@@ -103,10 +115,10 @@ def _parts(boundary: bytes | None, body: bytes) -> list[tuple[str, str]]:
     return found
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Fields:
     found: dict[str, list[str]] = {}
     for name, value in pairs:
         if "\0" in value:
             raise not_understood("A field has the character U+0000, which cannot be stored.")
         found.setdefault(name, []).append(value)
-    return {name: tuple(values) for name, values in found.items()}
+    return Fields(MappingProxyType({name: tuple(values) for name, values in found.items()}))

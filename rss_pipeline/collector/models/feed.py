@@ -58,14 +58,7 @@ class FeedSpec:
     private_hosts: tuple[str, ...] = ()
     """Names, addresses and networks that it opens besides its own host."""
     access: Access = field(default_factory=Access)
-    shared: bool = False
-    """Users of the reader may subscribe to it by its address although it is not public."""
     streams: tuple[StreamSpec, ...] = ()
-
-    @property
-    def is_public(self) -> bool:
-        """Anybody gets the same document: it needs no headers, no password and no private host."""
-        return self.access.is_open and not self.allow_private and not self.private_hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,10 +191,6 @@ class Feed:
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
     streams: tuple[StreamSpec, ...] = ()
-    wished_interval: timedelta | None = None
-    """The shortest that a subscriber wishes; None if nobody wishes any."""
-    auto_is_wished: bool = False
-    """Where there is a wish: feeds.yaml lists the feed, or a subscriber leaves the interval to `auto`."""
     needs_access: bool = False
     """The registry holds headers or a password for it."""
     counted_day: str | None = None

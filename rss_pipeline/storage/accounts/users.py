@@ -45,6 +45,11 @@ def find_id(database: Database, name: str) -> str | None:
     return None if row is None else str(row["id"])
 
 
+def named(user_id: str) -> Statement:
+    """The name of this user."""
+    return Statement("SELECT name FROM users WHERE id = ?", [user_id], name="name a user")
+
+
 def accounts(database: Database, *, now: datetime) -> list[Account]:
     """All users by name."""
     rows = database.query(

@@ -2,8 +2,13 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.forms import MAX_FIELDS, read_fields
+from rss_pipeline.api.google_reader.forms import MAX_FIELDS, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.refused import Refused
+
+
+def read_fields(query: bytes, content_type: str | None, body: bytes) -> Fields:
+    return form_fields(content_type, body).over(query_fields(query))
+
 
 FORM = "application/x-www-form-urlencoded"
 

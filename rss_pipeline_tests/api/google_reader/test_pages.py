@@ -2,7 +2,7 @@
 
 import pytest
 
-from rss_pipeline.api.google_reader.forms import read_fields
+from rss_pipeline.api.google_reader.forms import query_fields
 from rss_pipeline.api.google_reader.pages import Page, continuation, read_page
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import FeedStream, Label, read_stream
@@ -12,7 +12,7 @@ STATE = "user/-/state/com.google"
 
 
 def page(stream: str, query: str, most: int = 1_000) -> Page:
-    return read_page(read_stream(stream), read_fields(query.encode()), most=most)
+    return read_page(read_stream(stream), query_fields(query.encode()), most=most)
 
 
 @pytest.mark.parametrize(

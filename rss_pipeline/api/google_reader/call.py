@@ -1,0 +1,150 @@
+"""One request of a Google Reader client: its call, its fields, and the session that it belongs to."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from rss_pipeline.api.google_reader.forms import Fields
+from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.seen import Seen
+from rss_pipeline.api.stores import Stores
+from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.pipeline.accounts.callers import Caller, NoSession, SessionKey
+from rss_pipeline.pipeline.accounts.tokens import read_opaque
+from rss_pipeline.storage.database import Result, Statement
+
+_AUTHORIZATION = re.compile(r"GoogleLogin\s+auth=\s*\"?([^\s\"]+)\"?", re.IGNORECASE)
+
+BAD_TOKEN = {"X-Reader-Google-Bad-Token": "true"}
+"""Where T alone was the mistake. With it some clients fetch a new T instead of logging in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What all requests share."""
+
+    stores: Stores
+    clock: Clock
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request. `name` is the call without what follows it, `rest` is that: a stream's id in the path."""
+
+    service: Service
+    request: Request
+    name: str
+    rest: str
+    query: Fields
+    form: Fields
+    body: bytes
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of query and form."""
+        return self.form.over(self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """The caller of a request. Its methods raise Refused where the session has ended."""
+
+    service: Service
+    key: SessionKey
+    token: str = field(repr=False)
+    by_token: bool = False
+    """The session is that of T alone."""
+
+    @property
+    def user_id(self) -> str:
+        return self.key.user_id
+
+    @property
+    def session_id(self) -> str:
+        return self.key.session_id
+
+    async def read(self, *statements: Statement) -> list[Result]:
+        """The results of statements that only read, and quickly."""
+        if self.service.stores.is_remote:
+            return await self.read_long(*statements)
+        # SQLite answers faster than a thread begins.
+        prompt = Caller(self.key, self.service.stores.prompt, self.service.clock)
+        with self._or_refused():
+            found = prompt.read(*statements)
+        await self._touch(prompt)
+        return found
+
+    async def read_long(self, *statements: Statement) -> list[Result]:
+        """The results of statements that only read, maybe for long."""
+        caller = self._in_thread()
+        with self._or_refused():
+            found = await run_in_threadpool(caller.read, *statements)
+        await self._touch(caller)
+        return found
+
+    async def write(self, *statements: Statement) -> list[Result]:
+        """The results of statements that write, all of them or none. It may wait for another writer."""
+        with self._or_refused():
+            return await run_in_threadpool(self._in_thread().write, *statements)
+
+    async def _touch(self, caller: Caller) -> None:
+        if caller.touch_is_due:
+            await run_in_threadpool(self._in_thread().touch)
+
+    def _in_thread(self) -> Caller:
+        return Caller(self.key, self.service.stores.database, self.service.clock)
+
+    @contextmanager
+    def _or_refused(self) -> Iterator[None]:
+        try:
+            yield
+        except NoSession:
+            raise not_signed_in(BAD_TOKEN if self.by_token else None) from None
+
+
+def signed_in(call: Call) -> SignedIn:
+    """The caller by the header alone: no cookie and no T opens a call.
+
+    Raises:
+        Refused: there is no header with a token.
+    """
+    header = call.request.headers.get("authorization")
+    match = _AUTHORIZATION.fullmatch(header.strip()) if header else None
+    if match is None:
+        raise not_signed_in()
+    return _caller(call, match[1])
+
+
+def signed_in_by_token(call: Call) -> SignedIn:
+    """The caller by the header, or by T in the form: Liferea 1.14 sends no header with items/contents.
+
+    Raises:
+        Refused: there is neither.
+    """
+    token = call.form.first("T")
+    if "authorization" in call.request.headers or token is None:
+        return signed_in(call)
+    return _caller(call, token, by_token=True)
+
+
+def not_signed_in(headers: dict[str, str] | None = None) -> Refused:
+    """Status 401."""
+    return Refused(
+        401,
+        "You are not logged in, or no longer. Log in by POST accounts/ClientLogin with an app password and"
+        " send the header Authorization: GoogleLogin auth=...",
+        headers={"WWW-Authenticate": 'GoogleLogin realm="rss-pipeline"', **(headers or {})},
+    )
+
+
+def _caller(call: Call, token: str, *, by_token: bool = False) -> SignedIn:
+    try:
+        key = read_opaque(token, "google_reader")
+    except NoSession:
+        raise not_signed_in(BAD_TOKEN if by_token else None) from None
+    return SignedIn(call.service, key, token, by_token=by_token)

@@ -1,0 +1,145 @@
+"""The addresses of the Google Reader API and the function of each call.
+
+What clients call and is not here is answered by 501 or 404, never by an empty list: half an API is worse for
+a client than an error.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from rss_pipeline.api.google_reader import login
+from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
+from rss_pipeline.api.google_reader.answers import refusal, text
+from rss_pipeline.api.google_reader.call import Call, Service
+from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
+from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.seen import Seen
+from rss_pipeline.api.stores import Stores
+from rss_pipeline.collector.models.clock import Clock
+
+Answer = Callable[[Call], Awaitable[Response]]
+
+_API = "reader/api/0/"
+
+CALLS: Mapping[str, Mapping[str, Answer]] = {
+    "accounts/ClientLogin": {"POST": login.client_login, "GET": login.refuse_login_by_address},
+    f"{_API}token": {"GET": login.token},
+    f"{_API}user-info": {"GET": login.user_info},
+}
+"""The functions of each call by method."""
+WITH_STREAM = (f"{_API}stream/contents", "reader/atom")
+"""Calls whose address ends with a stream's id."""
+NOT_THERE = frozenset(
+    f"{_API}{call}"
+    for call in (
+        "preference/list",
+        "preference/set",
+        "preference/stream/list",
+        "preference/stream/set",
+        "friend/list",
+        "friend/edit",
+        "friend/groups",
+        "friend/acl",
+        "recommendation/list",
+        "recommendation/edit",
+        "related/list",
+        "stream/details",
+        "stream/items/count",
+        "search/items/ids",
+        "feed-finder",
+        "item/edit",
+        "item/delete",
+        "item/likers",
+        "comment/edit",
+        "list-friends-bundle",
+        "bundles",
+        "user-settings",
+        "people/search",
+    )
+)
+"""Calls of Google Reader that this server does not have."""
+LARGER_BODIES: Mapping[str, int] = {
+    address: MAX_BODY_BYTES
+    for call in ("edit-tag", "stream/items/contents")
+    for address in addresses_of(f"{_API}{call}")
+}
+"""Bytes of bodies by path, for the calls that take more than others do."""
+
+_logger = logging.getLogger(__name__)
+
+
+def routes(stores: Stores, *, clock: Clock) -> list[BaseRoute]:
+    """The routes of all addresses. The prefix itself answers a person who looks whether it is right."""
+    service = Service(stores=stores, clock=clock, seen=Seen())
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await _answer(service, request)
+        except Refused as refused:
+            return refusal(refused)
+
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    below = ("accounts", "reader")
+    paths = [f"{prefix}/{{rest:path}}" for prefix in PREFIXES if "greader" in prefix]
+    paths += [
+        f"{prefix}/{part}/{{rest:path}}" for prefix in PREFIXES if "greader" not in prefix for part in below
+    ]
+    paths += [prefix for prefix in PREFIXES if "greader" in prefix]
+    return [Route(path, answer, methods=methods, include_in_schema=False) for path in paths]
+
+
+async def _answer(service: Service, request: Request) -> Response:
+    name = call_of(request.scope["path"])
+    if name in ("", "check/compatibility"):
+        return _welcome(name, request)
+    if name is None:
+        raise Refused(404, _NO_CALL)
+    name, rest = _split(name)
+    by_method = CALLS.get(name)
+    if by_method is None:
+        raise Refused(501, f"{name} is not there.") if name in NOT_THERE else Refused(404, _NO_CALL)
+    function = by_method.get(request.method)
+    if function is None:
+        allowed = ", ".join(by_method)
+        raise Refused(405, f"{name} takes {allowed}.", headers={"Allow": allowed})
+    body = await request.body()
+    call = Call(
+        service=service,
+        request=request,
+        name=name,
+        rest=rest,
+        query=query_fields(request.scope["query_string"]),
+        form=Fields() if not body else form_fields(request.headers.get("content-type"), body),
+        body=body,
+    )
+    if name.startswith(_API) and call.fields.first("output") not in (None, "json"):
+        raise Refused(400, "The only output is json.")
+    return await function(call)
+
+
+_NO_CALL = f"There is no such call. The URL to type into an app is this server's, with {PREFIX} at its end."
+
+
+def _welcome(name: str, request: Request) -> Response:
+    if name == "check/compatibility":
+        return text("PASS")
+    if request.method != "GET":
+        raise Refused(
+            405, "This is the address of the API; its calls are below it.", headers={"Allow": "GET"}
+        )
+    return text(
+        "PASS: this is the Google Reader API of rss_pipeline.\n"
+        f"Type the URL of this page into an app (kind: Google Reader, FreshRSS or FeedHQ), up to {PREFIX}.\n"
+        "The name is that of your account. The password is an app password, which you make in the reader.\n"
+    )
+
+
+def _split(name: str) -> tuple[str, str]:
+    for call in WITH_STREAM:
+        if name.startswith(f"{call}/"):
+            return call, name[len(call) + 1 :]
+    return name, ""

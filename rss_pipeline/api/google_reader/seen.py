@@ -1,0 +1,35 @@
+"""What each session has been shown, so that mark-all-as-read without a time marks nothing that came since.
+
+Newsboat and Fluent Reader send no `ts`. A listing shows all up to the newest number of arrival at its time.
+It is kept in this process: after a restart, such a request marks what was stored a second before it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from threading import Lock
+
+MOST = 100_000
+"""Sessions and streams that are remembered; the one that was listed longest ago is forgotten first."""
+
+
+class Seen:
+    """The newest number that a session was shown of a stream; safe to use from several threads."""
+
+    def __init__(self, *, most: int = MOST) -> None:
+        self._most = most
+        self._numbers: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._lock = Lock()
+
+    def show(self, session_id: str, stream: str, number: int) -> None:
+        """Remember that all items of the stream up to this number were listed."""
+        key = (session_id, stream)
+        with self._lock:
+            self._numbers[key] = max(number, self._numbers.pop(key, 0))
+            if len(self._numbers) > self._most:
+                self._numbers.popitem(last=False)
+
+    def newest(self, session_id: str, streams: Iterable[str]) -> int | None:
+        """The greatest number that any of these streams was shown up to; None if none was listed."""
+        with self._lock:
+            found = [self._numbers.get((session_id, stream)) for stream in streams]
+        return max((number for number in found if number is not None), default=None)

@@ -1,0 +1,126 @@
+"""Newsboat on a folder of its own, as a person at a terminal uses it: by its commands, and by keys in tmux.
+
+No test is in here.
+"""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
+
+MISSING = [name for name in ("newsboat", "tmux") if shutil.which(name) is None]
+"""What has to be installed for it and is not."""
+STAR = "s"
+"""The flag that is a star."""
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    guid: str
+    title: str
+    link: str
+    content: str
+    is_unread: bool
+    flags: str
+
+
+class Newsboat:
+    """One user's newsboat, with a Google Reader account (its kind FeedHQ)."""
+
+    def __init__(self, folder: Path, *, url: str, name: str, password: str) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._cache = folder / "cache.db"
+        config = folder / "config"
+        config.write_text(
+            "\n".join(
+                [
+                    'urls-source "feedhq"',
+                    f'feedhq-url "{url}"',
+                    f'feedhq-login "{name}"',
+                    f'feedhq-password "{password}"',
+                    "feedhq-min-items 100",
+                    f'feedhq-flag-star "{STAR}"',
+                    "feedhq-show-special-feeds no",
+                    "confirm-exit no",
+                    "confirm-mark-feed-read no",
+                    "mark-as-read-on-hover no",
+                    "",
+                ]
+            ),
+            "utf-8",
+        )
+        urls = folder / "urls"
+        urls.write_text("", "utf-8")
+        self._command = ["newsboat", "-C", str(config), "-u", str(urls), "-c", str(self._cache)]
+
+    def reload(self) -> str:
+        """Load all feeds without a terminal; the count of unread articles as newsboat says it."""
+        done = subprocess.run(
+            [*self._command, "-x", "reload", "print-unread"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=self._environ(),
+        )
+        return done.stdout.strip()
+
+    def articles(self) -> list[Article]:
+        """All articles that newsboat has stored, by title."""
+        with closing(sqlite3.connect(f"file:{self._cache}?mode=ro", uri=True)) as cache:
+            rows = cache.execute(
+                "SELECT guid, title, url, content, unread, coalesce(flags, '') FROM rss_item"
+                " WHERE deleted = 0 ORDER BY title"
+            ).fetchall()
+        return [Article(*row[:4], is_unread=bool(row[4]), flags=row[5]) for row in rows]
+
+    @contextmanager
+    def at_terminal(self) -> Iterator["Terminal"]:
+        """Newsboat in a terminal, until the end of the block."""
+        terminal = Terminal(self._folder / "tmux")
+        terminal.start(self._command, self._environ())
+        try:
+            yield terminal
+        finally:
+            terminal.end()
+
+    def _environ(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+        return {**kept, "HOME": str(self._folder), "LANG": "C.UTF-8", "TERM": "xterm", "no_proxy": "*"}
+
+
+class Terminal:
+    """A terminal of tmux: keys go in, lines come out."""
+
+    def __init__(self, socket: Path) -> None:
+        self._tmux = ["tmux", "-S", str(socket), "-f", os.devnull]
+
+    def start(self, command: list[str], environ: dict[str, str]) -> None:
+        size = ["-x", "120", "-y", "40"]
+        subprocess.run([*self._tmux, "new-session", "-d", *size, *command], check=True, env=environ)
+
+    def keys(self, *keys: str) -> None:
+        """Press these keys."""
+        subprocess.run([*self._tmux, "send-keys", *keys], check=True)
+
+    def screen(self) -> str:
+        done = subprocess.run([*self._tmux, "capture-pane", "-p"], check=True, capture_output=True, text=True)
+        return done.stdout
+
+    def shows(self, text: str) -> None:
+        """Wait until the screen has this text."""
+
+        def is_there() -> bool:
+            return text in self.screen()
+
+        soon(is_there)
+
+    def end(self) -> None:
+        subprocess.run([*self._tmux, "kill-server"], check=False, capture_output=True)
