@@ -6,6 +6,7 @@ feeds.yaml takes. What is merged and written is pipeline.registry.opml's.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
@@ -19,10 +20,25 @@ from rss_pipeline.collector.registry.values import MAX_TITLE_CHARACTERS
 from rss_pipeline.collector.registry.yaml_nodes import MAX_FILE_BYTES, Mistake
 from rss_pipeline.errors import RegistryError
 
-_DEEPEST = 50
 _FEED_TYPES = frozenset({"rss", "atom", "rdf", "feed", "json", "jsonfeed", "rss1", "atom1"})
 _SCRAPED = re.compile(r"\+(?:xpath|dotnotation)", re.IGNORECASE)
 """FreshRSS: a page or a JSON document that it turns into a feed by rules of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpmlLimits:
+    """The most of a file that is read."""
+
+    file_bytes: int
+    outlines: int
+    deepest: int
+    """Outlines within each other."""
+    takes_doctype: bool
+    """Whether a document type may be declared, without entities in it."""
+
+
+OWN_FILE = OpmlLimits(file_bytes=MAX_FILE_BYTES, outlines=1_000_000, deepest=50, takes_doctype=True)
+"""Of a file that the operator imports."""
 
 
 def read_opml(body: bytes, *, path: Path) -> list[OpmlFeed]:
@@ -30,32 +46,38 @@ def read_opml(body: bytes, *, path: Path) -> list[OpmlFeed]:
 
     Every URL is one that feeds.yaml takes. Raises RegistryError with all mistakes.
     """
-    if len(body) > MAX_FILE_BYTES:
-        raise RegistryError(str(path), [f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB"])
+    feeds, mistakes = read_outlines(body, OWN_FILE)
+    if mistakes:
+        raise RegistryError(str(path), [str(mistake) for mistake in mistakes])
+    return feeds
+
+
+def read_outlines(body: bytes, limits: OpmlLimits) -> tuple[list[OpmlFeed], list[Mistake]]:
+    """The feeds of the file in its order, doubles included, and all mistakes in it."""
+    if len(body) > limits.file_bytes:
+        return [], [Mistake(0, "", f"the file is larger than {limits.file_bytes // 1_000_000} MB")]
     decoded = decode(body).text
     text = decoded.lstrip()
     cut = decoded[: len(decoded) - len(text)].count("\n")
     try:
-        reader = _read(text, cut)
+        reader = _read(text, cut, limits)
     except expat.ExpatError:
         # A bare `&` in a URL and HTML's named entities are frequent; no line changes its number.
         text, _ = repaired(OpenedDocument(text=text, root="opml", entities={}, repairs=()))
         try:
-            reader = _read(text, cut)
+            reader = _read(text, cut, limits)
         except expat.ExpatError as error:
             what = f"this is not XML here: {expat.ErrorString(error.code)}; export the file again"
-            raise RegistryError(str(path), [str(Mistake(error.lineno + cut, "", what))]) from None
+            return [], [Mistake(error.lineno + cut, "", what)]
     if not reader.mistakes and not reader.feeds:
         reader.mistakes.append(
             Mistake(0, "", "the file lists no feed: no outline of it has an xmlUrl; is it the right file?")
         )
-    if reader.mistakes:
-        raise RegistryError(str(path), [str(mistake) for mistake in reader.mistakes])
-    return reader.feeds
+    return reader.feeds, reader.mistakes
 
 
-def _read(text: str, cut: int) -> "_Reader":
-    reader = _Reader(cut)
+def _read(text: str, cut: int, limits: OpmlLimits) -> "_Reader":
+    reader = _Reader(cut, limits)
     try:
         reader.read(text)
     except _Refused as refused:
@@ -72,10 +94,12 @@ class _Refused(Exception):
 class _Reader:
     """The handlers of one pass over the text."""
 
-    def __init__(self, cut: int) -> None:
+    def __init__(self, cut: int, limits: OpmlLimits) -> None:
         self.feeds: list[OpmlFeed] = []
         self.mistakes: list[Mistake] = []
         self._cut = cut
+        self._limits = limits
+        self._outlines = 0
         self._folders: list[str] = []
         """One for each open outline; of a feed, the folder it is in."""
         self._depth = 0
@@ -83,6 +107,8 @@ class _Reader:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.EntityDeclHandler = self._entity
+        if not limits.takes_doctype:
+            self._parser.StartDoctypeDeclHandler = self._doctype
 
     def read(self, text: str) -> None:
         """Raises expat.ExpatError, _Refused."""
@@ -97,6 +123,12 @@ class _Reader:
             "the file declares entities, which no feed list needs and some attacks use; remove them",
         )
 
+    def _doctype(self, *_: object) -> None:
+        raise _Refused(
+            self._line(),
+            "the file declares a document type (<!DOCTYPE>), which OPML does not have; remove it",
+        )
+
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
         name = name.rpartition(":")[2].lower()
         if self._depth == 0 and name != "opml":
@@ -107,9 +139,15 @@ class _Reader:
         self._depth += 1
         if name != "outline":
             return
-        if len(self._folders) >= _DEEPEST:
+        if len(self._folders) >= self._limits.deepest:
             raise _Refused(
-                self._line(), f"folders are nested deeper than {_DEEPEST}; that is no list of feeds"
+                self._line(),
+                f"folders are nested deeper than {self._limits.deepest}; that is no list of feeds",
+            )
+        self._outlines += 1
+        if self._outlines > self._limits.outlines:
+            raise _Refused(
+                self._line(), f"the file has more than {self._limits.outlines:,} outlines; split it"
             )
         # The case of names is wrong in many files.
         given = {key.lower(): value.strip() for key, value in attributes.items()}

@@ -1,0 +1,32 @@
+"""A user's subscriptions as OPML, which other readers and `opml_in` read back equal."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.opml.outline import OpmlFeed
+from rss_pipeline.collector.opml.write import write_opml
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribed:
+    """A subscription, as far as other readers take it."""
+
+    url: str
+    """The feed's address, without a password."""
+    title: str | None
+    """The user's own, or else the feed's."""
+    folder: str | None
+    html_url: str | None
+
+
+def export_opml(subscriptions: Iterable[Subscribed], *, now: datetime) -> bytes:
+    """The subscriptions in their order, each folder at the place of its first feed."""
+    return write_opml(
+        (
+            OpmlFeed(url=each.url, title=each.title, folder=each.folder, html_url=each.html_url)
+            for each in subscriptions
+        ),
+        title="Subscriptions in rss_pipeline",
+        created=now,
+    )
