@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from rss_pipeline.errors import InfrastructureError, StorageRejected
+from rss_pipeline.errors import InfrastructureError, NoSession, StorageRejected
 
 MEDIA_TYPE = "application/problem+json"
 PAGE = "/api/docs"
@@ -172,6 +172,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(NoSession, _no_session)
     app.add_exception_handler(StorageRejected, _refused)
     app.add_exception_handler(InfrastructureError, _unavailable)
 
@@ -226,6 +227,10 @@ async def _http_error(_: Request, error: Exception) -> Response:
     if kind is None:
         kind = "malformed_request" if error.status_code < 500 else "internal_error"
     return ApiError(kind, f"{KINDS[kind].title}.", headers=error.headers).response()
+
+
+async def _no_session(_: Request, __: Exception) -> Response:
+    return ApiError("not_signed_in", "You are not logged in, or no longer.").response()
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -21,7 +21,11 @@ from rss_pipeline.api.asgi import ASGIApp
 from rss_pipeline.api.server import listening, server
 from rss_pipeline.api.stores import Stores, open_stores
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.pipeline.accounts import users as accounts
+from rss_pipeline.pipeline.accounts.callers import SessionKey
+from rss_pipeline.pipeline.accounts.tokens import sign_jwt
 from rss_pipeline.settings import Settings
+from rss_pipeline_tests.pipeline.accounts.signed_in import add_user, begin
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 T = TypeVar("T")
@@ -67,6 +71,17 @@ class _OnLoop(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers, content=body)
 
 
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user with a session."""
+
+    id: str
+    key: SessionKey
+    token: str
+    client: httpx.Client
+    """Sends the token."""
+
+
 class Time:
     """A clock that tests move."""
 
@@ -97,6 +112,24 @@ class Reader:
         with served(self.app) as found, httpx.Client(base_url=f"http://127.0.0.1:{found.port}") as client:
             client.headers["Host"] = HOST
             yield client
+
+    def user(self, name: str, *, password: str | None = None) -> "User":
+        """A new user with a session and a client that sends its token.
+
+        Without a password nobody can log in as this user by one, and no time goes into its hash.
+        """
+        if password is None:
+            id = add_user(self.database, name, clock=self.clock)
+        else:
+            accounts.add_user(self.database, name=name, password=password, clock=self.clock)
+            id = accounts.find_user(self.database, name)
+        return self.signed_in(id)
+
+    def signed_in(self, user_id: str) -> "User":
+        """Another session of a user, with a token that is new by the clock of now."""
+        key = begin(self.database, user_id, clock=self.clock)
+        token, _ = sign_jwt(self.stores.secret, user_id=user_id, session_id=key.session_id, now=self.clock())
+        return User(user_id, key, token, self.client(authorization=f"Bearer {token}"))
 
     def client(self, *, address: str = "127.0.0.1", **headers: str) -> httpx.Client:
         """A client at this address, nobody's yet, with headers of its own (`user_agent="x"`)."""

@@ -35,7 +35,8 @@ class LoggedIn:
     expires_at: datetime
     """When the token expires."""
     renewal: str | None = None
-    """The opaque token that `renew` takes while the session lives; it opens nothing else. None for apps."""
+    """The opaque token that `renew` takes while the session lives, and that a browser keeps as a cookie; as a
+    bearer it opens nothing. None for apps."""
 
 
 @dataclass(frozen=True, slots=True)

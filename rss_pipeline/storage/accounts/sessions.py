@@ -133,6 +133,33 @@ def end(session_id: str) -> Statement:
     return Statement("DELETE FROM sessions WHERE id = ?", [session_id], name="end a session")
 
 
+def listed(user_id: str, *, now: datetime) -> Statement:
+    """A user's sessions that have not ended, the last used first."""
+    return Statement(
+        """SELECT s.id, s.kind, p.name AS app_password, s.client, s.created_at, s.last_used_at
+        FROM sessions AS s LEFT JOIN app_passwords AS p ON p.id = s.app_password_id
+        WHERE s.user_id = ? AND s.expires_at > ? ORDER BY s.last_used_at DESC, s.id""",
+        [user_id, instant(now)],
+        name="list sessions",
+    )
+
+
+def end_of(user_id: str, session_id: str) -> Statement:
+    """End one session of a user; where that is none of the user's, it changes no row."""
+    return Statement(
+        "DELETE FROM sessions WHERE user_id = ? AND id = ?",
+        [user_id, session_id],
+        name="end a user's session",
+    )
+
+
+def end_others(user_id: str, session_id: str) -> Statement:
+    """End every session of a user but this one."""
+    return Statement(
+        "DELETE FROM sessions WHERE user_id = ? AND id <> ?", [user_id, session_id], name="end other sessions"
+    )
+
+
 def end_all(user_id: str) -> Statement:
     """End every session of a user."""
     return Statement("DELETE FROM sessions WHERE user_id = ?", [user_id], name="end all sessions of a user")

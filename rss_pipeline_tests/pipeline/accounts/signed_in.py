@@ -18,8 +18,10 @@ def add_user(database: Database, name: str, *, clock: Clock) -> str:
 def begin(database: Database, user_id: str, *, clock: Clock) -> SessionKey:
     """A session of kind `login`."""
     id = secrets.token_hex(32)
+    [row] = database.query("SELECT password_hash FROM users WHERE id = ?", [user_id]).rows
+    hashed = row["password_hash"]
     [begun] = database.batch(
-        [sessions.begin_by_password(id, user_id, password_hash="none", client="a test", now=clock())]
+        [sessions.begin_by_password(id, user_id, password_hash=hashed, client="a test", now=clock())]
     )
     assert begun.changes == 1
     return SessionKey(id, user_id, "login")

@@ -1,0 +1,58 @@
+"""The user's sessions: where the account is logged in, and an end to them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.fields import Line
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.storage.accounts import sessions
+
+router = APIRouter(prefix="/user/sessions", tags=["sessions"])
+
+
+class Session(BaseModel):
+    """A session that has not ended."""
+
+    id: str
+    kind: str = Field(description="`login`, or `google_reader` of an app.")
+    app_password: str | None = Field(description="The name of the app password it began with.")
+    client: str = Field(description="The User-Agent at its login.")
+    created_at: str
+    last_used_at: str = Field(description="Within ten minutes.")
+    is_current: bool = Field(description="True for the session of this request.")
+
+
+class Sessions(BaseModel):
+    sessions: list[Session] = Field(description="The last used first.")
+
+
+@router.get("", response_model=Sessions, responses=documented("not_signed_in", "foreign_origin"))
+async def list_sessions(caller: SignedIn) -> Sessions:
+    """Where the account is logged in."""
+    [found] = await caller.read(sessions.listed(caller.user_id, now=caller.clock()))
+    return Sessions(
+        sessions=[Session(**row, is_current=row["id"] == caller.key.session_id) for row in found.rows]
+    )
+
+
+@router.delete("", status_code=204, responses=documented("not_signed_in", "foreign_origin"))
+async def end_other_sessions(caller: SignedIn) -> Response:
+    """End every session but that of this request.
+
+    Apps log in again by themselves: revoke their app passwords, too.
+    """
+    await caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
+    return Response(status_code=204)
+
+
+@router.delete("/{id}", status_code=204, responses=documented("not_signed_in", "foreign_origin", "not_found"))
+async def end_session(caller: SignedIn, id: Annotated[Line, Path(max_length=64)]) -> Response:
+    """End one session."""
+    [ended] = await caller.write(sessions.end_of(caller.user_id, id))
+    if not ended.changes:
+        raise ApiError("not_found", "You have no session of this id.")
+    return Response(status_code=204)
