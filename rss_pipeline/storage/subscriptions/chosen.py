@@ -1,0 +1,70 @@
+"""The items and feeds that a call is about: named items, and parts of a user's feeds.
+
+Both are pieces of SQL with their parameters, for the statements of this room. Neither says whose feeds they
+are: each statement joins the user's subscriptions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from rss_pipeline.storage.database import Value
+from rss_pipeline.storage.sql import compact
+
+MAX_CHOSEN = 20_000
+"""The most items that are named at once: a JSON parameter stays below 1 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Items that a client names. Unknown ones are left out by every statement, and so are those of feeds that
+    the user does not subscribe."""
+
+    names: str
+    """A JSON list of ids or of arrival numbers."""
+    join: str
+    """The rows of `items AS i` by `j.value`."""
+
+    @classmethod
+    def by_ids(cls, ids: Sequence[str]) -> Self:
+        """Items by their ids."""
+        return cls(_checked(ids), "CROSS JOIN items AS i ON i.id = j.value")
+
+    @classmethod
+    def by_numbers(cls, numbers: Sequence[int]) -> Self:
+        """Items by their arrival numbers, the ids that Google Reader clients have."""
+        join = "CROSS JOIN items AS i INDEXED BY items_arrived ON i.arrived = j.value"
+        return cls(_checked(numbers), join)
+
+    @property
+    def rows(self) -> str:
+        """`FROM` for the items, as `i`; binds `names`."""
+        return f"json_each(?) AS j {self.join}"
+
+
+def _checked(names: Sequence[str] | Sequence[int]) -> str:
+    if len(names) > MAX_CHOSEN:
+        raise ValueError(f"{len(names):,} items; at most {MAX_CHOSEN:,} can be named at once")
+    return compact(list(names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A part of a user's feeds: one, those of a folder, or all."""
+
+    feed_id: str | None = None
+    folder: str | None = None
+
+    def of(self, user_id: str) -> tuple[str, list[Value]]:
+        """The condition on `subscriptions AS s`, with its parameters."""
+        condition, params = "s.user_id = ?", [user_id]
+        if self.feed_id is not None:
+            condition, params = f"{condition} AND s.feed_id = ?", [*params, self.feed_id]
+        if self.folder is not None:
+            condition, params = f"{condition} AND s.folder = ?", [*params, self.folder]
+        return condition, [*params]
+
+
+ALL = Scope()
+EVERYTHING = 2**53
+"""An arrival number above all: what is stored when the statement runs."""

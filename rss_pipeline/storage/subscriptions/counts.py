@@ -1,0 +1,54 @@
+"""Unread items of a user's feeds: exact, from indexes alone.
+
+The number of items above a subscription's number, less those that are read above it, and those that are kept
+unread below it: as many rows are looked at as items are unread, or have a state.
+"""
+
+from dataclasses import dataclass
+
+from rss_pipeline.storage.database import Result, Statement
+
+UNREAD = """((SELECT count(*) FROM items AS i INDEXED BY items_of_feed
+    WHERE i.feed_id = s.feed_id AND i.arrived > s.read_up_to)
+  + coalesce((SELECT sum(CASE t.is_read WHEN 1 THEN -(t.arrived > s.read_up_to)
+      WHEN 0 THEN t.arrived <= s.read_up_to ELSE 0 END)
+    FROM item_states AS t WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id), 0))"""
+"""The unread items of `subscriptions AS s`."""
+NEWEST = """coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY items_of_feed
+  WHERE i.feed_id = s.feed_id), 0)"""
+"""The arrival number of the newest item of `subscriptions AS s`, 0 for none: what a client that lists the
+feed has seen, to be passed to `mark_read_up_to`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadCount:
+    """The unread items of one feed."""
+
+    feed_id: str
+    folder: str | None
+    unread: int
+    newest: int
+    """The arrival number of its newest item, read or not; 0 for none."""
+
+
+def count_unread(user_id: str) -> Statement:
+    """A query for the unread items of all feeds of a user, for `unread_counts`."""
+    return Statement(
+        f"""SELECT s.feed_id, s.folder, {UNREAD} AS unread, {NEWEST} AS newest
+        FROM subscriptions AS s WHERE s.user_id = ? ORDER BY s.feed_id""",
+        [user_id],
+        name="count unread items",
+    )
+
+
+def unread_counts(result: Result) -> list[UnreadCount]:
+    """What `count_unread` found, by feed id; feeds without unread items too."""
+    return [
+        UnreadCount(
+            feed_id=row["feed_id"],
+            folder=row["folder"],
+            unread=int(row["unread"]),
+            newest=int(row["newest"]),
+        )
+        for row in result.rows
+    ]

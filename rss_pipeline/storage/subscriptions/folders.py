@@ -1,0 +1,71 @@
+"""Statements on the folders of a user, for one batch each; all may be repeated.
+
+A folder is there while a subscription names it, or while it has a row of its own: one that was made by name
+stays when its last feed leaves it.
+"""
+
+from rss_pipeline.storage.database import Result, Statement
+
+
+def list_folders(user_id: str) -> Statement:
+    """A query for the names of all folders, for `folder_names`."""
+    return Statement(
+        """SELECT name FROM folders WHERE user_id = ?
+        UNION SELECT folder FROM subscriptions WHERE user_id = ? AND folder IS NOT NULL ORDER BY 1""",
+        [user_id, user_id],
+        name="list folders",
+    )
+
+
+def folder_names(result: Result) -> list[str]:
+    """The folders that `list_folders` found, sorted."""
+    return [row["name"] for row in result.rows]
+
+
+def add_folder(user_id: str, name: str) -> list[Statement]:
+    """Make a folder, which may stay empty."""
+    return [
+        Statement(
+            "INSERT INTO folders (user_id, name) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [user_id, name],
+            name="add folder",
+        )
+    ]
+
+
+def rename_folder(user_id: str, name: str, new: str) -> list[Statement]:
+    """Give a folder another name; where there is one of that name, the two become one."""
+    if name == new:
+        return []
+    return [
+        Statement(
+            """INSERT INTO folders (user_id, name) SELECT user_id, ? FROM folders
+            WHERE user_id = ? AND name = ? ON CONFLICT DO NOTHING""",
+            [new, user_id, name],
+            name="add renamed folder",
+        ),
+        _delete(user_id, name),
+        Statement(
+            "UPDATE subscriptions SET folder = ? WHERE user_id = ? AND folder = ?",
+            [new, user_id, name],
+            name="move feeds to renamed folder",
+        ),
+    ]
+
+
+def remove_folder(user_id: str, name: str) -> list[Statement]:
+    """Remove a folder; its feeds stay, in none."""
+    return [
+        _delete(user_id, name),
+        Statement(
+            "UPDATE subscriptions SET folder = NULL WHERE user_id = ? AND folder = ?",
+            [user_id, name],
+            name="take feeds out of folder",
+        ),
+    ]
+
+
+def _delete(user_id: str, name: str) -> Statement:
+    return Statement(
+        "DELETE FROM folders WHERE user_id = ? AND name = ?", [user_id, name], name="delete folder"
+    )

@@ -1,0 +1,206 @@
+"""Queries for the items that a user sees: pages of lists, and named items.
+
+Every query goes from the user's subscriptions to the items, also for named items and for stars. Pages go by
+key, the arrival number of the last item: what is marked or comes in between two pages moves no other item.
+Which items a page has is found in indexes; rows of items are read for the page alone.
+"""
+
+from dataclasses import dataclass
+
+from rss_pipeline.storage.database import Result, Statement, Value
+from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
+from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_row
+
+MAX_PAGE = 20_000
+"""The most items of one page of numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which items of a user: those for which all of it holds."""
+
+    scope: Scope = ALL
+    is_read: bool | None = None
+    """None for both."""
+    is_starred: bool | None = None
+    since: int | None = None
+    """The lowest arrival number."""
+    until: int | None = None
+    """The highest arrival number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A part of a list: so many items behind a key, the newest arrivals first or last."""
+
+    limit: int
+    after: int | None = None
+    """The `next_key` of the page before; None for the first page."""
+    newest_first: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """A page of items."""
+
+    items: tuple[ItemRow, ...]
+    next_key: int | None
+    """None where this is the last page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """A page of arrival numbers."""
+
+    numbers: tuple[int, ...]
+    next_key: int | None
+    """None where this is the last page."""
+
+
+def list_items(user_id: str, filter: Filter, page: Page) -> Statement:
+    """A query for a page of items without their contents, for `items_of`."""
+    found, params = _page(user_id, filter, page)
+    return Statement(
+        f"""SELECT {ITEM_COLUMNS} FROM ({found}) AS page {ITEM_FROM}
+        ORDER BY page.arrived {_order(page)}""",
+        [*params, user_id],
+        name="list items of a user",
+    )
+
+
+def items_of(result: Result, page: Page) -> Items:
+    """The page that `list_items` found."""
+    rows = result.rows[: page.limit]
+    return Items(items=tuple(map(item_row, rows)), next_key=_next_key(result, page))
+
+
+def list_numbers(user_id: str, filter: Filter, page: Page) -> Statement:
+    """A query for the arrival numbers of a page of items, from indexes alone, for `numbers_of`."""
+    found, params = _page(user_id, filter, page)
+    return Statement(found, params, name="list item numbers of a user")
+
+
+def numbers_of(result: Result, page: Page) -> Numbers:
+    """The page that `list_numbers` found."""
+    rows = result.rows[: page.limit]
+    return Numbers(
+        numbers=tuple(int(row["arrived"]) for row in rows),
+        next_key=_next_key(result, page),
+    )
+
+
+def items_by(user_id: str, chosen: Chosen) -> Statement:
+    """A query for these items without their contents, newest first, for `named_items`."""
+    return Statement(
+        f"""SELECT {ITEM_COLUMNS} FROM (SELECT DISTINCT i.rowid AS place FROM {chosen.rows}) AS page
+        {ITEM_FROM} ORDER BY i.arrived DESC""",
+        [chosen.names, user_id],
+        name="read items of a user",
+    )
+
+
+def named_items(result: Result) -> list[ItemRow]:
+    """What `items_by` found."""
+    return list(map(item_row, result.rows))
+
+
+def _next_key(result: Result, page: Page) -> int | None:
+    """One item more than the page takes is read, to know whether it is the last page."""
+    has_more = len(result.rows) > page.limit
+    return int(result.rows[page.limit - 1]["arrived"]) if has_more else None
+
+
+def _order(page: Page) -> str:
+    return "DESC" if page.newest_first else "ASC"
+
+
+def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
+    """A query for `arrived` and `place` (the row id) of a page, and one item more; with its parameters."""
+    if not 1 <= page.limit <= MAX_PAGE:
+        raise ValueError(f"a page of {page.limit} items; it has 1 to {MAX_PAGE:,}")
+    condition, params = filter.scope.of(user_id)
+    lowest, highest = _bounds(filter, page)
+    for operator, bound in ((">=", lowest), ("<=", highest)):
+        if bound is not None:
+            condition, params = f"{condition} AND {{at}} {operator} ?", [*params, bound]
+    parts = _parts(filter)
+    found = " UNION ALL ".join(
+        f"{part.sql} WHERE {condition.format(at=part.at)}{part.more}" for part in parts
+    )
+    return f"{found} ORDER BY 1 {_order(page)} LIMIT {page.limit + 1}", params * len(parts)
+
+
+def _bounds(filter: Filter, page: Page) -> tuple[int | None, int | None]:
+    """The lowest and the highest arrival number."""
+    lowest = [bound for bound in (filter.since,) if bound is not None]
+    highest = [bound for bound in (filter.until,) if bound is not None]
+    if page.after is not None:
+        (highest if page.newest_first else lowest).append(page.after + (-1 if page.newest_first else 1))
+    return max(lowest, default=None), min(highest, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Some of the items, by one index; `at` is its column of the arrival number, `more` its conditions."""
+
+    sql: str
+    at: str
+    more: str
+
+
+_STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived"
+
+
+def _parts(filter: Filter) -> list[_Part]:
+    """The items of a filter, without the scope and the bounds."""
+    if filter.is_starred:
+        read = {True: "{}", False: "NOT {}", None: "1"}[filter.is_read]
+        return [_starred(f" AND {read.format('coalesce(t.is_read, t.arrived <= s.read_up_to)')}")]
+    starred = "" if filter.is_starred is None else " AND t.starred_at IS NOT NULL"
+    unlike = "" if filter.is_starred is None else " AND t.starred_at IS NULL"
+    if filter.is_read is None:
+        return [_of_feeds(_without(starred[5:]) if starred else "")]
+    # Items that the subscription's number decides, but those with a state; and those whose state says so.
+    operator, exception = ("<=", 0) if filter.is_read else (">", 1)
+    excepted = (
+        f"(t.is_read = {exception} OR t.starred_at IS NOT NULL)" if starred else f"t.is_read = {exception}"
+    )
+    return [
+        _of_feeds(f" AND i.arrived {operator} s.read_up_to{_without(excepted)}"),
+        _of_states(f" AND t.is_read = {int(filter.is_read)}{unlike}"),
+    ]
+
+
+def _without(state: str) -> str:
+    return f" AND NOT EXISTS (SELECT 1 FROM item_states AS t WHERE {_STATE} AND {state})"
+
+
+def _of_feeds(more: str) -> _Part:
+    return _Part(
+        sql="""SELECT i.arrived, i.rowid AS place
+        FROM subscriptions AS s CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = s.feed_id""",
+        at="i.arrived",
+        more=f" AND i.arrived IS NOT NULL{more}",
+    )
+
+
+_PLACE = """CROSS JOIN items AS i INDEXED BY items_of_feed
+  ON i.feed_id = t.feed_id AND i.arrived = t.arrived"""
+
+
+def _of_states(more: str) -> _Part:
+    return _Part(
+        sql=f"""SELECT i.arrived, i.rowid AS place FROM subscriptions AS s
+        CROSS JOIN item_states AS t ON t.user_id = s.user_id AND t.feed_id = s.feed_id {_PLACE}""",
+        at="t.arrived",
+        more=more,
+    )
+
+
+def _starred(more: str) -> _Part:
+    return _Part(
+        sql=f"""SELECT i.arrived, i.rowid AS place FROM item_states AS t INDEXED BY item_states_starred
+        CROSS JOIN subscriptions AS s ON s.user_id = t.user_id AND s.feed_id = t.feed_id {_PLACE}""",
+        at="t.arrived",
+        more=f" AND t.starred_at IS NOT NULL{more}",
+    )

@@ -1,0 +1,132 @@
+"""Statements that mark items read, unread and starred, for one batch each; all may be repeated.
+
+Items up to a subscription's number (`read_up_to`) are read, those above it are not; item_states has only the
+exceptions. So a whole feed is marked by one row, and a state that says what the number says is deleted. The
+number never goes back, and never beyond the newest item that is stored: what comes later is unread.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
+from rss_pipeline.storage.subscriptions.counts import NEWEST
+
+
+def mark_items(user_id: str, chosen: Chosen, *, is_read: bool) -> list[Statement]:
+    """Mark these items read, or unread."""
+    wanted = int(is_read)
+    differing = Statement(
+        f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
+        SELECT s.user_id, i.feed_id, i.arrived, i.id, {wanted}
+        FROM {chosen.rows} CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        WHERE (i.arrived <= s.read_up_to) <> {wanted} OR EXISTS (SELECT 1 FROM item_states AS t
+          WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
+            AND t.is_read = {1 - wanted})
+        ON CONFLICT (user_id, feed_id, arrived) DO UPDATE SET is_read = excluded.is_read
+          WHERE item_states.is_read IS NOT excluded.is_read""",
+        [chosen.names, user_id],
+        name="mark items read" if is_read else "mark items unread",
+    )
+    return [differing, *_settle(user_id, *_feeds_of(chosen), advance=is_read)]
+
+
+def mark_read_up_to(user_id: str, scope: Scope, up_to: int) -> list[Statement]:
+    """Mark all items of these feeds read that have this arrival number or a lower one.
+
+    `up_to` is the newest number that the client has seen: items that came since stay unread.
+    """
+    condition, params = scope.of(user_id)
+    feeds = f"SELECT s.feed_id FROM subscriptions AS s WHERE {condition}"
+    kept = Statement(
+        f"""UPDATE item_states SET is_read = 1
+        WHERE user_id = ? AND feed_id IN ({feeds}) AND arrived <= ? AND is_read = 0""",
+        [user_id, *params, up_to],
+        name="mark kept items read",
+    )
+    moved = Statement(
+        f"""UPDATE subscriptions SET read_up_to = seen.number FROM (
+          SELECT s.feed_id, min(?, {NEWEST}) AS number
+          FROM subscriptions AS s WHERE {condition}) AS seen
+        WHERE subscriptions.user_id = ? AND subscriptions.feed_id = seen.feed_id
+          AND seen.number > subscriptions.read_up_to""",
+        [up_to, *params, user_id],
+        name="mark feeds read",
+    )
+    return [kept, moved, *_settle(user_id, feeds, params, advance=True)]
+
+
+def star_items(user_id: str, chosen: Chosen, *, at: datetime) -> list[Statement]:
+    """Give these items a star; one that has a star keeps the time of it."""
+    return [
+        Statement(
+            f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, starred_at)
+            SELECT s.user_id, i.feed_id, i.arrived, i.id, ?
+            FROM {chosen.rows} CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+            WHERE i.arrived IS NOT NULL
+            ON CONFLICT (user_id, feed_id, arrived) DO UPDATE SET starred_at = excluded.starred_at
+              WHERE item_states.starred_at IS NULL""",
+            [instant(at), chosen.names, user_id],
+            name="star items",
+        )
+    ]
+
+
+def unstar_items(user_id: str, chosen: Chosen) -> list[Statement]:
+    """Take the star of these items."""
+    taken = Statement(
+        f"""UPDATE item_states SET starred_at = NULL
+        WHERE (user_id, feed_id, arrived) IN (SELECT ?, i.feed_id, i.arrived FROM {chosen.rows})
+          AND starred_at IS NOT NULL""",
+        [user_id, chosen.names],
+        name="unstar items",
+    )
+    return [taken, *_settle(user_id, *_feeds_of(chosen), advance=False)]
+
+
+def _feeds_of(chosen: Chosen) -> tuple[str, list[Value]]:
+    return f"SELECT DISTINCT i.feed_id FROM {chosen.rows}", [chosen.names]
+
+
+_STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id"
+_FIRST_UNREAD = f"""SELECT i.arrived FROM items AS i
+  WHERE i.feed_id = s.feed_id AND i.arrived > s.read_up_to AND NOT EXISTS (
+    SELECT 1 FROM item_states AS t WHERE {_STATE} AND t.arrived = i.arrived AND t.is_read = 1)
+  ORDER BY i.arrived LIMIT 1"""
+# The number moves only over items that are read, so nothing is marked by it.
+_READ_UP_TO = f"""SELECT s.feed_id, (SELECT max(t.arrived) FROM item_states AS t
+    WHERE {_STATE} AND t.is_read = 1 AND t.arrived > s.read_up_to
+      AND t.arrived < coalesce(({_FIRST_UNREAD}), 9e18)) AS number
+  FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id IN ({{feeds}})"""
+_SAYS_THE_SAME = """is_read = (SELECT item_states.arrived <= s.read_up_to FROM subscriptions AS s
+  WHERE s.user_id = item_states.user_id AND s.feed_id = item_states.feed_id)"""
+
+
+def _settle(user_id: str, feeds: str, params: Sequence[Value], *, advance: bool) -> list[Statement]:
+    """Leave no state of these feeds that says nothing. `advance`: where all items above the number are read
+    up to some item, the number moves there, so that who reads item by item has few states."""
+    moved = Statement(
+        f"""UPDATE subscriptions SET read_up_to = read.number
+        FROM ({_READ_UP_TO.format(feeds=feeds)}) AS read
+        WHERE subscriptions.user_id = ? AND subscriptions.feed_id = read.feed_id
+          AND read.number > subscriptions.read_up_to""",
+        [user_id, *params, user_id],
+        name="move over read items",
+    )
+    among = f"user_id = ? AND feed_id IN ({feeds})"
+    return [
+        *([moved] if advance else []),
+        Statement(
+            f"""DELETE FROM item_states WHERE {among} AND starred_at IS NULL
+            AND (is_read IS NULL OR {_SAYS_THE_SAME})""",
+            [user_id, *params],
+            name="delete states that say nothing",
+        ),
+        Statement(
+            f"""UPDATE item_states SET is_read = NULL WHERE {among} AND starred_at IS NOT NULL
+            AND {_SAYS_THE_SAME}""",
+            [user_id, *params],
+            name="leave only the star",
+        ),
+    ]

@@ -1,0 +1,191 @@
+"""Statements that subscribe, edit and unsubscribe, for one batch each; all may be repeated.
+
+Each keeps the feeds in step: `registered`, the shortest wished interval, and since when nobody uses a feed.
+Which feed an address is, and whether it may be fetched at all, is decided in pipeline.reading.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Literal
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.sql import FIELD, chunked, compact
+
+MAX_SUBSCRIPTIONS = 3_000
+"""Of one user."""
+FRESH_ITEMS = 50
+"""The most items of a known feed that are unread when it is subscribed."""
+
+JOINABLE = "(forgotten = 0 AND (listed = 1 AND shared = 1 OR needs_access = 0 AND allow_private = 0))"
+"""The condition on `feeds` that any user may subscribe it: what feeds.yaml opens with a password, with
+headers or into a private network is nobody else's unless it says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A known feed to subscribe. `wished_interval` is in seconds; None is what the schedule finds."""
+
+    feed_id: str
+    title: str | None = None
+    folder: str | None = None
+    wished_interval: int | None = None
+
+
+# The document that has the first item too many is read whole; of its items, `_keep_fresh` keeps some unread.
+_READ_UP_TO = f"""coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY items_age
+  WHERE i.feed_id = new.feed_id AND i.created_at = (
+    SELECT n.created_at FROM items AS n INDEXED BY items_of_feed
+    WHERE n.feed_id = new.feed_id ORDER BY n.arrived DESC LIMIT 1 OFFSET {FRESH_ITEMS})), 0)"""
+_SUBSCRIBE = f"""INSERT INTO subscriptions
+    (user_id, feed_id, title, folder, wished_interval, position, read_up_to, added_at)
+  SELECT ?, new.feed_id, new.title, new.folder, new.wished_interval,
+    (SELECT coalesce(max(position), 0) FROM subscriptions WHERE user_id = ?) + new.n, {_READ_UP_TO}, ?
+  FROM (SELECT feeds.id AS feed_id, {FIELD.format("title")} AS title, {FIELD.format("folder")} AS folder,
+      {FIELD.format("wished_interval")} AS wished_interval, row_number() OVER (ORDER BY v.key) AS n
+    FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
+    WHERE {JOINABLE} AND NOT EXISTS (
+      SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = feeds.id)) AS new
+  WHERE (SELECT count(*) FROM subscriptions WHERE user_id = ?) + new.n <= {MAX_SUBSCRIPTIONS}
+  ON CONFLICT DO NOTHING"""
+# A document lists its newest item first, so the order of arrival within it is not that of age.
+_KEEP_FRESH = f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
+  SELECT s.user_id, s.feed_id, i.arrived, i.id, 0
+  FROM (SELECT n.id, n.feed_id, n.arrived,
+      row_number() OVER (PARTITION BY n.feed_id ORDER BY n.pub_date DESC, n.arrived) AS nth
+    FROM subscriptions AS s
+    CROSS JOIN items AS n INDEXED BY items_age ON n.feed_id = s.feed_id AND n.arrived <= s.read_up_to
+      AND n.created_at = (SELECT m.created_at FROM items AS m INDEXED BY items_of_feed
+        WHERE m.feed_id = s.feed_id AND m.arrived = s.read_up_to)
+    WHERE s.user_id = ? AND s.feed_id IN (SELECT {FIELD.format("feed_id")} FROM json_each(?) AS v)
+      AND s.added_at = ? AND s.read_up_to > 0
+      AND NOT EXISTS (SELECT 1 FROM item_states AS t WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id)
+    ) AS i
+  CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+  WHERE i.nth <= {FRESH_ITEMS} - (SELECT count(*) FROM items AS a INDEXED BY items_of_feed
+    WHERE a.feed_id = s.feed_id AND a.arrived > s.read_up_to)
+  ON CONFLICT DO NOTHING"""
+
+
+def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[Statement]:
+    """Subscribe known feeds. Those that are subscribed already stay as they are; feeds that are unknown or
+    private, and those beyond MAX_SUBSCRIPTIONS, are left out.
+
+    The newest FRESH_ITEMS of a feed are unread, older ones are read.
+    """
+    found = [
+        {
+            "feed_id": one.feed_id,
+            "title": one.title,
+            "folder": one.folder,
+            "wished_interval": one.wished_interval,
+        }
+        for one in wanted
+    ]
+    statements = []
+    for chunk in chunked(map(compact, found)):
+        statements += [
+            Statement(
+                _SUBSCRIBE, [user_id, user_id, instant(at), chunk, user_id, user_id], name="subscribe feeds"
+            ),
+            Statement(_KEEP_FRESH, [user_id, chunk, instant(at), user_id], name="keep new items unread"),
+        ]
+    return [*statements, *recount([one.feed_id for one in wanted], at=at)]
+
+
+def unsubscribe(user_id: str, feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
+    """End these subscriptions, with their read states and stars."""
+    return [
+        Statement(
+            "DELETE FROM subscriptions WHERE user_id = ? AND feed_id IN (SELECT value FROM json_each(?))",
+            [user_id, compact(list(feed_ids))],
+            name="unsubscribe feeds",
+        ),
+        *recount(feed_ids, at=at),
+    ]
+
+
+def unsubscribe_all(user_id: str, *, at: datetime) -> list[Statement]:
+    """End all subscriptions of a user; goes before the deletion of the user into its batch."""
+    # First the feeds, for afterwards they are not known any more.
+    return [
+        _recount("id IN (SELECT feed_id FROM subscriptions WHERE user_id = ?)", user_id, at, without=user_id),
+        Statement("DELETE FROM subscriptions WHERE user_id = ?", [user_id], name="unsubscribe all feeds"),
+    ]
+
+
+class Unchanged(Enum):
+    """The value of a field that an edit leaves as it is."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Literal[Unchanged.UNCHANGED] = Unchanged.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Changes to one subscription. `title` None is the feed's own, `folder` None is none; `wished_interval`
+    is in seconds, None is what the schedule finds."""
+
+    title: str | Unchanged | None = UNCHANGED
+    folder: str | Unchanged | None = UNCHANGED
+    position: int | Unchanged = UNCHANGED
+    wished_interval: int | Unchanged | None = UNCHANGED
+
+    def columns(self) -> dict[str, Value]:
+        """Column to new value, of what changes."""
+        found = {
+            "title": self.title,
+            "folder": self.folder,
+            "position": self.position,
+            "wished_interval": self.wished_interval,
+        }
+        return {name: value for name, value in found.items() if not isinstance(value, Unchanged)}
+
+
+def edit(user_id: str, feed_id: str, changes: Edit, *, at: datetime) -> list[Statement]:
+    """Change a subscription; the first statement changes no row where there is none."""
+    columns = changes.columns()
+    assigned = ", ".join(f"{name} = ?" for name in columns) or "position = position"
+    statement = Statement(
+        f"UPDATE subscriptions SET {assigned} WHERE user_id = ? AND feed_id = ?",
+        [*columns.values(), user_id, feed_id],
+        name="edit subscription",
+    )
+    return [statement, *(recount([feed_id], at=at) if "wished_interval" in columns else [])]
+
+
+def recount(feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
+    """Bring feeds in step with their subscriptions: `registered`, the shortest wished interval, and since
+    when nobody uses them. A feed that is used again is due at once.
+
+    A feed that nobody used before either does not become unused by it.
+    """
+    among = "id IN (SELECT value FROM json_each(?))"
+    return [_recount(among, chunk, at) for chunk in chunked(map(compact, feed_ids))]
+
+
+def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Statement:
+    of_feed = "SELECT {} FROM subscriptions AS s WHERE s.feed_id = f.id AND s.user_id <> ?"
+    return Statement(
+        f"""UPDATE feeds SET registered = new.used, wished_interval = new.wish,
+          unused_since = CASE WHEN new.used THEN NULL WHEN registered THEN ? ELSE unused_since END,
+          -- What feeds.yaml said of it is over.
+          enabled = CASE WHEN new.used AND NOT registered AND NOT listed THEN 1 ELSE enabled END,
+          interval = CASE WHEN new.used AND NOT registered AND NOT listed THEN NULL ELSE interval END,
+          next_fetch_at = CASE WHEN new.used AND NOT registered THEN ?
+            WHEN new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0
+              THEN min(next_fetch_at,
+                strftime('%Y-%m-%dT%H:%M:%SZ', ?, '+' || CAST(new.wish AS INTEGER) || ' seconds'))
+            ELSE next_fetch_at END
+        FROM (SELECT f.id AS feed_id, f.listed OR EXISTS ({of_feed.format("1")}) AS used,
+            ({of_feed.format("min(s.wished_interval)")}) AS wish
+          FROM feeds AS f WHERE f.{among}) AS new
+        WHERE feeds.id = new.feed_id AND forgotten = 0
+          AND (registered <> new.used OR feeds.wished_interval IS NOT new.wish)""",
+        [instant(at), instant(at), instant(at), without, without, param],
+        name="recount feeds",
+    )
