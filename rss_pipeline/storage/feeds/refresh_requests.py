@@ -1,0 +1,167 @@
+"""Requests of users for a visit now: asked, read, and the tasks that follow them.
+
+The side of the run, which claims and answers them, is refresh_claims.py's; what an answer means to a user is
+pipeline.reading.refresh's. A request is for one feed (`refresh`, `first`) or for an address (`find`).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.feeds.holds import NOT_HELD
+from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.sql import DB_NOW
+
+RequestKind = Literal["refresh", "first", "find"]
+
+KEPT = timedelta(hours=24)
+"""After its end a task can be read for so long."""
+USER_SPAN = timedelta(hours=1)
+MOST_OF_USER = 1_000
+"""Requests of one user in `USER_SPAN`."""
+MOST_FINDS = 60
+"""Addresses that one user has searched in `USER_SPAN`: each is several requests to a stranger."""
+FEED_SPAN = timedelta(minutes=10)
+MOST_OF_FEED = 60
+"""Requests for one feed in `FEED_SPAN`, whoever's."""
+
+LIVE = f"SELECT token FROM leases WHERE expires_at > {DB_NOW}"
+"""Tokens of live leases. Binds the leases' clock."""
+
+_HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
+_OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"
+_FINDS_OF_USER = f"{_OF_USER[:-1]} AND kind = 'find')"
+_OF_FEED = "(SELECT count(*) FROM refresh_requests WHERE feed_id = ? AND requested_at > ?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A user's request for a visit of a feed that the user subscribes. `id` cannot be guessed."""
+
+    id: str
+    user_id: str
+    feed_id: str
+    now: datetime
+    kind: RequestKind = "refresh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskForSearch:
+    """A user's request to find the feed of an address and to subscribe it."""
+
+    id: str
+    user_id: str
+    address: str
+    now: datetime
+
+
+def milliseconds(at: datetime) -> int:
+    """Milliseconds since 1970."""
+    return round(at.timestamp() * 1000)
+
+
+def ask_statements(ask: Ask) -> list[Statement]:
+    """Statements that make the request, or join the one that is open for the feed; the last one's row is for
+    the answer, none if the user does not subscribe the feed.
+
+    Nothing is written for a feed that is not polled or on hold, and for a user or feed with too many.
+    """
+    user_since, feed_since = instant(ask.now - USER_SPAN), instant(ask.now - FEED_SPAN)
+    return [
+        forget_statement(ask.now),
+        Statement(
+            f"""INSERT INTO refresh_requests
+              (id, kind, user_id, feed_id, requested_at, requested_ms, seen_visit)
+            SELECT ?, ?, s.user_id, feeds.id, ?, ?, last_visited_at
+            FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
+            WHERE s.user_id = ? AND feeds.id = ? AND {POLLED} AND {NOT_HELD}
+              AND {_OF_USER} < {MOST_OF_USER} AND {_OF_FEED} < {MOST_OF_FEED}
+            ON CONFLICT DO NOTHING""",
+            [
+                *(ask.id, ask.kind, instant(ask.now), milliseconds(ask.now), ask.user_id, ask.feed_id),
+                *(instant(ask.now), instant(ask.now)),
+                *(ask.user_id, user_since, ask.feed_id, feed_since),
+            ],
+            name="request a visit",
+        ),
+        Statement(
+            f"""UPDATE refresh_requests SET others = json_insert(others, '$[#]', ?)
+            WHERE feed_id = ? AND state <> 'done' AND user_id <> ? AND NOT {_HAS_JOINED}
+              AND EXISTS (SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = ?)""",
+            [ask.user_id, ask.feed_id, ask.user_id, ask.user_id, ask.user_id, ask.feed_id],
+            name="join a request for a visit",
+        ),
+        Statement(
+            f"""SELECT r.id AS task_id, r.state, {POLLED} AS is_polled,
+              coalesce(feeds.lease_token IN ({LIVE}), 0) AS is_visited,
+              pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
+              max(pauses.hold_until) AS longest,
+              {_OF_USER} AS of_user, {_OF_FEED} AS of_feed
+            FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
+            LEFT JOIN refresh_requests AS r ON r.feed_id = feeds.id AND r.state <> 'done'
+            LEFT JOIN (
+              SELECT NULL AS feed_id, host, hold_until, reason FROM hosts
+              UNION ALL SELECT feed_id, host, hold_until, reason FROM feed_holds
+            ) AS pauses ON pauses.hold_until > ?
+              AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
+            WHERE s.user_id = ? AND feeds.id = ? GROUP BY feeds.id""",
+            [
+                *(None, ask.user_id, user_since, ask.feed_id, feed_since),
+                *(instant(ask.now), ask.user_id, ask.feed_id),
+            ],
+            name="read a request for a visit",
+        ),
+    ]
+
+
+def ask_for_search_statements(ask: AskForSearch) -> list[Statement]:
+    """Statements that make the request, unless one of the user's for the address is open; the last one's row
+    has the id of the open one, none if the user has made too many."""
+    since = instant(ask.now - USER_SPAN)
+    ours = "user_id = ? AND address = ? AND state <> 'done'"
+    return [
+        forget_statement(ask.now),
+        Statement(
+            f"""INSERT INTO refresh_requests (id, kind, user_id, address, requested_at, requested_ms)
+            SELECT ?, 'find', ?, ?, ?, ?
+            WHERE NOT EXISTS (SELECT 1 FROM refresh_requests WHERE {ours})
+              AND {_OF_USER} < {MOST_OF_USER} AND {_FINDS_OF_USER} < {MOST_FINDS}""",
+            [
+                *(ask.id, ask.user_id, ask.address, instant(ask.now), milliseconds(ask.now)),
+                *(ask.user_id, ask.address),
+                *2 * (ask.user_id, since),
+            ],
+            name="request a search",
+        ),
+        Statement(
+            f"SELECT id AS task_id, state FROM refresh_requests WHERE {ours}",
+            [ask.user_id, ask.address],
+            name="read a request for a search",
+        ),
+    ]
+
+
+def task_statement(user_id: str, id: str, *, now: datetime) -> Statement:
+    """A query for a task of this user, or one that this user joined: one row of `task_of`, or none."""
+    return Statement(
+        f"""SELECT id, kind, feed_id, address, state, requested_at, finished_at, result FROM refresh_requests
+        WHERE id = ? AND (user_id = ? OR {_HAS_JOINED}) AND (finished_at IS NULL OR finished_at > ?)""",
+        [id, user_id, user_id, instant(now - KEPT)],
+        name="read task",
+    )
+
+
+def forget_statement(now: datetime) -> Statement:
+    """A statement that removes the requests that ended too long ago."""
+    return Statement(
+        "DELETE FROM refresh_requests WHERE finished_at <= ?",
+        [instant(now - KEPT)],
+        name="forget old requests for visits",
+    )
+
+
+def has_too_many(row: Row) -> bool:
+    """True where the user of this row of `ask_statements` has made too many requests."""
+    return int(row["of_user"]) >= MOST_OF_USER
