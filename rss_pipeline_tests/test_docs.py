@@ -146,11 +146,13 @@ def filled(line: str) -> list[str]:
     """The arguments, with what stands for something replaced by what is there."""
     line = re.sub(r"<item id>|\bITEM\b|\bID\b", item_id("lwn", "a"), line)
     line = re.sub(r"\[?FEED(\.\.\.)?\]?", "lwn", line)
+    line = re.sub(r"\bNAME\b", "ada", line).partition(" < ")[0]
     return shlex.split(line)[1:]
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, input="y\n")
+    typed = "y\n" if arguments[0] != "user" or "remove" in arguments else "correct horse\n" * 2
+    return CliRunner().invoke(main, arguments, input=typed)
 
 
 @pytest.mark.slow
@@ -177,6 +179,8 @@ def test_a_command_that_a_page_shows_works(
     if "--alert" in arguments:
         server = request.getfixturevalue("server")
         monkeypatch.setenv("RSS_ALERT_WEBHOOK", server.route("127.0.0.9", "/hook", Answer()))
+    if arguments[0] == "user" and "add" not in arguments:
+        assert run("user", "add", "ada").exit_code == 0
     if arguments[0] == "restore":
         (home / "rss.sqlite").unlink()
     if arguments[0] == "forget":

@@ -37,6 +37,7 @@ _COMMANDS = {
     "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
     "metrics": "metrics.metrics",
+    "user": "user.user",
 }
 """Command to its module in this package, and its name there."""
 

@@ -1,0 +1,131 @@
+"""The commands `user add`, `list`, `password` and `remove`: who may log in to the reader.
+
+A password is never an argument: other users of the machine see those in the list of processes.
+"""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from rss_pipeline.cli.arguments import as_json
+from rss_pipeline.cli.output.terminal import say, say_json, show_table
+from rss_pipeline.collector.models.clock import instant, utc_now
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database, open_database_to_read
+
+if TYPE_CHECKING:
+    from rss_pipeline.storage.accounts.users import Account
+
+_MOST_BYTES = 10_000
+"""Of a password from a pipe; one that is longer than a password may be is refused as such."""
+
+_from_stdin = click.option(
+    "--password-stdin",
+    "from_stdin",
+    is_flag=True,
+    help="Read the password from the first line of the input instead of the terminal, for programs.",
+)
+
+
+@click.group()
+def user() -> None:
+    """Add, list and remove users of the reader."""
+
+
+@user.command()
+@click.argument("name")
+@_from_stdin
+@click.pass_obj
+def add(settings: Settings, name: str, from_stdin: bool) -> None:
+    """Add a user NAME, and ask for a password."""
+    from rss_pipeline.pipeline.accounts.users import add_user, check_new_name
+
+    check_new_name(name)
+    password = _password(from_stdin)
+    with open_database(settings) as database:
+        stored = add_user(database, name=name, password=password, clock=utc_now)
+    say(f"{stored} can log in now.")
+
+
+@user.command("list")
+@as_json
+@click.pass_obj
+def list_(settings: Settings, as_json: bool) -> None:
+    """List all users, and when each one last used the reader."""
+    from rss_pipeline.storage.accounts.users import accounts
+
+    with open_database_to_read(settings) as database:
+        found = accounts(database, now=utc_now())
+    if as_json:
+        say_json([_as_json(account) for account in found])
+    elif found:
+        show_table(
+            ("name", "added", "last used", "sessions", "app passwords"), [_row(each) for each in found]
+        )
+    else:
+        say("There are no users: add one with `rss-pipeline user add NAME`.")
+
+
+@user.command()
+@click.argument("name")
+@_from_stdin
+@click.option("--revoke-apps", is_flag=True, help="Revoke the app passwords of this user, too.")
+@click.pass_obj
+def password(settings: Settings, name: str, from_stdin: bool, revoke_apps: bool) -> None:
+    """Give NAME another password. It ends every session; apps log in again with their app passwords."""
+    from rss_pipeline.pipeline.accounts.users import change_password, find_user
+
+    with open_database(settings) as database:
+        find_user(database, name)
+        change_password(database, name=name, password=_password(from_stdin), revoke_apps=revoke_apps)
+    say("The password is changed, and every session has ended.")
+
+
+@user.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@click.pass_obj
+def remove(settings: Settings, name: str, yes: bool) -> None:
+    """Remove NAME with subscriptions, read states and stars. What was collected stays."""
+    from rss_pipeline.pipeline.accounts.users import find_user, remove_user
+
+    with open_database(settings) as database:
+        find_user(database, name)
+        if not yes:
+            click.confirm(f"Remove {name} with all subscriptions, read states and stars?", abort=True)
+        remove_user(database, name=name)
+    say(f"{name} is removed.")
+
+
+def _password(from_stdin: bool) -> str:
+    from rss_pipeline.pipeline.accounts.passwords import check_new
+
+    if from_stdin:
+        given = sys.stdin.buffer.readline(_MOST_BYTES).decode(errors="surrogateescape").rstrip("\r\n")
+    else:
+        given = click.prompt("Password", hide_input=True, confirmation_prompt="The same again")
+    check_new(given)
+    return str(given)
+
+
+def _row(account: "Account") -> tuple[str, str, str, str, str]:
+    last = "never" if account.last_used_at is None else instant(account.last_used_at)
+    return (
+        account.name,
+        instant(account.created_at),
+        last,
+        str(account.sessions),
+        str(account.app_passwords),
+    )
+
+
+def _as_json(account: "Account") -> dict[str, str | int | None]:
+    return {
+        "id": account.id,
+        "name": account.name,
+        "created_at": instant(account.created_at),
+        "last_used_at": None if account.last_used_at is None else instant(account.last_used_at),
+        "sessions": account.sessions,
+        "app_passwords": account.app_passwords,
+    }

@@ -1,0 +1,60 @@
+"""The preferences of a user: how the reader shows things. They are one JSON text in the user's row."""
+
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.storage.accounts import users
+
+
+class Preferences(BaseModel):
+    """Every preference with its default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    theme: Literal["auto", "light", "dark"] = Field(
+        default="auto", description="Colours; auto follows the system."
+    )
+    density: Literal["comfortable", "compact"] = Field(
+        default="comfortable", description="Space between entries."
+    )
+    order: Literal["newest", "oldest"] = Field(default="newest", description="Which entries are first.")
+    dates: Literal["relative", "absolute"] = Field(
+        default="relative", description="Dates as ages or as dates."
+    )
+    entries_per_page: int = Field(
+        default=50, ge=10, le=200, strict=True, description="Entries that are loaded at once."
+    )
+    show_read: bool = Field(default=False, strict=True, description="Show entries that were read, too.")
+    mark_read_on_open: bool = Field(default=True, strict=True, description="An entry that is opened is read.")
+    show_failing_feed: bool = Field(
+        default=False,
+        strict=True,
+        description="Show a feed of its own whose entries are the feeds that fail.",
+    )
+
+
+def stored_preferences(text: str) -> Preferences:
+    """Preferences from a user's row. What this version does not know, a newer one may have written: it keeps
+    its default."""
+    found = json.loads(text)
+    known = {name: value for name, value in found.items() if name in Preferences.model_fields}
+    while True:
+        try:
+            return Preferences(**known)
+        except ValidationError as error:
+            for mistake in error.errors():
+                known.pop(str(mistake["loc"][0]), None)
+
+
+def read_preferences(caller: Caller) -> Preferences:
+    """The caller's preferences. Raises NoSession where the session has ended."""
+    [found] = caller.read(users.preferences(caller.user_id))
+    return stored_preferences(found.rows[0]["preferences"])
+
+
+def write_preferences(caller: Caller, preferences: Preferences) -> None:
+    """Replace the caller's preferences. Raises NoSession where the session has ended."""
+    caller.write(users.put_preferences(caller.user_id, preferences.model_dump_json()))

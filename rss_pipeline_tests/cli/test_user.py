@@ -1,0 +1,138 @@
+"""`user add`, `list`, `password` and `remove`, as an operator uses them."""
+
+import json
+import os
+import pty
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rss_pipeline.cli.main import main
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.pipeline.accounts.login import LoggedIn, LoginRefused, log_in
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+
+Run = Callable[..., Result]
+PASSWORD = "correct horse"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith(("RSS_", "D1_", "R2_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: str, input: str | None = None) -> Result:
+        result = CliRunner().invoke(main, ["user", *arguments], input=input)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return call
+
+
+def logs_in(name: str, password: str) -> bool:
+    settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+    with open_database(settings) as database:
+        answer = log_in(
+            database,
+            b"a key of thirty-two bytes or more",
+            name=name,
+            password=password,
+            address="192.0.2.1",
+            client="a test",
+            clock=utc_now,
+        )
+    assert isinstance(answer, LoggedIn) or answer == LoginRefused()
+    return isinstance(answer, LoggedIn)
+
+
+def test_a_user_is_added_listed_given_another_password_and_removed(run: Run) -> None:
+    assert run("list").output == "There are no users: add one with `rss-pipeline user add NAME`.\n"
+    added = run("add", "Ada", input=f"{PASSWORD}\n{PASSWORD}\n")
+    assert added.output.endswith("ada can log in now.\n")
+    assert PASSWORD not in added.output
+    assert logs_in("ada", PASSWORD)
+    run("add", "ben", "--password-stdin", input="another horse\n")
+
+    ada, ben = json.loads(run("list", "--json").output)
+    assert (ada["name"], ada["sessions"], ada["app_passwords"]) == ("ada", 1, 0)
+    assert ada["last_used_at"] is not None
+    assert (ben["name"], ben["last_used_at"]) == ("ben", None)
+    shown = run("list").output
+    assert [line.split()[0] for line in shown.splitlines() if line[0].isalpha()] == ["name", "ada", "ben"]
+    assert "argon2" not in shown + json.dumps(ada)
+
+    changed = run("password", "ada", "--password-stdin", input="a third horse\n")
+    assert changed.output == "The password is changed, and every session has ended.\n"
+    assert json.loads(run("list", "--json").output)[0]["sessions"] == 0
+    assert logs_in("ada", "a third horse")
+    assert not logs_in("ada", PASSWORD)
+
+    assert run("remove", "ada", input="n\n").exit_code == 1
+    assert logs_in("ada", "a third horse")
+    assert run("remove", "ada", input="y\n").exit_code == 0
+    assert not logs_in("ada", "a third horse")
+    assert run("remove", "BEN", "--yes").output == "BEN is removed.\n"
+    assert json.loads(run("list", "--json").output) == []
+
+
+@pytest.mark.parametrize("name", ["", "Ada Lovelace", "a\nb", "ünal", "x" * 65, "a/b", "a:b"])
+def test_a_name_that_can_be_none_is_refused_before_a_password_is_typed(run: Run, name: str) -> None:
+    refused = run("add", "--", name)
+    assert refused.exit_code == 1
+    assert "cannot be a user's name; write 1 to 64" in refused.output
+
+
+def test_a_name_that_is_taken_is_refused(run: Run) -> None:
+    run("add", "ada", "--password-stdin", input=PASSWORD)
+    again = run("add", "ADA", "--password-stdin", input="another horse")
+    assert again.exit_code == 1
+    assert "there is a user ada already" in again.output
+    assert logs_in("ada", PASSWORD)
+
+
+@pytest.mark.parametrize("password", ["", "short", "\n" + PASSWORD, "x" * 1025, "x" * 20_000])
+def test_a_password_that_can_be_none_adds_nobody(run: Run, password: str) -> None:
+    refused = run("add", "ada", "--password-stdin", input=password)
+    assert refused.exit_code == 1
+    assert refused.output == "a password has from 8 to 1,024 characters; choose another one\n"
+    assert json.loads(run("list", "--json").output) == []
+
+
+def test_who_is_no_user_is_said(run: Run) -> None:
+    for command in (("password", "eve", "--password-stdin"), ("remove", "eve", "--yes")):
+        refused = run(*command, input=PASSWORD)
+        assert refused.exit_code == 1
+        assert "there is no user 'eve'; `rss-pipeline user list` shows all" in refused.output
+
+
+@pytest.mark.slow
+def test_a_password_typed_at_a_terminal_is_not_shown(run: Run, tmp_path: Path) -> None:
+    controller, terminal = pty.openpty()
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", "from rss_pipeline.cli.main import main; main()", "user", "add", "ada"]
+    with Popen(
+        command,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=tmp_path,
+        env=environ,
+        start_new_session=True,
+    ) as process:
+        os.close(terminal)
+        said = b""
+        for prompt in (b"Password: ", b"The same again: "):
+            while not said.endswith(prompt):
+                said += os.read(controller, 1_000)
+            os.write(controller, f"{PASSWORD}\n".encode())
+        assert process.wait(60) == 0
+    os.close(controller)
+    assert PASSWORD.encode() not in said
+    assert logs_in("ada", PASSWORD)
