@@ -58,7 +58,14 @@ class FeedSpec:
     private_hosts: tuple[str, ...] = ()
     """Names, addresses and networks that it opens besides its own host."""
     access: Access = field(default_factory=Access)
+    shared: bool = False
+    """Users of the reader may subscribe to it by its address although it is not public."""
     streams: tuple[StreamSpec, ...] = ()
+
+    @property
+    def is_public(self) -> bool:
+        """Anybody gets the same document from the same server: no headers, no password, no private address."""
+        return self.access.is_open and not self.allow_private and not self.private_hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,6 +194,7 @@ def _spec(entry: FeedEntry, defaults: Mapping[str, Any], streams: tuple[StreamSp
         streams=streams,
         allow_private=entry.allow_private is not None,
         private_hosts=entry.allow_private or (),
+        shared=entry.shared,
         access=Access(headers=entry.headers, username=entry.url.username, password=entry.url.password),
         **common,
     )

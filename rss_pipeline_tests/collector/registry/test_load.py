@@ -34,6 +34,7 @@ def test_every_key_arrives() -> None:
             headers:
               Authorization: Bearer ${TOKEN}
               Cookie: a=b
+            shared: yes
         """,
         TOKEN=SECRET,
     )
@@ -42,6 +43,22 @@ def test_every_key_arrives() -> None:
     assert spec.key == "title+date"
     assert (spec.images, spec.enabled, spec.allow_private) == (False, False, True)
     assert spec.access.headers == {"Authorization": f"Bearer {SECRET}", "Cookie": "a=b"}
+    assert spec.shared
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_public"),
+    [
+        ("{url: 'https://example.org/'}", True),
+        ("{url: 'https://example.org/', shared: true}", True),
+        ("{url: 'https://a:b@example.org/'}", False),
+        ("{url: 'https://example.org/', headers: {X-Token: a}}", False),
+        ("{url: 'https://example.org/', allow_private: true}", False),
+        ("{url: 'https://example.org/', allow_private: [nas.lan]}", False),
+    ],
+)
+def test_a_feed_with_headers_a_password_or_private_hosts_is_not_public(keys: str, is_public: bool) -> None:
+    assert one(f"- {keys}").is_public is is_public
 
 
 @pytest.mark.parametrize(
