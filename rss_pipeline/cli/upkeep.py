@@ -104,13 +104,16 @@ def _purge_in_process(
 
 @click.command()
 @click.argument("feed", required=False)
-@click.option("--unlisted", is_flag=True, help="Forget every feed that is no longer in feeds.yaml.")
+@click.option(
+    "--unlisted", is_flag=True, help="Forget every feed that is neither in feeds.yaml nor subscribed to."
+)
 @click.option("--yes", is_flag=True, help="Skip the confirmation.")
 @click.pass_obj
 def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> None:
     """Delete FEED's rows and partition key. Its backups and images stay in the object store.
 
-    FEED must have left feeds.yaml. Exit code 1 if a feed could not be forgotten.
+    FEED must have left feeds.yaml, and nobody may subscribe to it. Exit code 1 if a feed could not be
+    forgotten.
     """
     if (feed is None) != unlisted:
         raise click.UsageError("name a FEED, or use --unlisted for all that are no longer in feeds.yaml")

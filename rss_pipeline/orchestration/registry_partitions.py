@@ -29,7 +29,7 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
     Unlisted feeds of which nothing was collected are removed, and those that a killed `forget` left half-way.
     """
     complete_forgets(database, instance, synced.forgotten)
-    added = register_keys(database, instance, [spec.id for spec in synced.specs])
+    added = register_keys(database, instance, synced.scheduled)
     _register_streams(instance, [f"{spec.id}/{each.name}" for spec in synced.specs for each in spec.streams])
     _register_topics(database, instance, [topic.id for topic in synced.topic_specs])
     changes = synced.changes
@@ -41,7 +41,8 @@ def register(database: Database, instance: dg.DagsterInstance, synced: RegistryS
                     "feeds": len(synced.specs),
                     "added": len(changes.added),
                     "updated": len(changes.updated),
-                    "unregistered": len(changes.unregistered),
+                    "unregistered": len(changes.unregistered) - len(synced.kept),
+                    "subscribed": len(synced.subscribed),
                     "removed": len(synced.removed),
                     "topics": len(synced.topic_specs),
                 },

@@ -16,6 +16,7 @@ from rich.text import Text
 from rss_pipeline.cli.output.terminal import new_console, plain
 from rss_pipeline.collector.models.clock import from_instant, instant, rough
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.unused import UNUSED_AFTER
 from rss_pipeline.storage.reports.overview import Overview, Problem
 
 FEEDS_LISTED = 50
@@ -69,6 +70,7 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
     _print_counts(
         (
             (1, f"{whole.registered:,} feeds scheduled"),
+            (whole.subscribed, f"{whole.subscribed:,} of them for subscribers only"),
             (whole.failing, long),
             (whole.gone, f"{whole.gone:,} gone"),
             (whole.moved, f"{whole.moved:,} moved"),
@@ -82,10 +84,17 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
         console.print(f"{whole.due:,} due now")
     elif next_at is not None:
         console.print(f"nothing due now, the next visit is in {_from_now(next_at, now)}")
-    if whole.unregistered:
+    if whole.unused:
         _print_wrapped(
             Text(
-                f"{whole.unregistered:,} no longer in feeds.yaml: what was collected stays until it expires,"
+                f"{whole.unused:,} without subscribers any more: removed with their items"
+                f" {UNUSED_AFTER.days} days after the last one left"
+            )
+        )
+    if taken_out := whole.unregistered - whole.unused:
+        _print_wrapped(
+            Text(
+                f"{taken_out:,} no longer in feeds.yaml: what was collected stays until it expires,"
                 " or until `rss-pipeline forget --unlisted`"
             )
         )

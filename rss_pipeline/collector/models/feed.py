@@ -64,7 +64,7 @@ class FeedSpec:
 
     @property
     def is_public(self) -> bool:
-        """Anybody gets the same document from the same server: no headers, no password, no private address."""
+        """Anybody gets the same document: it needs no headers, no password and no private host."""
         return self.access.is_open and not self.allow_private and not self.private_hosts
 
 
@@ -198,6 +198,10 @@ class Feed:
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
     streams: tuple[StreamSpec, ...] = ()
+    wished_interval: timedelta | None = None
+    """The shortest that a subscriber wishes; None if nobody wishes any."""
+    auto_is_wished: bool = False
+    """Where there is a wish: feeds.yaml lists the feed, or a subscriber leaves the interval to `auto`."""
     needs_access: bool = False
     """The registry holds headers or a password for it."""
     counted_day: str | None = None

@@ -64,6 +64,20 @@ def same_as(url: str) -> str:
     return _checked(url, url)[1]
 
 
+def other_form(url: str) -> str:
+    """Another text of the same request, for `same_as` equal: with the default port, or without it."""
+    match = _ORIGIN.match(url)
+    assert match is not None
+    origin, rest = match[0], url[match.end() :]
+    scheme, _, _ = origin.partition(":")
+    default = {"http": ":80", "https": ":443"}[scheme.lower()]
+    if origin.endswith(default):
+        return origin.removesuffix(default) + rest
+    if urlsplit(url).port is None:
+        return origin + default + rest
+    return scheme.swapcase() + url[len(scheme) :]
+
+
 def literal(url: str) -> str:
     """A URL from outside as `url:` has to be written, so that no `${NAME}` in it is replaced by a secret."""
     return url.replace("${", "$${")

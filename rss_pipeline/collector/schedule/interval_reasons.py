@@ -18,6 +18,11 @@ def registered_interval(interval: timedelta) -> str:
     return f"{_every(interval)}: set in feeds.yaml"
 
 
+def interval_by_wish(interval: timedelta) -> str:
+    """The reason for the shortest interval that subscribers wish."""
+    return f"{_every(interval)}: wished by a subscriber"
+
+
 def interval_by_rhythm(own: AutoInterval, interval: timedelta, *, halvings: int = 0) -> str:
     """The reason for the interval of `auto`; it was halved `halvings` times because of gaps."""
     if own.is_silent:

@@ -16,6 +16,7 @@ from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.collector.schedule import auto_interval, gaps
 from rss_pipeline.collector.schedule.interval_reasons import (
     interval_by_rhythm,
+    interval_by_wish,
     longer_interval,
     registered_interval,
 )
@@ -36,7 +37,7 @@ def next_after_success(
     `retry_after` is in seconds. At most 24 h away and otherwise never sooner than the server demands;
     skipHours and skipDays (RSS 2.0, UTC) move the visit to the first hour that is allowed.
     """
-    own, own_reason = _own_interval(feed, now=now, updates=hints.updates)
+    own, own_reason, is_auto = _own_interval(feed, now=now, updates=hints.updates)
     demands = (
         ("max-age", _seconds(hints.max_age)),
         ("ttl", hints.ttl),
@@ -47,7 +48,6 @@ def next_after_success(
     base = min(max(own, least), LONGEST)
     least = min(least, LONGEST)
     reasons = [longer_interval(base, longer, otherwise=own_reason) if longer else own_reason]
-    is_auto = feed.interval is None
     per_cent = _spread_within(
         feed.id,
         base,
@@ -149,15 +149,28 @@ def _planned(feed: Feed, *, now: datetime) -> datetime:
     return now if planned is None or planned > now + LONGEST else planned
 
 
-def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> tuple[timedelta, str]:
-    """The interval without the server's demands, at most 24 h, and its reason."""
+def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> tuple[timedelta, str, bool]:
+    """The interval without the server's demands, at most 24 h, its reason, and True if it is `auto`'s.
+
+    Of feeds.yaml's interval and the shortest that subscribers wish the shorter one. A wish that is longer
+    than `auto` counts only where nobody leaves the interval to `auto`: one slow reader delays nobody else.
+    """
+    wished = feed.wished_interval
+    if wished is not None:
+        wished = min(max(wished, auto_interval.SHORTEST), LONGEST)
     if feed.interval is not None:
         interval = min(feed.interval, LONGEST)
-        return interval, registered_interval(interval)
+        if wished is not None and wished < interval:
+            return wished, interval_by_wish(wished), False
+        return interval, registered_interval(interval), False
+    if wished is not None and not feed.auto_is_wished:
+        return wished, interval_by_wish(wished), False
     own = auto_interval.auto_interval(updates, now=now)
     halvings = gaps.halvings(feed.schedule.gaps, now=now) if own.interval > auto_interval.SHORTEST else 0
     interval = max(own.interval / 2**halvings, auto_interval.SHORTEST) if halvings else own.interval
-    return interval, interval_by_rhythm(own, interval, halvings=halvings)
+    if wished is not None and wished < interval:
+        return wished, interval_by_wish(wished), False
+    return interval, interval_by_rhythm(own, interval, halvings=halvings), True
 
 
 def _spread_within(feed_id: str, base: timedelta, *, shortest: timedelta, longest: timedelta) -> float:

@@ -121,7 +121,8 @@ def _labelled(name: str, help: str, label: str, values: Mapping[str, float]) -> 
 def _of_feeds(feeds: FeedFigures, now: datetime) -> Iterator[Metric]:
     yield _labelled(
         "rss_feeds",
-        "Feeds by state. failing_long failed ten times in a row, unlisted is not in feeds.yaml.",
+        "Feeds by state. failing_long failed ten times in a row, unlisted is neither in feeds.yaml"
+        " nor subscribed to.",
         "state",
         feeds.by_state,
     )

@@ -1,4 +1,5 @@
-"""The condition for forgetting a feed: feeds.yaml no longer lists it, and no run holds it.
+"""The condition for forgetting a feed: feeds.yaml no longer lists it, nobody subscribes to it, and no run
+holds it.
 
 The rows go by storage/feeds/feeds.py, the partition key by orchestration/instance/forget_feed.py.
 """
@@ -14,9 +15,13 @@ def check_forgettable(database: Database, feed_id: str, *, now: datetime) -> Non
     """Do nothing if this feed can be forgotten now.
 
     Raises:
-        ForgetRefused: it is still registered, or a run holds it.
+        ForgetRefused: it is still listed or subscribed to, or a run holds it.
     """
     row = due.availability(database, [feed_id], now=now)[feed_id]
+    if row["registered"] and not row["listed"]:
+        raise ForgetRefused(
+            f"a user of the reader subscribes to {feed_id}: it is removed some days after the last one left"
+        )
     if row["registered"]:
         raise ForgetRefused(
             f"{feed_id} is still in feeds.yaml and would come back: remove it there, run"

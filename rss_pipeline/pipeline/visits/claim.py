@@ -90,6 +90,10 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
     """The reason why a claim did not take a feed, from its row of `due.availability`."""
     if row is None:
         return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
+    if not row["registered"] and row["unused_since"] is not None:
+        return Refused(
+            message="nobody subscribes to it any more, so it is not fetched; subscribe to it again"
+        )
     if not row["registered"]:
         return Refused(message="no longer in feeds.yaml, so it is not fetched; add it there again to do so")
     if not row["enabled"]:

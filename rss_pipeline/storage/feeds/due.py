@@ -60,13 +60,13 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
 
 
 def availability(database: Database, ids: Sequence[str], *, now: datetime) -> dict[str, Row]:
-    """Return why a claim did not take these feeds: by known id registered, enabled, leases and holds.
+    """Return why a claim did not take these feeds: by known id registered, listed, enabled, leases and holds.
 
     `held_token` is the live lease on the feed itself, `host_held` whether one holds its host,
     `hold_until`, `hold_reason` and `hold_host` the longest hold of the feed or its host.
     """
     rows = database.query(
-        f"""SELECT feeds.id, registered, enabled, leases.token AS held_token,
+        f"""SELECT feeds.id, registered, listed, unused_since, enabled, leases.token AS held_token,
         pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host, max(pauses.hold_until),
         EXISTS (SELECT 1 FROM leases AS l, json_each(l.hosts) AS j
           WHERE l.expires_at > {DB_NOW} AND j.value = feeds.host) AS host_held

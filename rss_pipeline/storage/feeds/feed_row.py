@@ -77,6 +77,8 @@ _FEED: _Columns = {
     "language": ("language", _TEXT),
     "created_at": ("created_at", _INSTANT),
     "interval": ("interval", _SECONDS),
+    "wished_interval": ("wished_interval", _SECONDS),
+    "auto_is_wished": ("auto_is_wished", _FLAG),
     "key": ("item_key", _TEXT),
     "images": ("images", _FLAG),
     "keep_days": ("keep_days", _NUMBER),
@@ -148,8 +150,12 @@ def _names(columns: _Columns) -> tuple[str, ...]:
 
 ADDRESS_COLUMNS = _names(_ADDRESS)
 HINT_COLUMNS = _names(_HINTS)
+# Read with the claim, for only a feed with a wish needs it, and its index has both.
+_AUTO_IS_WISHED = """(wished_interval IS NOT NULL AND (listed = 1 OR EXISTS (
+  SELECT 1 FROM subscriptions AS s WHERE s.feed_id = feeds.id AND s.wished_interval IS NULL
+))) AS auto_is_wished"""
 FEED_COLUMNS = ", ".join(
-    name
+    _AUTO_IS_WISHED if name == "auto_is_wished" else name
     for columns in (_FEED, _ADDRESS, _HTTP, _SCHEDULE, _HINTS, _GAPS, _FAILURES, _UNFINISHED)
     for name in _names(columns)
 )

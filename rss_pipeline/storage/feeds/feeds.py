@@ -5,7 +5,7 @@ of a feed in forget.py. `registry_changes` is a pure decision; only `apply` writ
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.stream_rows import register_streams
+from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
 from rss_pipeline.storage.sql import chunked, compact, seconds
 from rss_pipeline.storage.topics.stale import mark_stale
 
@@ -27,8 +28,8 @@ _SPECS_BYTES = 600_000
 """Of the feeds of one batch, whose statements have them five times."""
 
 _REGISTRY_COLUMNS = (
-    "id, url, host, registered, enabled, registered_title, folder, interval, item_key, images, keep_days,"
-    " allow_private, private_hosts, needs_access, streams"
+    "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key,"
+    " images, keep_days, allow_private, private_hosts, needs_access, streams"
 )
 
 
@@ -39,7 +40,9 @@ class RegistryChanges:
     added: tuple[FeedSpec, ...] = ()
     updated: tuple[FeedSpec, ...] = ()
     unregistered: tuple[str, ...] = ()
+    """No longer listed; those that users subscribe to stay scheduled."""
     registered_before: int = 0
+    """Number of feeds that were listed."""
 
     @property
     def is_empty(self) -> bool:
@@ -59,12 +62,11 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
     """
     known = {row["id"]: row for row in rows}
     ids = {spec.id for spec in specs}
-    by_url = {row["url"]: row["id"] for row in known.values()}
+    by_url = {row["url"]: row for row in known.values()}
     clashes = [
-        f"{spec.url} is already stored as feed {by_url[spec.url]}: give it `id: {by_url[spec.url]}` to go on"
-        f" with its history, or `rss-pipeline forget {by_url[spec.url]}` first"
+        _clash(spec.url, by_url[spec.url])
         for spec in specs
-        if by_url.get(spec.url, spec.id) != spec.id
+        if spec.url in by_url and by_url[spec.url]["id"] != spec.id
     ]
     if clashes:
         raise RegistryError(path, clashes)
@@ -73,19 +75,30 @@ def registry_changes(specs: Sequence[FeedSpec], rows: Iterable[Row], *, path: st
         updated=tuple(
             spec for spec in specs if spec.id in known and _wanted_row(spec) != _stored_row(known[spec.id])
         ),
-        unregistered=tuple(sorted(id for id, row in known.items() if row["registered"] and id not in ids)),
-        registered_before=sum(bool(row["registered"]) for row in known.values()),
+        unregistered=tuple(sorted(id for id, row in known.items() if row["listed"] and id not in ids)),
+        registered_before=sum(bool(row["listed"]) for row in known.values()),
     )
 
 
+def _clash(url: str, row: Row) -> str:
+    id = row["id"]
+    is_subscribed = row["registered"] and not row["listed"]
+    other = (
+        "; a user of the reader subscribes to it"
+        if is_subscribed
+        else f", or `rss-pipeline forget {id}` first"
+    )
+    return f"{url} is already stored as feed {id}: give it `id: {id}` to go on with its history{other}"
+
+
 REGISTRY_ROWS = Statement(
-    f"""SELECT {_REGISTRY_COLUMNS}, forgotten,
+    f"""SELECT {_REGISTRY_COLUMNS}, forgotten, unused_since IS NOT NULL AS unused,
     unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect,
     {WITHOUT_DOCUMENT} AS undocumented
     FROM feeds""",
     name="read registry",
 )
-"""Every feed with its entry in the last registry, and the flags suspect, undocumented and forgotten.
+"""Every feed with its entry in the last registry, and the flags suspect, undocumented, forgotten and unused.
 
 A feed is suspect if its last claim never ended in a close, or its document crashed the parser, and
 undocumented if no document of it is known. They are read here, for a query of their own would be one more
@@ -104,9 +117,21 @@ def known_pages(database: Database) -> dict[str, tuple[str | None, str | None]]:
     return {row["id"]: (row["title"], row["link"]) for row in rows}
 
 
-def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> None:
+def apply(
+    database: Database,
+    changes: RegistryChanges,
+    *,
+    now: datetime,
+    closed: Mapping[str, NewFeed] | None = None,
+) -> tuple[str, ...]:
     """Write a registry's changes. New feeds and those that came back are due at `now`; topics that show a
-    changed feed are to be published again."""
+    changed feed are to be published again.
+
+    `closed` has, by id, the public forms of feeds that users may not subscribe to from now on: whoever does,
+    goes on with those. Return the ids of feeds that are no longer listed and stay scheduled, because users
+    subscribe to them.
+    """
+    closed = closed or {}
     specs = [
         {
             **_wanted_row(spec),
@@ -123,26 +148,34 @@ def apply(database: Database, changes: RegistryChanges, *, now: datetime) -> Non
         for chunk in chunked(updated)
     ]
     batches = [[statement] for statement in statements]
-    batches += [
-        [
-            mark_stale(compact([spec["id"] for spec in json.loads(chunk)])),
-            Statement(_UPSERT, [chunk], name="write registry"),
-            *(register_streams(chunk) if has_streams else ()),
-        ]
-        for chunk in chunked(map(compact, specs), most=_SPECS_BYTES)
-    ]
-    batches += [
-        [
-            Statement(
-                "UPDATE feeds SET registered = 0 WHERE id IN (SELECT value FROM json_each(?))",
-                [chunk],
-                name="unregister feeds",
-            )
-        ]
-        for chunk in chunked(compact(id) for id in changes.unregistered)
-    ]
+    for chunk in chunked(map(compact, specs), most=_SPECS_BYTES):
+        ids = [spec["id"] for spec in json.loads(chunk)]
+        batches.append(
+            [
+                mark_stale(compact(ids)),
+                Statement(_UPSERT, [chunk], name="write registry"),
+                *(register_streams(chunk) if has_streams else ()),
+                *_moves(closed, ids, now=now),
+            ]
+        )
+    kept: list[str] = []
     for batch in batches:
         database.batch(batch)
+    for chunk in chunked(compact(id) for id in changes.unregistered):
+        ids = json.loads(chunk)
+        out = [*take_out(chunk, now=now), *_moves(closed, ids, now=now)]
+        still = Statement(
+            "SELECT id FROM feeds WHERE registered = 1 AND id IN (SELECT value FROM json_each(?))",
+            [chunk],
+            name="find subscribed feeds",
+        )
+        kept += (row["id"] for row in database.batch([*out, still])[-1].rows)
+    return tuple(sorted(kept))
+
+
+def _moves(closed: Mapping[str, NewFeed], ids: Iterable[str], *, now: datetime) -> list[Statement]:
+    """In the batch that closes a feed: nobody reads what its headers or its private host give."""
+    return move_subscriptions({id: closed[id] for id in ids if id in closed}, now=now)
 
 
 _RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
@@ -157,7 +190,7 @@ _KEPT = "(url = excluded.url AND needs_access >= excluded.needs_access)"
 _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
   SELECT {_FIELDS} FROM json_each(?) WHERE true
   ON CONFLICT (id) DO UPDATE SET
-    url = excluded.url, registered = 1,
+    url = excluded.url, registered = 1, listed = 1, shared = excluded.shared, unused_since = NULL,
     host = CASE WHEN {_KEPT} AND fetch_url IS NOT NULL THEN host ELSE excluded.host END,
     enabled = excluded.enabled,
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
@@ -184,6 +217,8 @@ def _wanted_row(spec: FeedSpec) -> Row:
         "id": spec.id,
         "url": spec.url,
         "registered": 1,
+        "listed": 1,
+        "shared": int(spec.shared),
         "enabled": int(spec.enabled),
         "registered_title": spec.title,
         "folder": spec.folder,
@@ -203,7 +238,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name not in {"suspect", "undocumented", "forgotten", "host"}
+        if name not in {"suspect", "undocumented", "forgotten", "unused", "host"}
     }
 
 

@@ -1,9 +1,12 @@
 """The end of a feed: all of its rows go, in two steps between which its partition key goes.
 
-The condition for it is pipeline.registry.forget's. Objects stay.
+The condition for it is pipeline.registry.forget's; a feed that somebody has subscribed to since then stays,
+whole. Objects stay.
 """
 
+from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.feeds.predicates import SUBSCRIBED
 from rss_pipeline.storage.sql import chunked, compact
 from rss_pipeline.storage.topics.stale import mark_stale
 
@@ -13,18 +16,26 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
 
     The row goes by `end_forget`, after its partition key: without it nothing would show a key that a killed
     process left. Its URL is free at once.
+
+    Raises:
+        ForgetRefused: a user of the reader subscribes to it; nothing was deleted.
     """
-    *_, image_tasks, items, _ = database.batch(
+    *_, image_tasks, items, marked = database.batch(
         [
             mark_stale(compact([feed_id])),
-            *_of_their_own("IN (SELECT value FROM json_each(?))", compact([feed_id])),
+            *_of_their_own(f"IN (SELECT value FROM json_each(?) WHERE {_FREE})", compact([feed_id])),
             Statement(
-                "UPDATE feeds SET forgotten = 1, registered = 0, url = 'forgotten:' || id WHERE id = ?",
+                f"""UPDATE feeds SET forgotten = 1, registered = 0, listed = 0, url = 'forgotten:' || id
+                WHERE id = ? AND NOT {SUBSCRIBED}""",
                 [feed_id],
                 name="mark feed forgotten",
             ),
         ]
     )
+    if marked.changes == 0:
+        raise ForgetRefused(
+            f"a user of the reader subscribes to {feed_id}: it goes when nobody does any more"
+        )
     return {"image_tasks": image_tasks.changes, "items": items.changes}
 
 
@@ -33,16 +44,20 @@ def end_forget(database: Database, *feed_ids: str) -> int:
     number. One that was registered again meanwhile stays."""
     deleted = 0
     for chunk in chunked(map(compact, feed_ids)):
-        *_, feeds = database.batch(
-            [
-                *_of_their_own(f"IN (SELECT id FROM feeds WHERE {_FORGOTTEN})", chunk),
-                Statement(f"DELETE FROM feeds WHERE {_FORGOTTEN}", [chunk], name="forget feeds"),
-            ]
-        )
+        *_, feeds = database.batch(end_statements(chunk))
         deleted += feeds.changes
     return deleted
 
 
+def end_statements(ids: str) -> list[Statement]:
+    """The statements of `end_forget` for a JSON list of ids."""
+    return [
+        *_of_their_own(f"IN (SELECT id FROM feeds WHERE {_FORGOTTEN})", ids),
+        Statement(f"DELETE FROM feeds WHERE {_FORGOTTEN}", [ids], name="forget feeds"),
+    ]
+
+
+_FREE = "value NOT IN (SELECT feed_id FROM subscriptions)"
 _FORGOTTEN = "forgotten = 1 AND id IN (SELECT value FROM json_each(?))"
 
 

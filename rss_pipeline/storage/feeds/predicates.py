@@ -1,17 +1,30 @@
 """Conditions on rows of `feeds`, each written once, for every report, check, alert and claim.
 
-A feed that is not polled (disabled, or no longer in feeds.yaml) meets none of those about visits: there is
-nothing to do about it. The conditions of a claim, which also needs leases and holds, are in claimable.py.
+A feed that is not polled (disabled, or neither in feeds.yaml nor subscribed) meets none of those about
+visits: there is nothing to do about it. The conditions of a claim, which also needs leases and holds, are in
+claimable.py.
 """
 
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, PROMINENT_FAILURES
 from rss_pipeline.collector.models.warning import WarningKind
 
 POLLED = "registered = 1 AND enabled = 1"
-"""In feeds.yaml, and not `enabled: false`."""
+"""In feeds.yaml and not `enabled: false`, or subscribed by somebody."""
+
+SUBSCRIBED = "EXISTS (SELECT 1 FROM subscriptions WHERE subscriptions.feed_id = feeds.id)"
+"""A user of the reader subscribes to it. `registered` is 1 if this holds or feeds.yaml lists the feed."""
 
 UNLISTED = "registered = 0 AND forgotten = 0"
-"""Not in feeds.yaml any more. Only such feeds are ever removed."""
+"""Neither in feeds.yaml nor subscribed any more. Only such feeds are ever removed."""
+
+UNUSED = f"{UNLISTED} AND unused_since IS NOT NULL"
+"""Its last subscriber has left, and feeds.yaml did not list it then. Retention removes such feeds; those that
+were taken out of feeds.yaml stay."""
+
+OPEN = """((needs_access = 0 AND allow_private = 0 AND private_hosts IS NULL)
+  OR (listed = 1 AND shared = 1))"""
+"""Users may subscribe to it by its address, and do: without headers, password and private hosts, or with
+`shared: true` in feeds.yaml."""
 
 WITHOUT_DOCUMENT = "last_body_at IS NULL AND content_hash IS NULL AND failed_hash IS NULL"
 """No visit that was closed has brought a document, a readable or an unreadable one."""
@@ -40,7 +53,7 @@ password's server."""
 WARNED = f"{POLLED} AND warning IS NOT NULL"
 """The newest stored document has a warning of any kind."""
 
-HEALTH = f"""CASE WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
+HEALTH = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING} THEN 'failing' WHEN last_visited_at IS NULL THEN 'new'
   WHEN {MOVED} THEN 'moved' WHEN {WARNED} THEN 'warning' ELSE 'ok' END"""
 """The state of a feed that is not forgotten in one word, for a person: the most urgent one that it is in."""

@@ -18,6 +18,9 @@ _GONE = f"""{_WANTED} UPDATE streams SET registered_hash = NULL
   WHERE registered_hash IS NOT NULL
     AND feed_id IN (SELECT json_extract(value, '$.id') FROM json_each(?))
     AND (feed_id, name) NOT IN (SELECT feed_id, name FROM wanted)"""
+END_STREAMS = """UPDATE streams SET registered_hash = NULL WHERE registered_hash IS NOT NULL
+  AND feed_id IN (SELECT id FROM feeds WHERE registered = 1 AND id IN (SELECT value FROM json_each(?)))"""
+"""Mark the streams of these feeds as gone that stay scheduled, a JSON list of ids."""
 _ADDED = f"""{_WANTED} INSERT INTO streams (feed_id, name, registered_hash)
   SELECT feed_id, name, hash FROM wanted WHERE true ON CONFLICT (feed_id, name) DO NOTHING"""
 

@@ -1,4 +1,4 @@
-"""Feeds that are in no registry any more: a list of them, and the start of the removal of empty ones.
+"""Feeds that nobody wants any more: a list of them, and the start of the removal of empty ones.
 
 The removal ends like that of `forget` (feeds.py): first the partition key, then the row.
 """
@@ -10,11 +10,12 @@ from rss_pipeline.storage.feeds.predicates import UNLISTED, WITHOUT_DOCUMENT
 from rss_pipeline.storage.sql import NOW, chunked, compact
 
 # A run that claimed the feed before it was taken out may be about to write.
-_EMPTY = f"""{UNLISTED} AND {WITHOUT_DOCUMENT}
+_EMPTY = f"""{UNLISTED} AND unused_since IS NULL AND {WITHOUT_DOCUMENT}
     AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW}))
     AND NOT EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)
     AND NOT EXISTS (SELECT 1 FROM expired_items WHERE feed_id = feeds.id)"""
-"""Unlisted, without an item, also a retired one, and without a claim; its backups are not known here."""
+"""Taken out of feeds.yaml, without an item, also a retired one, and without a claim; its backups are not
+known here. A feed that its subscribers left waits for the clean: its back-off is known until then."""
 
 
 def empty(database: Database) -> list[str]:

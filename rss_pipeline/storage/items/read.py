@@ -32,7 +32,8 @@ class FeedInfo:
     link: str | None
     language: str | None
     is_registered: bool
-    """False where it is no longer in feeds.yaml: its items stay until their time is over."""
+    """False where it is no longer in feeds.yaml, nor subscribed to: its items stay until their time is
+    over."""
     created_at: datetime
     last_success_at: datetime | None
     """Time of the last answer with a feed, or with 304 Not Modified."""

@@ -20,7 +20,9 @@ from rss_pipeline.storage.feeds.predicates import (
     NOT_ANSWERING,
     POLLED,
     REDIRECTING,
+    SUBSCRIBED,
     UNLISTED,
+    UNUSED,
     WARNED,
     has_warning,
 )
@@ -37,6 +39,11 @@ class Overview:
     registered: int
     disabled: int
     unregistered: int
+    """Neither in feeds.yaml nor subscribed to."""
+    unused: int
+    """Those among them that their last subscriber left: the clean removes them."""
+    subscribed: int
+    """Scheduled although feeds.yaml does not list them: users of the reader subscribe to them."""
     due: int
     """Without feeds on hold, or on a host that is."""
     failing: int
@@ -62,6 +69,8 @@ def overview(database: Database, *, now: datetime) -> Overview:
           coalesce(sum({POLLED}), 0) AS registered,
           coalesce(sum(registered = 1 AND enabled = 0), 0) AS disabled,
           coalesce(sum({UNLISTED}), 0) AS unregistered,
+          coalesce(sum({UNUSED}), 0) AS unused,
+          coalesce(sum(listed = 0 AND registered = 1 AND {SUBSCRIBED}), 0) AS subscribed,
           coalesce(sum({POLLED} AND next_fetch_at <= ? AND {NOT_HELD}), 0) AS due,
           coalesce(sum({FAILING}), 0) AS failing,
           coalesce(sum({NOT_ANSWERING}), 0) AS not_answering,
@@ -83,6 +92,8 @@ def overview(database: Database, *, now: datetime) -> Overview:
         registered=int(feeds["registered"]),
         disabled=int(feeds["disabled"]),
         unregistered=int(feeds["unregistered"]),
+        unused=int(feeds["unused"]),
+        subscribed=int(feeds["subscribed"]),
         due=int(feeds["due"]),
         failing=int(feeds["failing"]),
         not_answering=int(feeds["not_answering"]),
@@ -107,7 +118,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
     """
     # Items and JSON are read for the listed feeds only: D1 counts the rows, and 5,000 feeds are many.
     rows = database.query(
-        f"""SELECT feeds.id, feeds.url, feeds.title, health, feeds.registered, feeds.enabled,
+        f"""SELECT feeds.id, feeds.url, feeds.title, health, feeds.registered, feeds.listed, feeds.enabled,
         consecutive_failures, last_error_kind, last_error, warning, last_fetched_at, last_success_at,
         next_fetch_at, schedule_reason, fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
         same_as,
@@ -135,7 +146,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
         name="list feed states",
     ).rows
     for row in rows:
-        row.update({name: bool(row[name]) for name in ("registered", "enabled", "needs_access")})
+        row.update({name: bool(row[name]) for name in ("registered", "listed", "enabled", "needs_access")})
     return rows
 
 
@@ -198,8 +209,8 @@ def find_feeds(database: Database, text: str) -> list[Row]:
 
     `failed` is 1 for a feed that is polled and failed at its last visit, gone or not.
     """
-    columns = f"""id, url, title, registered, enabled, last_visited_at, consecutive_failures, last_error_kind,
-        last_error, next_fetch_at, streams, ({FAILING} OR {GONE}) AS failed"""
+    columns = f"""id, url, title, registered, unused_since, enabled, last_visited_at, consecutive_failures,
+        last_error_kind, last_error, next_fetch_at, streams, ({FAILING} OR {GONE}) AS failed"""
     exact = database.query(
         f"SELECT {columns} FROM feeds WHERE forgotten = 0 AND (id = ? OR url = ?)",
         [text, text],

@@ -36,7 +36,8 @@ def every(gap: timedelta, *, count: int = 10, newest: timedelta = MINUTE) -> tup
 
 def visit(id: str = "f", **inputs: object) -> NextVisit:
     """The next visit of a feed with these hints, `interval` and `retry_after`."""
-    registered = {"id": id, "interval": inputs.pop("interval", None)}
+    names = ("interval", "wished_interval", "auto_is_wished")
+    registered = {"id": id, **{name: inputs.pop(name) for name in names if name in inputs}}
     retry_after = inputs.pop("retry_after", None)
     hints = PublisherHints(**inputs)  # type: ignore[arg-type]
     return next_after_success(feed(**registered), hints, now=NOW, retry_after=retry_after)  # type: ignore[arg-type]
@@ -80,6 +81,27 @@ def test_an_interval_is_lengthened_by_what_the_server_asks(
         assert delay >= min(asked, DAY)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "wanted"),
+    [
+        ({"wished_interval": 30 * MINUTE}, 30 * MINUTE),
+        ({"wished_interval": DAY}, DAY),
+        ({"wished_interval": MINUTE}, 15 * MINUTE),
+        ({"wished_interval": 30 * MINUTE, "max_age": 7200}, 2 * HOUR),
+        ({"wished_interval": 30 * MINUTE, "retry_after": 7200}, 2 * HOUR),
+        ({"wished_interval": 30 * MINUTE, "interval": 10 * MINUTE}, 10 * MINUTE),
+        ({"wished_interval": 30 * MINUTE, "interval": DAY}, 30 * MINUTE),
+        ({"wished_interval": DAY, "auto_is_wished": True}, HOUR),
+        ({"wished_interval": 30 * MINUTE, "auto_is_wished": True}, 30 * MINUTE),
+    ],
+)
+def test_the_shortest_interval_that_anybody_wishes_counts_and_the_server_is_above_it(
+    inputs: dict[str, Any], wanted: timedelta
+) -> None:
+    """`auto` visits a feed of an unknown rhythm each hour."""
+    assert near(visit(**inputs).at - NOW, wanted)
+
+
 def test_the_spread_is_a_few_per_cent_of_its_own_for_each_feed() -> None:
     delays = [visit(f"feed-{number}", interval=100 * MINUTE).at - NOW for number in range(300)]
     assert delays == [visit(f"feed-{number}", interval=100 * MINUTE).at - NOW for number in range(300)]
@@ -121,6 +143,7 @@ def test_hours_and_days_to_skip_move_it_to_the_next_allowed_hour(
     [
         ({"interval": 30 * MINUTE}, "every 30 min: set in feeds.yaml"),
         ({"interval": HOUR}, "every hour: set in feeds.yaml"),
+        ({"interval": HOUR, "wished_interval": 30 * MINUTE}, "every 30 min: wished by a subscriber"),
         ({}, "every hour: its rhythm is not known yet"),
         ({"updates": every(3 * HOUR)}, "every 16 min at this hour: 10 items in the last 27 h"),
         (

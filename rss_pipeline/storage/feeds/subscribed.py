@@ -1,0 +1,154 @@
+"""Feeds that users subscribe to and feeds.yaml does not list: their rows, and subscriptions moved to them.
+
+Statements only; they go into the batch of what makes them necessary. The rows of subscriptions, and what they
+change of a feed's row, are storage.subscriptions'.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Statement
+from rss_pipeline.storage.feeds.forget import end_statements
+from rss_pipeline.storage.feeds.predicates import OPEN, SUBSCRIBED
+from rss_pipeline.storage.feeds.stream_rows import END_STREAMS
+from rss_pipeline.storage.sql import compact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFeed:
+    """A feed by its address alone. `url` has neither userinfo nor fragment."""
+
+    id: str
+    url: str
+    host: str
+
+
+_ADD = """INSERT INTO feeds (id, url, host, registered, next_fetch_at, created_at)
+  SELECT json_extract(value, '$.id'), json_extract(value, '$.url'), json_extract(value, '$.host'),
+    0, ?, ? FROM json_each(?) AS j WHERE {condition} ON CONFLICT DO NOTHING"""
+
+
+def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
+    """Statements for the rows of these feeds, due at `now`; a feed that is stored already stays as it is.
+
+    One that was forgotten half-way begins anew. They are scheduled by `follow_subscriptions`, after a
+    subscription in the same batch.
+    """
+    given = compact([asdict(feed) for feed in feeds])
+    return [
+        *end_statements(compact([feed.id for feed in feeds])),
+        Statement(
+            _ADD.format(condition="true"), [instant(now), instant(now), given], name="add subscribed feeds"
+        ),
+    ]
+
+
+def take_out(ids: str, *, now: datetime) -> list[Statement]:
+    """Statements after which these feeds, a JSON list of ids, are no longer listed.
+
+    One that users subscribe to stays scheduled, without the options that only the list has: its interval, its
+    streams, its title and folder there. How its items are identified and kept stays, else they came twice.
+    """
+    listed = "id IN (SELECT value FROM json_each(?))"
+    return [
+        Statement(
+            f"UPDATE feeds SET listed = 0, shared = 0, registered = {SUBSCRIBED} WHERE {listed}",
+            [ids],
+            name="unregister feeds",
+        ),
+        Statement(END_STREAMS, [ids], name="end streams of subscribed feeds"),
+        Statement(
+            f"""UPDATE feeds SET next_fetch_at = CASE WHEN enabled = 0 THEN ? ELSE next_fetch_at END,
+              enabled = 1, interval = NULL, registered_title = NULL, folder = NULL, streams = NULL
+            WHERE {listed} AND registered = 1""",
+            [instant(now), ids],
+            name="keep subscribed feeds",
+        ),
+    ]
+
+
+def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[Statement]:
+    """Statements that move the subscriptions of feeds that are not open any more, by id, to public forms of
+    the same address, which are requested without headers, password and private hosts.
+
+    Read states and stars stay behind: they are of items that came with the headers or from the private host.
+    """
+    moves = [{**asdict(form), "closed": id} for id, form in closed.items()]
+    if not moves:
+        return []
+    given, at = compact(moves), instant(now)
+    of_closed = (
+        f"""FROM feeds WHERE feeds.id = json_extract(j.value, '$.closed') AND NOT {OPEN} AND {SUBSCRIBED}"""
+    )
+    return [
+        *end_statements(compact([form.id for form in closed.values()])),
+        Statement(
+            _ADD.format(condition=f"EXISTS (SELECT 1 {of_closed})"),
+            [at, at, given],
+            name="add public forms of feeds",
+        ),
+        Statement(
+            f"""INSERT INTO subscriptions
+              (user_id, feed_id, title, folder, position, wished_interval, read_up_to, added_at)
+            SELECT s.user_id, public.id, s.title, s.folder, s.position, s.wished_interval, s.read_up_to,
+              s.added_at
+            FROM json_each(?) AS j
+            CROSS JOIN subscriptions AS s ON s.feed_id = json_extract(j.value, '$.closed')
+            CROSS JOIN (SELECT id, url FROM feeds WHERE forgotten = 0 AND {OPEN}) AS public
+              ON public.url = json_extract(j.value, '$.url')
+            WHERE EXISTS (SELECT 1 {of_closed}) ON CONFLICT DO NOTHING""",
+            [given],
+            name="move subscriptions",
+        ),
+        Statement(
+            f"""UPDATE users SET state_version = state_version + 1 WHERE id IN (
+              SELECT user_id FROM json_each(?) AS j JOIN subscriptions AS s
+                ON s.feed_id = json_extract(j.value, '$.closed') WHERE EXISTS (SELECT 1 {of_closed}))""",
+            [given],
+            name="note moved subscriptions",
+        ),
+        Statement(
+            f"""DELETE FROM subscriptions WHERE feed_id IN (
+              SELECT json_extract(j.value, '$.closed') FROM json_each(?) AS j
+              WHERE EXISTS (SELECT 1 {of_closed}))""",
+            [given],
+            name="end subscriptions of closed feeds",
+        ),
+        # Not unused, as if its subscribers had left it: it is the operator's, and stays when it is taken out.
+        Statement(
+            f"""UPDATE feeds SET registered = listed, wished_interval = NULL, unused_since = NULL
+            WHERE id IN (SELECT json_extract(value, '$.closed') FROM json_each(?)) AND NOT {SUBSCRIBED}""",
+            [given],
+            name="end wishes for closed feeds",
+        ),
+        _follow("url", [form.url for form in closed.values()], now=now),
+    ]
+
+
+def follow_subscriptions(ids: Iterable[str], *, now: datetime) -> Statement:
+    """Schedule these feeds as feeds.yaml and their subscribers want it, behind a change of subscriptions.
+
+    A feed that its last subscriber left, and that is not listed, is unused since `now`. One that is
+    subscribed to again is due when it was: who comes and goes causes no visits.
+    """
+    return _follow("id", ids, now=now)
+
+
+_WANTED = f"(listed = 1 OR {SUBSCRIBED})"
+_WISH = "(SELECT min(s.wished_interval) FROM subscriptions AS s WHERE s.feed_id = feeds.id)"
+_IS_SHORTER = f"coalesce({_WISH} < coalesce(wished_interval, interval, 86400), 0)"
+
+
+def _follow(column: str, values: Iterable[str], *, now: datetime) -> Statement:
+    return Statement(
+        f"""UPDATE feeds SET registered = {_WANTED}, wished_interval = {_WISH},
+          unused_since = CASE WHEN {_WANTED} THEN NULL WHEN registered = 1 THEN ? ELSE unused_since END,
+          next_fetch_at = CASE WHEN {_IS_SHORTER} AND consecutive_failures = 0
+            THEN min(next_fetch_at, strftime('%Y-%m-%dT%H:%M:%SZ', ?, '+' || {_WISH} || ' seconds'))
+            ELSE next_fetch_at END
+        WHERE forgotten = 0 AND {column} IN (SELECT value FROM json_each(?))""",
+        [instant(now), instant(now), compact(list(values))],
+        name="follow subscriptions",
+    )
