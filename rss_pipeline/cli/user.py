@@ -94,7 +94,7 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
         find_user(database, name)
         if not yes:
             click.confirm(f"Remove {name} with all subscriptions, read states and stars?", abort=True)
-        remove_user(database, name=name)
+        remove_user(database, name=name, clock=utc_now)
     say(f"{name} is removed.")
 
 

@@ -9,6 +9,7 @@ from rss_pipeline.pipeline.accounts.passwords import hash_password
 from rss_pipeline.pipeline.accounts.throttle import account_key
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe_all
 
 _NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 
@@ -16,7 +17,8 @@ _NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 def as_name(text: str) -> str:
     """A user's name as it is stored; nothing, which is nobody's name, for what can be none."""
     name = text.strip().lower()
-    return name if _NAME.fullmatch(name) else ""
+    # The Kelvin sign is k in lower case.
+    return name if text.isascii() and _NAME.fullmatch(name) else ""
 
 
 def add_user(database: Database, *, name: str, password: str, clock: Clock) -> str:
@@ -69,11 +71,19 @@ def change_password(database: Database, *, name: str, password: str, revoke_apps
     database.batch([*statements, *([app_passwords.revoke_all(user_id)] if revoke_apps else [])])
 
 
-def remove_user(database: Database, *, name: str) -> None:
+def remove_user(database: Database, *, name: str, clock: Clock) -> None:
     """Remove a user with all that is only the user's: sessions, app passwords, subscriptions, read states.
+
+    A feed that nobody else subscribes, and feeds.yaml does not list, is no longer visited.
 
     Raises:
         UserRefused: there is no such user.
     """
     user_id = find_user(database, name)
-    database.batch([users.remove(user_id), login_failures.forget([account_key(as_name(name))])])
+    database.batch(
+        [
+            *unsubscribe_all(user_id, at=clock()),
+            users.remove(user_id),
+            login_failures.forget([account_key(as_name(name))]),
+        ]
+    )

@@ -152,7 +152,7 @@ def test_a_removed_user_is_gone_with_everything(door: Door) -> None:
     secret = app_passwords.create(door.caller(entered), "phone").secret
     phone = door.app(secret)
     assert isinstance(phone, LoggedIn)
-    remove_user(door.database, name="ada")
+    remove_user(door.database, name="ada", clock=door.time)
     assert not door.opens(entered)
     assert not door.opens(phone)
     assert door.log_in() == LoginRefused()
