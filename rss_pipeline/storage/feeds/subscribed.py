@@ -4,14 +4,16 @@ Statements only; they go into the batch of what makes them necessary. The rows o
 change of a feed's row, are storage.subscriptions'.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.forget import end_statements
 from rss_pipeline.storage.feeds.predicates import OPEN, SUBSCRIBED
+from rss_pipeline.storage.feeds.recount import recount_urls
 from rss_pipeline.storage.feeds.stream_rows import END_STREAMS
 from rss_pipeline.storage.sql import compact
 
@@ -25,6 +27,16 @@ class NewFeed:
     host: str
 
 
+def shown_url(url: str) -> str:
+    """The URL of a feed as users see it, without the port that every request of its scheme has.
+
+    A public form of a feed that users may not subscribe to differs from its URL by that alone.
+    """
+    parts = urlsplit(url)
+    port = {"http": ":80", "https": ":443"}.get(parts.scheme, ":")
+    return urlunsplit(parts._replace(netloc=parts.netloc.removesuffix(port)))
+
+
 _ADD = """INSERT INTO feeds (id, url, host, registered, next_fetch_at, created_at)
   SELECT json_extract(value, '$.id'), json_extract(value, '$.url'), json_extract(value, '$.host'),
     0, ?, ? FROM json_each(?) AS j WHERE {condition} ON CONFLICT DO NOTHING"""
@@ -33,8 +45,8 @@ _ADD = """INSERT INTO feeds (id, url, host, registered, next_fetch_at, created_a
 def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
     """Statements for the rows of these feeds, due at `now`; a feed that is stored already stays as it is.
 
-    One that was forgotten half-way begins anew. They are scheduled by `follow_subscriptions`, after a
-    subscription in the same batch.
+    One that was forgotten half-way begins anew. They are scheduled by their subscription, which
+    follows in the same batch.
     """
     given = compact([asdict(feed) for feed in feeds])
     return [
@@ -123,32 +135,20 @@ def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[
             [given],
             name="end wishes for closed feeds",
         ),
-        _follow("url", [form.url for form in closed.values()], now=now),
+        *recount_urls([form.url for form in closed.values()], at=now),
     ]
 
 
-def follow_subscriptions(ids: Iterable[str], *, now: datetime) -> Statement:
-    """Schedule these feeds as feeds.yaml and their subscribers want it, behind a change of subscriptions.
+def known_at(hosts: Sequence[str]) -> Statement:
+    """A query for the feeds that may have an address at one of these hosts, for users who name one: `id`,
+    `url`, `open`, `listed`, `registered`, and the end of the last visit.
 
-    A feed that its last subscriber left, and that is not listed, is unused since `now`. One that is
-    subscribed to again is due when it was: who comes and goes causes no visits.
+    A feed that has moved has its new host in its row. URLs are compared by the caller, who knows their forms.
     """
-    return _follow("id", ids, now=now)
-
-
-_WANTED = f"(listed = 1 OR {SUBSCRIBED})"
-_WISH = "(SELECT min(s.wished_interval) FROM subscriptions AS s WHERE s.feed_id = feeds.id)"
-_IS_SHORTER = f"coalesce({_WISH} < coalesce(wished_interval, interval, 86400), 0)"
-
-
-def _follow(column: str, values: Iterable[str], *, now: datetime) -> Statement:
     return Statement(
-        f"""UPDATE feeds SET registered = {_WANTED}, wished_interval = {_WISH},
-          unused_since = CASE WHEN {_WANTED} THEN NULL WHEN registered = 1 THEN ? ELSE unused_since END,
-          next_fetch_at = CASE WHEN {_IS_SHORTER} AND consecutive_failures = 0
-            THEN min(next_fetch_at, strftime('%Y-%m-%dT%H:%M:%SZ', ?, '+' || {_WISH} || ' seconds'))
-            ELSE next_fetch_at END
-        WHERE forgotten = 0 AND {column} IN (SELECT value FROM json_each(?))""",
-        [instant(now), instant(now), compact(list(values))],
-        name="follow subscriptions",
+        f"""SELECT id, url, {OPEN} AS open, listed, registered, last_visited_at FROM feeds
+        WHERE forgotten = 0 AND (fetch_url IS NOT NULL OR host IN (SELECT value FROM json_each(?)))
+        ORDER BY listed DESC, registered DESC, created_at, id""",
+        [compact(list(hosts))],
+        name="find feeds by host",
     )

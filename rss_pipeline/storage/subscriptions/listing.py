@@ -6,6 +6,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.storage.database import Result, Row, Statement, Value
 from rss_pipeline.storage.feeds.predicates import HEALTH
+from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.subscriptions.counts import NEWEST, UNREAD
 
 
@@ -71,7 +72,7 @@ def _feed_row(row: Row) -> FeedRow:
         feed_id=row["feed_id"],
         title=row["title"],
         own_title=row["own_title"],
-        url=row["url"],
+        url=shown_url(row["url"]),
         link=row["link"],
         folder=row["folder"],
         position=int(row["position"]),

@@ -12,6 +12,8 @@ from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.feeds.predicates import OPEN
+from rss_pipeline.storage.feeds.recount import recount, recount_without
 from rss_pipeline.storage.sql import FIELD, chunked, compact
 
 MAX_SUBSCRIPTIONS = 3_000
@@ -19,7 +21,7 @@ MAX_SUBSCRIPTIONS = 3_000
 FRESH_ITEMS = 50
 """The most items of a known feed that are unread when it is subscribed."""
 
-JOINABLE = "(forgotten = 0 AND (listed = 1 AND shared = 1 OR needs_access = 0 AND allow_private = 0))"
+JOINABLE = f"(forgotten = 0 AND {OPEN})"
 """The condition on `feeds` that any user may subscribe it: what feeds.yaml opens with a password, with
 headers or into a private network is nobody else's unless it says so."""
 
@@ -111,7 +113,7 @@ def unsubscribe_all(user_id: str, *, at: datetime) -> list[Statement]:
     """End all subscriptions of a user; goes before the deletion of the user into its batch."""
     # First the feeds, for afterwards they are not known any more.
     return [
-        _recount("id IN (SELECT feed_id FROM subscriptions WHERE user_id = ?)", user_id, at, without=user_id),
+        recount_without(user_id, at=at),
         Statement("DELETE FROM subscriptions WHERE user_id = ?", [user_id], name="unsubscribe all feeds"),
     ]
 
@@ -156,36 +158,3 @@ def edit(user_id: str, feed_id: str, changes: Edit, *, at: datetime) -> list[Sta
         name="edit subscription",
     )
     return [statement, *(recount([feed_id], at=at) if "wished_interval" in columns else [])]
-
-
-def recount(feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
-    """Bring feeds in step with their subscriptions: `registered`, the shortest wished interval, and since
-    when nobody uses them. A feed that is used again is due at once.
-
-    A feed that nobody used before either does not become unused by it.
-    """
-    among = "id IN (SELECT value FROM json_each(?))"
-    return [_recount(among, chunk, at) for chunk in chunked(map(compact, feed_ids))]
-
-
-def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Statement:
-    of_feed = "SELECT {} FROM subscriptions AS s WHERE s.feed_id = f.id AND s.user_id <> ?"
-    return Statement(
-        f"""UPDATE feeds SET registered = new.used, wished_interval = new.wish,
-          unused_since = CASE WHEN new.used THEN NULL WHEN registered THEN ? ELSE unused_since END,
-          -- What feeds.yaml said of it is over.
-          enabled = CASE WHEN new.used AND NOT registered AND NOT listed THEN 1 ELSE enabled END,
-          interval = CASE WHEN new.used AND NOT registered AND NOT listed THEN NULL ELSE interval END,
-          next_fetch_at = CASE WHEN new.used AND NOT registered THEN ?
-            WHEN new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0
-              THEN min(next_fetch_at,
-                strftime('%Y-%m-%dT%H:%M:%SZ', ?, '+' || CAST(new.wish AS INTEGER) || ' seconds'))
-            ELSE next_fetch_at END
-        FROM (SELECT f.id AS feed_id, f.listed OR EXISTS ({of_feed.format("1")}) AS used,
-            ({of_feed.format("min(s.wished_interval)")}) AS wish
-          FROM feeds AS f WHERE f.{among}) AS new
-        WHERE feeds.id = new.feed_id AND forgotten = 0
-          AND (registered <> new.used OR feeds.wished_interval IS NOT new.wish)""",
-        [instant(at), instant(at), instant(at), without, without, param],
-        name="recount feeds",
-    )

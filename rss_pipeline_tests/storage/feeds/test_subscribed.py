@@ -12,11 +12,13 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access, FeedSpec
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.errors import ForgetRefused
-from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import feeds, forget, unlisted, unused
 from rss_pipeline.storage.feeds.feeds import registry_changes, registry_rows
-from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, follow_subscriptions
+from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview
+from rss_pipeline.storage.subscriptions import subscriptions as subscribing
+from rss_pipeline.storage.subscriptions.subscriptions import Wanted
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -42,28 +44,14 @@ def user(database: Database, *names: str) -> None:
         )
 
 
-def subscribe(database: Database, name: str, id: str, *, wish: int | None = None, now: str = "") -> None:
+def subscribe(database: Database, name: str, id: str, *, wish: int | None = None) -> None:
     new = NewFeed(id=id, url=f"https://{id}.example/{id}", host=f"{id}.example")
-    database.batch(
-        [
-            *add_feeds([new], now=NOW),
-            Statement(
-                "INSERT INTO subscriptions (user_id, feed_id, folder, wished_interval, read_up_to, added_at)"
-                " VALUES (?, ?, 'Mine', ?, 7, ?) ON CONFLICT DO NOTHING",
-                [name, id, wish, instant(NOW)],
-            ),
-            follow_subscriptions([id], now=NOW),
-        ]
-    )
+    wanted = [Wanted(feed_id=id, folder="Mine", wished_interval=wish)]
+    database.batch([*add_feeds([new], now=NOW), *subscribing.subscribe(name, wanted, at=NOW)])
 
 
 def leave(database: Database, name: str, id: str, *, now: timedelta = timedelta(0)) -> None:
-    database.batch(
-        [
-            Statement("DELETE FROM subscriptions WHERE user_id = ? AND feed_id = ?", [name, id]),
-            follow_subscriptions([id], now=NOW + now),
-        ]
-    )
+    database.batch(subscribing.unsubscribe(name, [id], at=NOW + now))
 
 
 def subscriptions(database: Database) -> set[tuple[str, str]]:
@@ -90,6 +78,22 @@ def test_a_feed_that_somebody_subscribes_to_is_due_and_not_listed(database: Data
     found = claim(database)
     assert ids(found) == ["a"]
     assert (found.feeds[0].wished_interval, found.feeds[0].auto_is_wished) == (timedelta(minutes=30), False)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://a.example/x", "https://a.example/x"),
+        ("https://a.example:443/x?y=:443", "https://a.example/x?y=:443"),
+        ("http://a.example:80", "http://a.example"),
+        ("http://[::1]:80/", "http://[::1]/"),
+        ("http://[2001:db8::443]/", "http://[2001:db8::443]/"),
+        ("HTTPS://a.example:8443/x", "https://a.example:8443/x"),
+        ("https://a.example:80/x", "https://a.example:80/x"),
+    ],
+)
+def test_users_see_a_url_without_its_default_port(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
 
 
 def test_the_shortest_wish_counts_and_a_reader_without_one_leaves_it_to_auto(database: Database) -> None:
@@ -121,6 +125,15 @@ def test_a_wish_brings_the_next_visit_nearer_but_not_that_of_a_feed_that_fails(d
         subscribe(database, "ada", "a", wish=1800)
         assert feed_row(database)["next_fetch_at"] == instant(due)
         leave(database, "ada", "a")
+
+
+@pytest.mark.parametrize("column", ["max_age", "ttl"])
+def test_a_wish_brings_no_visit_that_the_publisher_does_not_want(database: Database, column: str) -> None:
+    user(database, "ada", "bob")
+    subscribe(database, "ada", "a")
+    database.query(f"UPDATE feeds SET next_fetch_at = ?, {column} = 7200", [instant(NOW + DAY)])
+    subscribe(database, "bob", "a", wish=1800)
+    assert feed_row(database)["next_fetch_at"] == instant(NOW + 2 * HOUR)
 
 
 def test_who_leaves_and_comes_back_causes_no_visit(database: Database) -> None:
@@ -208,8 +221,8 @@ def test_a_feed_that_is_closed_shows_its_subscribers_nothing_more_and_they_go_on
     assert (public["url"], public["needs_access"]) == ("https://a.example:443/a", 0)
     assert (public["registered"], public["listed"], public["wished_interval"]) == (1, 0, 3600)
     assert (feed_row(database)["registered"], feed_row(database)["wished_interval"]) == (1, None)
-    kept = database.query("SELECT folder, read_up_to FROM subscriptions WHERE user_id = 'ada'").rows
-    assert kept == [{"folder": "Mine", "read_up_to": 7}]
+    kept = database.query("SELECT folder FROM subscriptions WHERE user_id = 'ada'").rows
+    assert kept == [{"folder": "Mine"}]
     after = database.query("SELECT state_version FROM users WHERE id = 'ada'").rows[0]["state_version"]
     assert after == version + 1
     assert registry_changes([spec("a", **HIDDEN)], registry_rows(database), path="").is_empty

@@ -1,0 +1,64 @@
+"""Feeds in step with their subscriptions: visited or not, how often at least, and unused since when.
+
+The statement belongs behind each change of subscriptions, in its batch.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.database import Statement
+from rss_pipeline.storage.sql import chunked, compact
+
+
+def recount(feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
+    """Bring feeds in step with their subscriptions: `registered`, the shortest wished interval, and since
+    when nobody uses them. A feed that is used again is due when it was: who comes and goes causes no visits,
+    and a feed that fails keeps its back-off.
+
+    A feed that nobody used before either does not become unused by it.
+    """
+    among = "id IN (SELECT value FROM json_each(?))"
+    return [_recount(among, chunk, at) for chunk in chunked(map(compact, feed_ids))]
+
+
+def recount_urls(urls: Sequence[str], *, at: datetime) -> list[Statement]:
+    """`recount` of the feeds with these URLs, as they are stored."""
+    among = "url IN (SELECT value FROM json_each(?))"
+    return [_recount(among, chunk, at) for chunk in chunked(map(compact, urls))]
+
+
+def recount_without(user_id: str, *, at: datetime) -> Statement:
+    """`recount` of the feeds that this user subscribes, as if nothing was."""
+    return _recount(
+        "id IN (SELECT feed_id FROM subscriptions WHERE user_id = ?)", user_id, at, without=user_id
+    )
+
+
+_ANEW = "new.used AND NOT registered AND NOT listed"
+
+
+def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Statement:
+    of_feed = "SELECT {} FROM subscriptions AS s WHERE s.feed_id = f.id AND s.user_id <> ?"
+    return Statement(
+        f"""UPDATE feeds SET registered = new.used, wished_interval = new.wish,
+          unused_since = CASE WHEN new.used THEN NULL WHEN registered THEN ? ELSE unused_since END,
+          -- What feeds.yaml said of it is over.
+          enabled = CASE WHEN {_ANEW} THEN 1 ELSE enabled END,
+          interval = CASE WHEN {_ANEW} THEN NULL ELSE interval END,
+          streams = CASE WHEN {_ANEW} THEN NULL ELSE streams END,
+          folder = CASE WHEN {_ANEW} THEN NULL ELSE folder END,
+          registered_title = CASE WHEN {_ANEW} THEN NULL ELSE registered_title END,
+          next_fetch_at = CASE WHEN new.used AND NOT registered AND NOT enabled THEN ?
+            WHEN new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0
+              THEN min(next_fetch_at, strftime('%Y-%m-%dT%H:%M:%SZ', ?,
+                '+' || CAST(max(new.wish, coalesce(max_age, 0), coalesce(ttl, 0)) AS INTEGER) || ' seconds'))
+            ELSE next_fetch_at END
+        FROM (SELECT f.id AS feed_id, f.listed OR EXISTS ({of_feed.format("1")}) AS used,
+            ({of_feed.format("min(s.wished_interval)")}) AS wish
+          FROM feeds AS f WHERE f.{among}) AS new
+        WHERE feeds.id = new.feed_id AND forgotten = 0
+          AND (registered <> new.used OR feeds.wished_interval IS NOT new.wish)""",
+        [instant(at), instant(at), instant(at), without, without, param],
+        name="recount feeds",
+    )
