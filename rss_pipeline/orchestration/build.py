@@ -14,7 +14,13 @@ from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
-from rss_pipeline.orchestration.jobs import download_images, poll_feeds, publish_topics, replay_backups
+from rss_pipeline.orchestration.jobs import (
+    download_images,
+    poll_feeds,
+    publish_topics,
+    refresh_feeds,
+    replay_backups,
+)
 from rss_pipeline.orchestration.schedules import build_schedules
 from rss_pipeline.orchestration.sensors import build_sensors
 from rss_pipeline.orchestration.topic_assets import stream_items, topics
@@ -51,6 +57,7 @@ def build_definitions(
         asset_checks=build_checks(settings, clock=clock),
         jobs=[
             poll_feeds,
+            refresh_feeds,
             publish_topics,
             download_images,
             clean_store,

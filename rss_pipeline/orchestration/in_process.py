@@ -1,4 +1,4 @@
-"""Polls and publications in this process: the daemon's jobs, recorded in the same instance.
+"""Polls, refreshes and publications in this process: the daemon's jobs, recorded in the same instance.
 
 The rounds of a poll are in pipeline/visits/rounds.py, the printed output is in cli/output/.
 """
@@ -9,7 +9,8 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.orchestration.instance.new_run import new_run, run_tags
-from rss_pipeline.orchestration.jobs import POLL_FEEDS, PUBLISH_TOPICS
+from rss_pipeline.orchestration.jobs import POLL_FEEDS, PUBLISH_TOPICS, REFRESH_FEEDS
+from rss_pipeline.orchestration.queueing import REASON_TAG, REFRESH_TAGS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.topic_ops import PUBLISHED
@@ -49,15 +50,32 @@ def poll_in_process(
         yield _publication(_execute(definitions, instance, PUBLISH_TOPICS, {}))
 
 
+def refresh_in_process(
+    definitions: dg.Definitions, instance: dg.DagsterInstance, *, reason: str
+) -> str | None:
+    """Run the job for requests of users once; return the error of a run that failed."""
+    tags = {**REFRESH_TAGS, REASON_TAG: reason}
+    result = _execute(definitions, instance, REFRESH_FEEDS, {}, tags=tags)
+    if result.success:
+        return None
+    found = first_error(result.all_events)
+    return "the run gave no reason" if found is None else ": ".join(found)
+
+
 def _execute(
-    definitions: dg.Definitions, instance: dg.DagsterInstance, job: str, ops: Mapping[str, object]
+    definitions: dg.Definitions,
+    instance: dg.DagsterInstance,
+    job: str,
+    ops: Mapping[str, object],
+    *,
+    tags: Mapping[str, str] | None = None,
 ) -> dg.ExecuteInProcessResult:
     return definitions.resolve_job_def(job).execute_in_process(
         run_config={"ops": ops, **QUIET},
         instance=instance,
         run_id=new_run(instance),
         raise_on_error=False,
-        tags=run_tags(),
+        tags={**run_tags(), **(tags or {})},
     )
 
 

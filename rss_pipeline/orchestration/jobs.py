@@ -1,4 +1,5 @@
-"""The jobs `poll_feeds`, `publish_topics` and `download_images` of the daemon, and `replay_backups`.
+"""The jobs of feeds, topics and images: `poll_feeds`, `refresh_feeds`, `publish_topics`, `download_images`,
+`replay_backups`.
 
 One run claims everything that is due; a feed or image that fails does not fail the run. The assets that a
 person materializes are in assets.py, with the same ops; the clean and the purge are in clean_job.py and
@@ -8,12 +9,13 @@ https://docs.dagster.io/guides/build/jobs/op-jobs
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops, replay_ops, topic_ops
+from rss_pipeline.orchestration import ops, refresh_ops, replay_ops, topic_ops
 from rss_pipeline.orchestration.assets import item_images
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.ui_labels import OWNERS
 
 POLL_FEEDS = "poll_feeds"
+REFRESH_FEEDS = "refresh_feeds"
 PUBLISH_TOPICS = "publish_topics"
 DOWNLOAD_IMAGES = "download_images"
 REPLAY_BACKUPS = "replay_backups"
@@ -38,6 +40,26 @@ def poll_feeds() -> None:
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
     topic_ops.publish(ops.report(visits))
+
+
+@dg.job(
+    name=REFRESH_FEEDS,
+    description=(
+        "Visits the feeds that users of the reader refresh or have just subscribed, due or not; many requests"
+        " share a run. `rss-pipeline up` starts it at once, the sensor `refresh_feeds_when_requested` where"
+        " the reader is on another machine. Requests to publishers stay conditional and paced; a host on hold"
+        " is left alone."
+    ),
+    tags=MINUTES_TAGS,
+    owners=OWNERS,
+)
+def refresh_feeds() -> None:
+    visits, requests = refresh_ops.claim_requested()
+    visits = refresh_ops.fetch_requested(visits, requests)
+    for step in (ops.backup, ops.parse, ops.store):
+        visits = step(visits)
+    visits = ops.extract_images(refresh_ops.answer(visits, requests))
+    topic_ops.publish(ops.report(refresh_ops.visit_the_rest(visits, requests)))
 
 
 @dg.job(

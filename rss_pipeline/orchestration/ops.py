@@ -85,7 +85,7 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
     """Sync the registry, check that both stores work, and claim the feeds that this run visits."""
     config = ClaimConfig(**context.op_config)
     with run_step(context, session):
-        synced = _synced(context, session)
+        synced = synced_registry(context, session)
         accesses = None if synced is None else synced.accesses
         suspects = synced is None or synced.has_suspects
         reporting.mark_recorded(session.run, context.instance)
@@ -102,7 +102,7 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
         return visits
 
 
-def _synced(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
+def synced_registry(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
     """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes."""
     if session.synced is not None:
         return session.synced

@@ -1,4 +1,4 @@
-"""The order of the run queue: first the runs that a person starts, then the daemon's runs, then backfills.
+"""The order of the run queue: what users of the reader wait for, a person's runs, the daemon's, backfills.
 
 dagster.yaml names the coordinator in here. Runs of equal priority start in the order of their submission, at
 most `max_concurrent_runs` at once, and at most two of a backfill and two replays. The sensor
@@ -12,6 +12,8 @@ import dagster as dg
 from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG
 
+REFRESH_TAGS = {PRIORITY_TAG: "10"}
+"""Tags of runs for which users of the reader wait: before all others."""
 DAEMON_TAGS = {PRIORITY_TAG: "-1"}
 """Tags of polls and downloads; a run that a person starts has no such tag, which means 0."""
 UPKEEP_TAGS = {PRIORITY_TAG: "-2"}

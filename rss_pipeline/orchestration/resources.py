@@ -7,6 +7,7 @@ https://docs.dagster.io/guides/build/external-resources
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -16,7 +17,9 @@ from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.orchestration.cause_first import resource_cause_first
 from rss_pipeline.orchestration.instance.open_history import history_held_open
+from rss_pipeline.orchestration.jobs import REFRESH_FEEDS
 from rss_pipeline.orchestration.run_config import NOTHING, closed
+from rss_pipeline.pipeline.reading.refresh_run import LEASE_SECONDS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.progress import Progress
@@ -142,11 +145,14 @@ def session_resource(
 
     def open_session(context: dg.InitResourceContext) -> Iterator[Session]:
         run_id = "" if context.run is None else context.run.run_id
+        lease_seconds = settings.lease_seconds
+        if context.run is not None and context.run.job_name == REFRESH_FEEDS:
+            lease_seconds = min(lease_seconds, LEASE_SECONDS)
         with (
             resource_cause_first(context),
             history_held_open(context.instance, run_id),
             Session(
-                settings=settings,
+                settings=replace(settings, lease_seconds=lease_seconds),
                 database=context.resources.database,
                 objects=context.resources.objects,
                 run_id=run_id,

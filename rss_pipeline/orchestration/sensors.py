@@ -1,5 +1,5 @@
-"""The sensors: they start polls, publications and downloads of images, sync the registry, and end runs that
-were killed.
+"""The sensors: they start polls, refreshes, publications and downloads of images, sync the registry, and end
+runs that were killed.
 
 No decision and no long work in here: the decisions are in pipeline/triggers, the sync is in
 pipeline/registry/sync.py, the search for killed runs in instance/dead_runs.py. Alerts are in alerts.py.
@@ -7,7 +7,7 @@ https://docs.dagster.io/guides/automate/sensors
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,11 +21,13 @@ from rss_pipeline.orchestration.jobs import (
     DOWNLOAD_IMAGES,
     POLL_FEEDS,
     PUBLISH_TOPICS,
+    REFRESH_FEEDS,
     download_images,
     poll_feeds,
     publish_topics,
+    refresh_feeds,
 )
-from rss_pipeline.orchestration.queueing import DAEMON_TAGS
+from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REFRESH_TAGS
 from rss_pipeline.orchestration.recent_runs import recent_runs
 from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.triggers import Decide, Tick, tick_by_database
@@ -33,12 +35,13 @@ from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.triggers.images import decide_fresh
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
+from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.pipeline.triggers.topics import decide_publication
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import due, leases
+from rss_pipeline.storage.feeds import due, leases, refresh_claims
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline.storage.images.claims import images_due
 from rss_pipeline.storage.topics import publications
@@ -50,17 +53,24 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
     """All sensors but the alerts; they run from the start."""
 
     def starts(
-        name: str, job: Any, decide: Decide, *, concerns: str, description: str
+        name: str,
+        job: Any,
+        decide: Decide,
+        *,
+        concerns: str,
+        description: str,
+        seconds: int = 60,
+        tags: Mapping[str, str] = DAEMON_TAGS,
     ) -> dg.SensorDefinition:
         def evaluate(context: dg.SensorEvaluationContext) -> Tick:
-            return tick_by_database(decide, settings, context.instance, now=clock(), tags=DAEMON_TAGS)
+            return tick_by_database(decide, settings, context.instance, now=clock(), tags=tags)
 
         return dg.sensor(
             name=name,
             job=job,
-            minimum_interval_seconds=60,
+            minimum_interval_seconds=seconds,
             default_status=dg.DefaultSensorStatus.RUNNING,
-            tags={CONCERNS: concerns, **DAEMON_TAGS},
+            tags={CONCERNS: concerns, **tags},
             owners=OWNERS,
             description=description,
         )(evaluate)
@@ -103,6 +113,18 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             description=(
                 "Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100 feeds"
                 " are due. After a poll of all feeds that left some, it starts the next one."
+            ),
+        ),
+        starts(
+            "refresh_feeds_when_requested",
+            refresh_feeds,
+            decide_refreshes,
+            concerns="feeds",
+            seconds=30,
+            tags=REFRESH_TAGS,
+            description=(
+                "Starts visits that users of the reader requested and that `rss-pipeline up` did not start at"
+                " once: the reader is on another machine, or a run was killed."
             ),
         ),
         starts(
@@ -150,6 +172,16 @@ def decide_poll(database: Database, instance: dg.DagsterInstance, now: datetime)
     if since is not None and due.is_claimable(database, NotVisitedSince(since=since, now=now)):
         return poll_the_rest(since)
     return decide(due.due_summary(database, now), runs, now=now)
+
+
+def decide_refreshes(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
+    """Start a run for requests of users or wait, by those that are open and the newest runs for them."""
+    waiting = refresh_claims.waiting(database, now=now)
+    if waiting.can_begin == 0:
+        return decide_refresh(waiting, (), (), now=now)
+    return decide_refresh(
+        waiting, recent_runs(instance, REFRESH_FEEDS), leases.live_run_ids(database), now=now
+    )
 
 
 def decide_publish(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:

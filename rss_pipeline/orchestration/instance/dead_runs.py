@@ -59,6 +59,20 @@ def end_dead_runs(
     return [run.run_id for run in dead]
 
 
+def dead_among(instance: dg.DagsterInstance, run_ids: Collection[str], *, now: datetime) -> list[str]:
+    """The runs of this machine among these whose process no longer exists, without the time of silence: for
+    leases, which a dead run would keep for minutes. A lease of a run that lives is renewed by it."""
+    dead = []
+    for run_id in run_ids:
+        run = instance.get_run_by_id(run_id)
+        if run is None or not is_ours(run.tags):
+            continue
+        sign = last_sign(instance, run_id)
+        if sign is not None and is_dead(sign, now=now, silence=timedelta(0), born=born):
+            dead.append(run_id)
+    return dead
+
+
 def is_ours(tags: Mapping[str, str]) -> bool:
     """True if the run's process can be seen here: the code server listens on this machine, or our command
     executes the run. The code location of another machine or container has its own processes."""

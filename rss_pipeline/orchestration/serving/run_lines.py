@@ -12,11 +12,11 @@ import dagster as dg
 from dagster import DagsterEventType
 
 from rss_pipeline.collector.models.plain_text import one_line
-from rss_pipeline.orchestration.jobs import POLL_FEEDS
+from rss_pipeline.orchestration.jobs import POLL_FEEDS, REFRESH_FEEDS
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
 from rss_pipeline.orchestration.reporting.run_errors import first_error
 
-_NAMES = {POLL_FEEDS: "poll", "__ASSET_JOB": "materialization"}
+_NAMES = {POLL_FEEDS: "poll", REFRESH_FEEDS: "refresh", "__ASSET_JOB": "materialization"}
 _WITH_ERRORS = {
     DagsterEventType.STEP_FAILURE,
     DagsterEventType.RESOURCE_INIT_FAILURE,
@@ -60,7 +60,7 @@ class RunLines:
     def _said(self, run: dg.DagsterRun) -> str | None:
         if run.status is dg.DagsterRunStatus.FAILURE:
             return f" failed: {self._reason(run.run_id)}"
-        return None if run.job_name != POLL_FEEDS else self._visited(run.run_id)
+        return self._visited(run.run_id) if run.job_name in (POLL_FEEDS, REFRESH_FEEDS) else None
 
     def _visited(self, run_id: str) -> str | None:
         polls = self._instance.fetch_materializations(POLLS, limit=_POLLS_LOOKED_AT).records

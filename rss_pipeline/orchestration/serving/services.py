@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import dagster as dg
 import yaml
@@ -24,9 +25,13 @@ from dagster._cli.proxy_server_manager import ProxyServerManager
 from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget, WorkspaceLoadTarget
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
+from dotenv import load_dotenv
 
 from rss_pipeline.errors import InfrastructureError, ensure_room
+from rss_pipeline.orchestration.serving.refresher import Forked
+from rss_pipeline.orchestration.serving.refresher import start as start_refresher
 from rss_pipeline.orchestration.serving.run_lines import RunLines
+from rss_pipeline.settings import Settings
 
 LOOK_SECONDS = 1.0
 LINES_SECONDS = 3.0
@@ -42,6 +47,8 @@ def run(workspace: Path | None, *, parent: int) -> int:
 
     The code locations are those of this workspace.yaml, or else the pipeline alone.
     """
+    # First of all: a process that has threads cannot be forked safely.
+    refresher = start_refresher(_settings())
     with dg.DagsterInstance.get() as instance, code_servers(instance, workspace) as addresses:
         return until_one_ends(
             {
@@ -53,7 +60,13 @@ def run(workspace: Path | None, *, parent: int) -> int:
                 RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
             ),
             parent=parent,
+            forked={"refresher": refresher},
         )
+
+
+def _settings() -> Settings:
+    load_dotenv(Path.cwd() / ".env")
+    return Settings.from_environ(os.environ, cwd=Path.cwd())
 
 
 def print_lines(lines: RunLines, *, home: Path, every: float = LINES_SECONDS) -> Callable[[], None]:
@@ -94,13 +107,15 @@ def until_one_ends(
     look: float = LOOK_SECONDS,
     stop: float = STOP_SECONDS,
     on_look: Callable[[], None] = lambda: None,
+    forked: Mapping[str, Forked] = MappingProxyType({}),
 ) -> int:
-    """Run these modules with their arguments, each in a process, until one ends; then end the others.
+    """Run these modules with their arguments, each in a process, beside those that are `forked`, until one
+    ends; then end the others.
 
     `on_look` is called at each look. Return the exit code 1; an interrupt of this process, or the end of its
     parent, ends them all, too.
     """
-    processes: dict[str, subprocess.Popen[bytes]] = {}
+    processes: dict[str, subprocess.Popen[bytes] | Forked] = {**forked}
     try:
         for name, module in modules.items():
             processes[name] = subprocess.Popen([sys.executable, "-m", *module])
@@ -137,7 +152,7 @@ def _target(workspace: Path | None) -> WorkspaceLoadTarget:
     return ModuleTarget("rss_pipeline.definitions", None, os.getcwd(), None)
 
 
-def _stop(*processes: "subprocess.Popen[bytes]", seconds: float) -> None:
+def _stop(*processes: "subprocess.Popen[bytes] | Forked", seconds: float) -> None:
     for process in processes:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

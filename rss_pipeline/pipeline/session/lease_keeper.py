@@ -14,6 +14,7 @@ from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
+from rss_pipeline.storage.feeds.refresh_claims import OpenRequest, claim_requests
 from rss_pipeline.storage.images.claims import ImageClaim, claim_images
 from rss_pipeline.storage.sql import new_token
 
@@ -84,6 +85,20 @@ class LeaseKeeper:
         )
         self._keep_alive(token, found=bool(claim.tasks), began=began)
         return claim
+
+    def claim_requests(self, *, now: datetime, limit: int) -> tuple[str, list[OpenRequest]]:
+        """Claim open requests of users for visits; return the token of their lease, and the requests."""
+        token, began = self._new_token(), self._monotonic()
+        requests = claim_requests(
+            self._database,
+            run_id=self._run_id,
+            token=token,
+            lease_seconds=self._lease_seconds,
+            limit=limit,
+            now=now,
+        )
+        self._keep_alive(token, found=bool(requests), began=began)
+        return token, requests
 
     def await_hosts(self, ids: Sequence[str]) -> str:
         """Wait for the hosts of these feeds, which other runs hold; this run goes first there.

@@ -1,0 +1,39 @@
+"""What a reader can do about a feed that fails, by the kind of the failure: a sentence each.
+
+For users, who have no registry and no logs. What an operator can do is in the messages of the failures.
+"""
+
+_WAIT = "Nothing: it is tried again by itself."
+_ADDRESS = "Look for the feed's address on the site, and subscribe that instead."
+_OPERATOR = "Tell whoever runs this server."
+
+_ADVICE = {
+    "timeout": _WAIT,
+    "connect": _WAIT,
+    "dns": "If the site has a new name, subscribe its feed there; else it is tried again by itself.",
+    "tls": "The site's certificate is not valid; its owner can renew it. It is tried again by itself.",
+    "bad_url": _ADDRESS,
+    "blocked_address": "Addresses of private networks cannot be subscribed here.",
+    "redirect": _ADDRESS,
+    "http_status": "If this lasts, look on the site for a new address of the feed.",
+    "gone": "The site has removed this feed for good: unsubscribe it, or look for a new one on the site.",
+    "rate_limited": "Wait: the site wants fewer requests.",
+    "host_on_hold": "Wait: the site wants fewer requests.",
+    "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
+    "html": _ADDRESS,
+    "not_a_feed": _ADDRESS,
+    "empty_body": _WAIT,
+    "no_content": _WAIT,
+    "truncated": _WAIT,
+    "refused": "Subscribe the feed again if you want it.",
+    "not_polled": "Subscribe the feed again if you want it.",
+    "storage_rejected": _OPERATOR,
+    "crashed": _OPERATOR,
+    "our_network": "Nothing: this server's own network was down. It is tried again by itself.",
+    "too_many": "Unsubscribe what you no longer read.",
+}
+
+
+def what_to_do(kind: str) -> str:
+    """The sentence for this kind of failure."""
+    return _ADVICE.get(kind, "The document of this feed has a mistake; its owner can correct it.")

@@ -1,0 +1,215 @@
+"""Refresh now, as a user has it: the request for a visit, its answer, and the task that follows it.
+
+The visits themselves are refresh_run.py's. The reader makes no request to a publisher.
+"""
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from rss_pipeline.collector.models.clock import Clock, from_instant
+from rss_pipeline.pipeline.reading.advice import what_to_do
+from rss_pipeline.pipeline.reading.mark import set_mark
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database, Result, Row, one
+from rss_pipeline.storage.feeds.refresh_requests import (
+    FEED_SPAN,
+    MOST_OF_FEED,
+    USER_SPAN,
+    Ask,
+    AskForSearch,
+    RequestKind,
+    ask_for_search_statements,
+    ask_statements,
+    has_too_many,
+    task_statement,
+)
+
+_HERE_SECONDS = 2
+_ELSEWHERE_SECONDS = 30
+"""Until a visit begins: below `up`, and where a sensor has to find the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """A visit begins in about so many seconds."""
+
+    task_id: str
+    delay_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitRunning:
+    """The feed is being visited; the task is done when that visit is."""
+
+    task_id: str
+    delay_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Nothing is requested before `until`: the host, or our own limit for one feed, says so."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooMany:
+    """The user has made too many requests; the next one is taken within so many seconds."""
+
+    retry_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotPolled:
+    """The feed is not visited at all; the sentence says why."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSubscribed:
+    """The user does not subscribe this feed, or there is none."""
+
+
+RefreshAnswer = Queued | VisitRunning | Held | TooMany | NotPolled | NotSubscribed
+
+TaskState = Literal["queued", "running", "done"]
+Outcome = Literal["stored", "unchanged", "failed", "held", "refused", "subscribed", "known"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """The end of a task."""
+
+    outcome: Outcome
+    items_new: int
+    milliseconds: int
+    """From the request to the end of the visit."""
+    error_kind: str | None = None
+    error: str | None = None
+    what_to_do: str | None = None
+    until: datetime | None = None
+    """For `held`: the end of the hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A request for a visit as its users see it."""
+
+    id: str
+    kind: RequestKind
+    feed_id: str | None
+    """For a search: the feed that was found, once it is done."""
+    address: str | None
+    state: TaskState
+    requested_at: datetime
+    finished_at: datetime | None
+    result: TaskResult | None
+
+
+def new_ask(user_id: str, feed_id: str, *, now: datetime, kind: RequestKind = "refresh") -> Ask:
+    """A request for a visit, with an id that cannot be guessed."""
+    return Ask(id=secrets.token_hex(16), user_id=user_id, feed_id=feed_id, now=now, kind=kind)
+
+
+def new_search(user_id: str, address: str, *, now: datetime) -> AskForSearch:
+    """A request for the feed of an address, likewise."""
+    return AskForSearch(id=secrets.token_hex(16), user_id=user_id, address=address, now=now)
+
+
+def request_refresh(
+    database: Database,
+    settings: Settings,
+    *,
+    user_id: str,
+    feed_id: str,
+    clock: Clock,
+    kind: RequestKind = "refresh",
+) -> RefreshAnswer:
+    """Request a visit of a feed that the user subscribes, in one batch; a second request joins the first."""
+    ask = new_ask(user_id, feed_id, now=clock(), kind=kind)
+    return answer_to(ask, database.batch(ask_statements(ask)), settings)
+
+
+def answer_to(ask: Ask, results: Sequence[Result], settings: Settings) -> RefreshAnswer:
+    """The answer by the results of `ask_statements`, which are the last ones of a batch; tells `up` of it."""
+    row = one(results[-1])
+    if row is None:
+        return NotSubscribed()
+    if row["task_id"] is not None:
+        set_mark(settings)
+        if row["state"] == "running" or row["is_visited"]:
+            return VisitRunning(task_id=row["task_id"])
+        return Queued(task_id=row["task_id"], delay_seconds=_delay(settings))
+    if not row["is_polled"]:
+        return NotPolled(message="This feed is not collected: it is switched off, or no longer registered.")
+    if row["hold_until"] is not None:
+        reason = f"{row['hold_host']} asked for no requests: {row['hold_reason']}"
+        return Held(until=datetime.fromisoformat(row["hold_until"]), reason=reason)
+    if has_too_many(row):
+        return TooMany(retry_after=int(USER_SPAN.total_seconds()))
+    minutes = FEED_SPAN.seconds // 60
+    reason = f"This feed was refreshed {MOST_OF_FEED} times within {minutes} minutes."
+    return Held(until=ask.now + FEED_SPAN, reason=reason)
+
+
+def request_search(
+    database: Database, settings: Settings, *, user_id: str, address: str, clock: Clock
+) -> Queued | TooMany:
+    """Request that the feed of an address is found and subscribed for the user, in one batch."""
+    ask = new_search(user_id, address, now=clock())
+    return search_answer(database.batch(ask_for_search_statements(ask)), settings)
+
+
+def search_answer(results: Sequence[Result], settings: Settings) -> Queued | TooMany:
+    """The answer by the results of `ask_for_search_statements`, as `answer_to`."""
+    row = one(results[-1])
+    if row is None:
+        return TooMany(retry_after=int(USER_SPAN.total_seconds()))
+    set_mark(settings)
+    return Queued(task_id=row["task_id"], delay_seconds=_delay(settings))
+
+
+def _delay(settings: Settings) -> int:
+    return _HERE_SECONDS if settings.d1 is None else _ELSEWHERE_SECONDS
+
+
+def read_task(database: Database, user_id: str, id: str, *, now: datetime) -> Task | None:
+    """A task of this user; None for an unknown one, another user's, and one that ended a day ago."""
+    [result] = database.batch([task_statement(user_id, id, now=now)])
+    return task_of(one(result))
+
+
+def task_of(row: Row | None) -> Task | None:
+    """The task of a row of `task_statement`."""
+    if row is None:
+        return None
+    result = None if row["result"] is None else json.loads(row["result"])
+    return Task(
+        id=row["id"],
+        kind=row["kind"],
+        feed_id=row["feed_id"] or (result or {}).get("feed_id"),
+        address=row["address"],
+        state=row["state"],
+        requested_at=datetime.fromisoformat(row["requested_at"]),
+        finished_at=from_instant(row["finished_at"]),
+        result=None if result is None else _result_of(result),
+    )
+
+
+def _result_of(result: Row) -> TaskResult:
+    kind = result.get("error_kind")
+    return TaskResult(
+        outcome=result["outcome"],
+        items_new=int(result.get("items_new", 0)),
+        milliseconds=int(result["milliseconds"]),
+        error_kind=kind,
+        error=result.get("error"),
+        what_to_do=None if kind is None else what_to_do(kind),
+        until=from_instant(result.get("until")),
+    )

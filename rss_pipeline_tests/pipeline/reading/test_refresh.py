@@ -1,0 +1,312 @@
+"""Refresh now, from the user's request to the result of its task: the steps of a run, without Dagster."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.errors import NetworkUnavailable, ObjectStoreUnavailable
+from rss_pipeline.pipeline.reading.advice import what_to_do
+from rss_pipeline.pipeline.reading.mark import read_mark
+from rss_pipeline.pipeline.reading.refresh import (
+    Held,
+    NotPolled,
+    NotSubscribed,
+    Queued,
+    RefreshAnswer,
+    Task,
+    VisitRunning,
+    read_task,
+    request_refresh,
+)
+from rss_pipeline.pipeline.reading.refresh_run import Requests
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, store
+from rss_pipeline.storage.feeds import claims, leases, refresh_claims
+from rss_pipeline.storage.feeds.claimable import Named
+from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline_tests.pipeline.visits.test_our_outage import feeds_that_answered
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.readers import subscribe
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+
+@pytest.fixture
+def feed(pipeline: Pipeline, server: FeedServer) -> str:
+    """A feed that was visited once, with the item a; ann subscribes it."""
+    return subscribed(pipeline, server, "feed", "127.0.0.2")
+
+
+def subscribed(pipeline: Pipeline, server: FeedServer, id: str, host: str) -> str:
+    pipeline.register(server.route(host, "/feed", Answer(body=rss("a"))), id, interval="12h")
+    pipeline.poll()
+    subscribe(pipeline.database, "ann", id)
+    server.forget()
+    return id
+
+
+def request(pipeline: Pipeline, feed_id: str, user: str = "ann") -> RefreshAnswer:
+    return request_refresh(
+        pipeline.database, pipeline.settings, user_id=user, feed_id=feed_id, clock=pipeline.clock
+    )
+
+
+def queued(pipeline: Pipeline, feed_id: str, user: str = "ann") -> str:
+    answer = request(pipeline, feed_id, user)
+    assert isinstance(answer, Queued)
+    return answer.task_id
+
+
+def task(pipeline: Pipeline, id: str, user: str = "ann") -> Task:
+    found = read_task(pipeline.database, user, id, now=pipeline.clock())
+    assert found is not None
+    return found
+
+
+def run(
+    pipeline: Pipeline,
+    *,
+    stay: float = 0,
+    objects: ObjectStore | None = None,
+    before_the_rest: Callable[[], object] = lambda: None,
+) -> None:
+    """What a run of the job does, a second after what was before."""
+    pipeline.clock.turn(seconds=1)
+    with pipeline.session(objects=objects) as session, session.step():
+        steps_of_a_run(session, stay=stay, before_the_rest=before_the_rest)
+
+
+def steps_of_a_run(
+    session: Session, *, stay: float = 0, before_the_rest: Callable[[], object] = lambda: None
+) -> None:
+    requests = Requests(session, accesses={}, stay_seconds=stay)
+    visits = requests.fetch(requests.claim())
+    for step in (backup, parse, store):
+        visits = step(session, visits)
+    requests.answer(visits)
+    visits = extract_images(session, visits)
+    session.leases.end({visit.token for visit in visits})
+    before_the_rest()
+    requests.visit_the_rest()
+
+
+def is_waiting(pipeline: Pipeline) -> tuple[int, int]:
+    """Requests that are open, and those among them that a run could begin with."""
+    found = refresh_claims.waiting(pipeline.database, now=pipeline.clock())
+    return found.count, found.can_begin
+
+
+def test_a_refresh_stores_the_new_items_and_its_task_counts_them(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b", "c")))
+    before = read_mark(pipeline.settings)
+    id = queued(pipeline, feed)
+    assert read_mark(pipeline.settings) != before, "the processes of `up` are told"
+    assert (task(pipeline, id).state, task(pipeline, id).result) == ("queued", None)
+    run(pipeline)
+    assert pipeline.guids(feed) == ["a", "b", "c"]
+    done = task(pipeline, id)
+    assert (done.state, done.feed_id, done.finished_at) == ("done", feed, pipeline.clock())
+    assert done.result is not None
+    assert (done.result.outcome, done.result.items_new, done.result.milliseconds) == ("stored", 2, 1000)
+    assert done.result.what_to_do is None
+    assert is_waiting(pipeline) == (0, 0)
+
+
+def test_a_refresh_is_conditional_and_an_unchanged_feed_is_no_error(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"'))
+    pipeline.register(url, "feed", interval="12h")
+    pipeline.poll()
+    subscribe(pipeline.database, "ann", "feed")
+    id = queued(pipeline, "feed")
+    run(pipeline)
+    assert server.requests[-1].headers["if-none-match"] == '"1"'
+    result = task(pipeline, id).result
+    assert result is not None
+    assert (result.outcome, result.items_new) == ("unchanged", 0)
+
+
+def test_a_feed_that_fails_says_why_and_what_the_user_can_do(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    server.route("127.0.0.2", "/feed", Answer(status=410))
+    id = queued(pipeline, feed)
+    run(pipeline)
+    result = task(pipeline, id).result
+    assert result is not None
+    assert (result.outcome, result.error_kind) == ("failed", "gone")
+    assert result.error
+    assert result.what_to_do == what_to_do("gone")
+
+
+def test_a_host_that_wants_no_request_is_left_alone_and_the_answer_says_until_when(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    server.route("127.0.0.2", "/feed", Answer(status=429, headers={"Retry-After": "600"}))
+    id = queued(pipeline, feed)
+    run(pipeline)
+    result = task(pipeline, id).result
+    assert result is not None
+    assert result.outcome == "failed"
+    server.forget()
+    answer = request(pipeline, feed)
+    assert isinstance(answer, Held)
+    assert answer.until >= pipeline.clock() + timedelta(seconds=600)
+    run(pipeline)
+    assert server.requests == []
+
+
+def test_who_does_not_subscribe_a_feed_refreshes_nothing(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    subscribe(pipeline.database, "ben")
+    assert request(pipeline, feed, "ben") == NotSubscribed()
+    assert request(pipeline, "unknown", "ben") == NotSubscribed()
+    pipeline.database.query("UPDATE feeds SET enabled = 0")
+    assert isinstance(request(pipeline, feed), NotPolled)
+    run(pipeline)
+    assert server.requests == []
+
+
+@pytest.mark.slow
+def test_two_hundred_clicks_on_fifty_feeds_are_one_run_and_one_request_a_feed(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    ids = []
+    for number in range(50):
+        url = server.route(f"127.0.1.{number + 2}", "/feed", Answer(body=rss("a")))
+        ids.append(pipeline.register(url, f"f{number}", interval="12h"))
+    pipeline.poll()
+    subscribe(pipeline.database, "ann", *ids)
+    server.forget()
+    tasks = [request(pipeline, ids[click % 50]) for click in range(200)]
+    run(pipeline)
+    assert len(server.requests) == 50
+    assert len({request.host for request in server.requests}) == 50
+    found = {answer.task_id for answer in tasks if isinstance(answer, Queued)}
+    assert len(found) == 50
+    assert {task(pipeline, id).state for id in found} == {"done"}
+
+
+def test_a_feed_that_is_being_visited_is_done_when_that_visit_is(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    pipeline.clock.turn(seconds=1)
+    poll = claims.claim(
+        pipeline.database,
+        Named(ids=[feed], now=pipeline.clock()),
+        run_id="poll",
+        lease_seconds=60,
+        limit=1,
+    )
+    answer = request(pipeline, feed)
+    assert isinstance(answer, VisitRunning)
+    assert is_waiting(pipeline) == (1, 0)
+    run(pipeline)
+    assert server.requests == []
+    assert task(pipeline, answer.task_id).state == "queued"
+    pipeline.database.query("UPDATE feeds SET last_visited_at = '2026-03-02T13:00:00Z'")
+    leases.end(pipeline.database, poll.token, forgive=True)
+    assert is_waiting(pipeline) == (0, 0)
+    assert task(pipeline, answer.task_id).state == "done"
+    assert server.requests == []
+
+
+def test_the_visit_that_a_killed_poll_left_is_made_by_the_next_run(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    wanted = Named(ids=[feed], now=pipeline.clock())
+    claims.claim(pipeline.database, wanted, run_id="poll", lease_seconds=60, limit=1)
+    answer = request(pipeline, feed)
+    assert isinstance(answer, VisitRunning)
+    pipeline.lapse_leases()
+    assert is_waiting(pipeline) == (1, 1)
+    run(pipeline)
+    assert len(server.requests) == 1
+    assert task(pipeline, answer.task_id).state == "done"
+
+
+def test_what_is_requested_while_a_run_works_is_visited_by_the_same_run(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    other = subscribed(pipeline, server, "other", "127.0.0.3")
+    queued(pipeline, feed)
+    later: list[str] = []
+    run(pipeline, stay=60, before_the_rest=lambda: later.append(queued(pipeline, other)))
+    assert [request.host for request in server.requests] == ["127.0.0.2", "127.0.0.3"]
+    assert task(pipeline, later[0]).state == "done"
+
+
+def test_a_refresh_waits_for_a_feed_of_its_run_that_another_run_holds_until_then(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    wanted = Named(ids=[feed], now=pipeline.clock())
+    held = claims.claim(pipeline.database, wanted, run_id="poll", lease_seconds=60, limit=1)
+    answer = request(pipeline, feed)
+    assert isinstance(answer, VisitRunning)
+    release = threading.Timer(0.2, lambda: leases.end(pipeline.database, held.token, forgive=True))
+    run(pipeline, stay=60, before_the_rest=release.start)
+    release.join()
+    assert len(server.requests) == 1
+    assert task(pipeline, answer.task_id).state == "done"
+
+
+class FullStore:
+    """An ObjectStore that is found full before anybody is asked."""
+
+    def probe(self) -> None:
+        raise ObjectStoreUnavailable("object folder: [Errno 28] No space left on device; make room")
+
+
+def test_a_store_that_does_not_work_loses_no_request_and_costs_no_attempt(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    id = queued(pipeline, feed)
+    for _ in range(5):
+        with pytest.raises(ObjectStoreUnavailable):
+            run(pipeline, objects=FullStore())  # type: ignore[arg-type]
+        assert is_waiting(pipeline) == (1, 1)
+    assert server.requests == []
+    run(pipeline)
+    result = task(pipeline, id).result
+    assert result is not None
+    assert result.outcome == "unchanged"
+
+
+def test_where_our_own_network_is_down_the_users_are_told(pipeline: Pipeline) -> None:
+    ids = feeds_that_answered(pipeline, 1, 2, 3, 4)
+    subscribe(pipeline.database, "ann", *ids)
+    tasks = [queued(pipeline, id) for id in ids]
+    with pytest.raises(NetworkUnavailable):
+        run(pipeline)
+    for id in tasks:
+        result = task(pipeline, id).result
+        assert result is not None
+        assert (result.outcome, result.error_kind) == ("failed", "our_network")
+    assert is_waiting(pipeline) == (0, 0)
+
+
+def test_a_request_that_three_runs_did_not_survive_is_given_up(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    id = queued(pipeline, feed)
+    for number in range(3):
+        claimed = refresh_claims.claim_requests(
+            pipeline.database,
+            run_id=f"dead{number}",
+            token=f"t{number}",
+            lease_seconds=60,
+            limit=9,
+            now=pipeline.clock(),
+        )
+        assert len(claimed) == 1
+        pipeline.lapse_leases()
+    run(pipeline)
+    result = task(pipeline, id).result
+    assert result is not None
+    assert (result.outcome, result.error_kind) == ("failed", "crashed")
+    assert server.requests == []
