@@ -1,0 +1,129 @@
+"""A list of feeds into a user's subscriptions: all of it in one transaction, or nothing.
+
+How a list is read is opml_in.py's. Nothing is fetched: new feeds are due, and the polls that follow visit
+them as any other, paced and with back-off.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rss_pipeline.batched import batched
+from rss_pipeline.collector.http.address_policy import AddressPolicy
+from rss_pipeline.collector.registry.feed_url import feed_id, other_form, same_as
+from rss_pipeline.collector.registry.yaml_nodes import Mistake
+from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList, read_upload
+from rss_pipeline.pipeline.session.fetch_policy import feed_policy
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Row, Statement
+from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
+from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
+from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
+
+_FEEDS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedList:
+    """The feeds of a list: what became of them."""
+
+    added: int
+    """New subscriptions."""
+    known: int
+    """Subscribed already; they keep their titles and folders."""
+    merged: int
+    """Further outlines of a feed that the list has more than once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportPlan:
+    """What is written for a list."""
+
+    new: tuple[NewFeed, ...]
+    wanted: tuple[Wanted, ...]
+    known: int
+
+
+def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedList:
+    """Subscribe the feeds of an OPML file, in two requests to the database. Belongs into a thread: a list of
+    1 MB takes about a second.
+
+    Raises:
+        OpmlRefused: with all mistakes of the list; nothing was written.
+        NoSession, DatabaseUnavailable: as Caller's methods.
+    """
+    upload = read_upload(body, address_policy(settings))
+    hosts = sorted({feed.host for feed in upload.feeds})
+    stored, count = caller.read(named_feeds(caller.user_id, hosts), subscription_count(caller.user_id))
+    plan = plan_import(upload, stored.rows)
+    if int(count.rows[0]["n"]) + len(plan.wanted) > MAX_SUBSCRIPTIONS:
+        raise _refused(
+            f"with its {len(plan.wanted):,} new feeds there would be more than {MAX_SUBSCRIPTIONS:,}"
+            " subscriptions; split the list, or unsubscribe some feeds"
+        )
+    if plan.wanted:
+        try:
+            caller.write(*_statements(caller, plan))
+        except StorageRejected:
+            raise _refused("the list does not fit into one request; shorten folders or split it") from None
+    return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged)
+
+
+def address_policy(settings: Settings) -> AddressPolicy:
+    """The rules for addresses that users name: no private one but in networks that ALLOW_NETWORKS opens."""
+    policy = feed_policy(settings)
+    return AddressPolicy(
+        networks=policy.allow_networks, ports=frozenset(policy.allow_ports), machine=policy.machine
+    )
+
+
+def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
+    """The feeds to add and to subscribe, from the rows of `named_feeds`.
+
+    A feed that users may not subscribe by its address is as good as unknown: its public form is added, which
+    is requested without the headers and passwords of feeds.yaml. So nobody can tell whether there is one.
+    """
+    rows = list(stored)
+    urls = {row["url"] for row in rows}
+    by_address: dict[str, Row] = {}
+    for row in rows:
+        if row["open"]:
+            by_address.setdefault(same_as(row["url"]), row)
+    new: list[NewFeed] = []
+    wanted: list[Wanted] = []
+    known = 0
+    for feed in upload.feeds:
+        stored_feed = by_address.get(feed.same_as)
+        if stored_feed is None:
+            added = _new_feed(feed, urls)
+            new.append(added)
+            wanted.append(Wanted(feed_id=added.id, title=feed.title, folder=feed.folder))
+        elif stored_feed["subscribed"]:
+            known += 1
+        else:
+            wanted.append(_wanted(feed, stored_feed))
+    return ImportPlan(new=tuple(new), wanted=tuple(wanted), known=known)
+
+
+def _new_feed(feed: ListedFeed, urls: set[str]) -> NewFeed:
+    url = feed.url if feed.url not in urls else other_form(feed.url)
+    return NewFeed(id=feed_id(url, feed.host), url=url, host=feed.host)
+
+
+def _wanted(feed: ListedFeed, row: Mapping[str, str | None]) -> Wanted:
+    # A title that is the feed's own is not the user's: it would stay when the feed changes its title.
+    title = feed.title if feed.title != row["title"] else None
+    return Wanted(feed_id=str(row["id"]), title=title, folder=feed.folder)
+
+
+def _statements(caller: Caller, plan: ImportPlan) -> list[Statement]:
+    now = caller.clock()
+    statements: list[Statement] = []
+    for some in batched(plan.new, _FEEDS_AT_ONCE):
+        statements += add_feeds(some, now=now)
+    return [*statements, *subscribe(caller.user_id, plan.wanted, at=now)]
+
+
+def _refused(sentence: str) -> OpmlRefused:
+    return OpmlRefused([Mistake(0, "", sentence)])

@@ -1,0 +1,199 @@
+"""Lists of feeds into subscriptions: all or nothing, each feed once, on SQLite and on D1."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rss_pipeline.errors import NoSession
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.reading import opml_import
+from rss_pipeline.pipeline.reading.opml_import import ImportedList, import_list
+from rss_pipeline.pipeline.reading.opml_in import OpmlRefused
+from rss_pipeline.pipeline.reading.opml_out import Subscribed, export_opml
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline_tests.pipeline.accounts.conftest import (
+    Time,
+    database,
+    empty_d1,
+    migrated_d1,
+    shared_d1,
+    sqlite,
+    time,
+)
+from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
+
+__all__ = ["database", "empty_d1", "migrated_d1", "shared_d1", "sqlite", "time"]
+
+
+class Counting:
+    """A Database that counts its requests."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.requests = 0
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self.batch([Statement(sql, params, name=name)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self.requests += 1
+        return self._database.batch(statements)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def ann(database: Database, time: Time) -> Caller:
+    return signed_in(database, "ann", clock=time)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings.from_environ({"RSS_PIPELINE_HOME": str(tmp_path)}, cwd=tmp_path)
+
+
+def opml(*outlines: str) -> bytes:
+    return f'<opml version="2.0"><body>{"".join(outlines)}</body></opml>'.encode()
+
+
+def outline(url: str, title: str = "") -> str:
+    return f'<outline type="rss" text="{title}" xmlUrl="{url}"/>'
+
+
+def subscriptions(caller: Caller) -> list[tuple[Any, ...]]:
+    rows = caller.database.query(
+        """SELECT f.url, s.title, s.folder FROM subscriptions AS s JOIN feeds AS f ON f.id = s.feed_id
+        WHERE s.user_id = ? ORDER BY s.position""",
+        [caller.user_id],
+    ).rows
+    return [tuple(row.values()) for row in rows]
+
+
+def add_feed(database: Database, id: str, url: str, **fields: Any) -> None:
+    row = {
+        "id": id,
+        "url": url,
+        "host": "a.example",
+        "next_fetch_at": "2026-09-01T00:00:00Z",
+        "created_at": "2026-01-01T00:00:00Z",
+        "listed": 1,
+        **fields,
+    }
+    names = ", ".join(row)
+    database.query(f"INSERT INTO feeds ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+
+
+def test_a_list_becomes_subscriptions_whose_new_feeds_are_due(
+    ann: Caller, settings: Settings, time: Time
+) -> None:
+    body = opml(
+        outline("https://a.example/1", "One"),
+        f'<outline text="News">{outline("https://b.example/2")}{outline("https://A.example/1")}</outline>',
+    )
+    assert import_list(ann, body, settings=settings) == ImportedList(added=2, known=0, merged=1)
+    assert subscriptions(ann) == [
+        ("https://a.example/1", "One", "News"),
+        ("https://b.example/2", None, "News"),
+    ]
+    rows = ann.database.query("SELECT registered, listed, next_fetch_at, host FROM feeds ORDER BY url").rows
+    assert [tuple(row.values()) for row in rows] == [
+        (1, 0, "2026-02-18T08:30:00Z", "a.example"),
+        (1, 0, "2026-02-18T08:30:00Z", "b.example"),
+    ]
+
+
+def test_the_same_list_again_changes_nothing(ann: Caller, settings: Settings) -> None:
+    body = opml(outline("https://a.example/1", "One"), outline("https://b.example/2"))
+    import_list(ann, body, settings=settings)
+    before = subscriptions(ann)
+    other = opml(f'<outline text="F">{outline("https://a.example/1", "Other")}</outline>')
+    assert import_list(ann, body, settings=settings) == ImportedList(added=0, known=2, merged=0)
+    assert import_list(ann, other, settings=settings) == ImportedList(added=0, known=1, merged=0)
+    assert subscriptions(ann) == before
+
+
+def test_a_known_feed_is_shared_whatever_the_form_of_its_address(ann: Caller, settings: Settings) -> None:
+    add_feed(ann.database, "known", "https://a.example:443/1", title="Its title")
+    body = opml(outline("https://A.example/1", "Its title"))
+    assert import_list(ann, body, settings=settings).added == 1
+    assert subscriptions(ann) == [("https://a.example:443/1", None, None)]
+    assert len(ann.database.query("SELECT id FROM feeds").rows) == 1
+
+
+@pytest.mark.parametrize("private", [{"needs_access": 1}, {"allow_private": 1}, {"private_hosts": '["x"]'}])
+def test_a_private_feed_is_not_joined_and_the_answer_does_not_tell_of_it(
+    ann: Caller, settings: Settings, private: dict[str, Any]
+) -> None:
+    add_feed(ann.database, "private", "https://a.example/1", **private)
+    body = opml(outline("https://a.example/1"), outline("https://a.example/2"))
+    assert import_list(ann, body, settings=settings) == ImportedList(added=2, known=0, merged=0)
+    rows = ann.database.query("SELECT feed_id FROM subscriptions").rows
+    assert len(rows) == 2
+    assert "private" not in {row["feed_id"] for row in rows}
+    assert import_list(ann, body, settings=settings) == ImportedList(added=0, known=2, merged=0)
+
+
+def test_a_private_feed_that_the_registry_shares_is_joined(ann: Caller, settings: Settings) -> None:
+    add_feed(ann.database, "shared", "https://a.example/1", needs_access=1, shared=1)
+    import_list(ann, opml(outline("https://a.example/1")), settings=settings)
+    assert subscriptions(ann) == [("https://a.example/1", None, None)]
+    assert len(ann.database.query("SELECT id FROM feeds").rows) == 1
+
+
+def test_a_list_with_one_mistake_writes_nothing(ann: Caller, settings: Settings) -> None:
+    body = opml(outline("https://a.example/1"), outline("http://192.168.0.1/2"))
+    with pytest.raises(OpmlRefused):
+        import_list(ann, body, settings=settings)
+    assert subscriptions(ann) == []
+    assert ann.database.query("SELECT id FROM feeds").rows == []
+
+
+def test_a_list_beyond_the_most_subscriptions_writes_nothing(
+    ann: Caller, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opml_import, "MAX_SUBSCRIPTIONS", 3)
+    import_list(ann, opml(outline("https://a.example/1"), outline("https://a.example/2")), settings=settings)
+    body = opml(*(outline(f"https://a.example/{number}") for number in (2, 3, 4)))
+    with pytest.raises(OpmlRefused, match="more than 3 subscriptions"):
+        import_list(ann, body, settings=settings)
+    assert len(subscriptions(ann)) == 2
+    assert import_list(ann, opml(outline("https://a.example/3")), settings=settings).added == 1
+
+
+def test_nobody_imports_without_a_session(ann: Caller, settings: Settings) -> None:
+    key = replace(ann.key, session_id="0" * 64)
+    with pytest.raises(NoSession):
+        import_list(
+            Caller(key, ann.database, ann.clock), opml(outline("https://a.example/1")), settings=settings
+        )
+    assert ann.database.query("SELECT id FROM feeds").rows == []
+
+
+@pytest.mark.slow
+def test_three_thousand_feeds_go_in_by_two_requests_and_out_and_in_again(
+    database: Database, time: Time, settings: Settings
+) -> None:
+    counting = Counting(database)
+    ann = signed_in(counting, "ann", clock=time)
+    body = opml(
+        *(
+            f'<outline text="F{n % 7}">{outline(f"https://h{n % 50}.example/{n}", f"Feed {n}")}</outline>'
+            for n in range(3_000)
+        )
+    )
+    before = counting.requests
+    assert import_list(ann, body, settings=settings).added == 3_000
+    assert counting.requests - before == 2
+    listed = subscriptions(ann)
+    assert len(listed) == 3_000
+    written = export_opml(
+        (Subscribed(url=url, title=title, folder=folder, html_url=None) for url, title, folder in listed),
+        now=time(),
+    )
+    ben = signed_in(counting, "ben", clock=time)
+    assert import_list(ben, written, settings=settings).added == 3_000
+    assert sorted(subscriptions(ben)) == sorted(listed)
