@@ -15,13 +15,19 @@ from rss_pipeline.api.document import complete
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
 from rss_pipeline.api.limits import Limits
-from rss_pipeline.api.routers import about, app_passwords, auth, sessions
+from rss_pipeline.api.routers import about, app_passwords, auth, opml, sessions
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
 
-ROUTERS: tuple[APIRouter, ...] = (about.router, auth.router, sessions.router, app_passwords.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    about.router,
+    auth.router,
+    sessions.router,
+    app_passwords.router,
+    opml.router,
+)
 """Routers below /api."""
-LARGER_BODIES: dict[str, int] = {**google_reader.LARGER_BODIES}
+LARGER_BODIES: dict[str, int] = {**google_reader.LARGER_BODIES, **opml.LARGER_BODIES}
 """Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
 
 DESCRIPTION = """\

@@ -6,6 +6,8 @@ from datetime import datetime
 
 from rss_pipeline.collector.opml.outline import OpmlFeed
 from rss_pipeline.collector.opml.write import write_opml
+from rss_pipeline.storage.database import Result
+from rss_pipeline.storage.feeds.subscribed import shown_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +32,11 @@ def export_opml(subscriptions: Iterable[Subscribed], *, now: datetime) -> bytes:
         title="Subscriptions in rss_pipeline",
         created=now,
     )
+
+
+def subscribed(result: Result) -> list[Subscribed]:
+    """The results of `storage.subscriptions.named_feeds.exported`."""
+    return [
+        Subscribed(url=shown_url(row["url"]), title=row["title"], folder=row["folder"], html_url=row["link"])
+        for row in result.rows
+    ]

@@ -1,0 +1,89 @@
+"""Lists of feeds from and to other readers, as OPML."""
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.pipeline.reading.opml_import import import_list
+from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
+from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
+from rss_pipeline.storage.subscriptions.named_feeds import exported
+
+router = APIRouter(tags=["feeds"])
+
+LARGER_BODIES = {"/api/import/opml": UPLOAD.file_bytes}
+MEDIA_TYPE = "text/x-opml"
+_MOST_MISTAKES = 100
+
+
+class Imported(BaseModel):
+    """The feeds of a list: what became of them."""
+
+    added: int = Field(description="New subscriptions; the next polls visit the feeds that are new.")
+    known: int = Field(description="Subscribed already; they keep their titles and folders.")
+    merged: int = Field(description="Further outlines of a feed that the list has more than once.")
+
+
+@router.post(
+    "/import/opml",
+    operation_id="import_opml",
+    response_model=Imported,
+    responses=documented("not_signed_in", "foreign_origin", "body_too_large", "invalid_request"),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "OPML 1.0 or 2.0: at most 1 MB, 10,000 outlines, ten levels, no document type.",
+            "content": {
+                kind: {"schema": {"type": "string", "format": "binary"}}
+                for kind in (MEDIA_TYPE, "text/xml", "application/xml", "application/octet-stream")
+            },
+        }
+    },
+)
+async def import_opml(request: Request, caller: SignedIn) -> Imported:
+    """Subscribe all feeds of a list, or none: `errors` has every mistake with its line."""
+    body = await request.body()
+    settings = caller.stores.settings
+    try:
+        done = await caller.run(lambda own: import_list(own, body, settings=settings))
+    except OpmlRefused as refused:
+        raise _problem(refused) from None
+    return Imported(added=done.added, known=done.known, merged=done.merged)
+
+
+@router.get(
+    "/export/opml",
+    operation_id="export_opml",
+    response_class=Response,
+    responses={
+        200: {"description": "OPML 2.0.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}},
+        **documented("not_signed_in", "foreign_origin"),
+    },
+)
+async def export(caller: SignedIn) -> Response:
+    """The user's subscriptions as OPML, with titles and folders."""
+    [found] = await caller.read_long(exported(caller.user_id))
+    body = await run_in_threadpool(export_opml, subscribed(found), now=caller.clock())
+    return Response(
+        body,
+        media_type=MEDIA_TYPE,
+        headers={"Content-Disposition": 'attachment; filename="subscriptions.opml"'},
+    )
+
+
+def _problem(refused: OpmlRefused) -> ApiError:
+    found = [
+        {"where": f"line {each.line}" if each.line else "file", "message": each.sentence}
+        for each in refused.mistakes[:_MOST_MISTAKES]
+    ]
+    count = len(refused.mistakes)
+    more = f"; the first {_MOST_MISTAKES} are listed" if count > _MOST_MISTAKES else ""
+    return ApiError(
+        "invalid_request",
+        f"The list has {count} mistake{'s' if count > 1 else ''}{more}. Nothing was imported.",
+        what_to_do="Correct the lines that `errors` names, then send the list again.",
+        members={"errors": found},
+    )

@@ -1,0 +1,63 @@
+"""Lists of feeds in and out, by HTTP."""
+
+from rss_pipeline_tests.support.reader import Reader
+
+IN, OUT = "/api/import/opml", "/api/export/opml"
+
+
+def opml(*outlines: str) -> bytes:
+    lines = "\n".join(outlines)
+    return f'<opml version="2.0"><body>\n{lines}\n</body></opml>'.encode()
+
+
+def outline(url: str, title: str = "") -> str:
+    return f'<outline type="rss" text="{title}" xmlUrl="{url}"/>'
+
+
+def test_a_list_goes_in_and_comes_out_and_is_the_user_s_alone(reader: Reader) -> None:
+    ada, ben = reader.user("ada").client, reader.user("ben").client
+    body = opml(outline("https://a.example/1", "A &amp; B"), outline("https://b.example/2"))
+    for added in (2, 0):
+        answer = ada.post(IN, content=body, headers={"Content-Type": "text/x-opml"})
+        assert answer.status_code == 200, answer.text
+        assert answer.json() == {"added": added, "known": 2 - added, "merged": 0}
+    written = ada.get(OUT)
+    assert written.headers["content-type"].startswith("text/x-opml")
+    assert written.headers["content-disposition"].startswith("attachment")
+    assert 'title="A &amp; B"' in written.text
+    assert "xmlUrl" not in ben.get(OUT).text
+    assert ben.post(IN, content=written.content).json() == {"added": 2, "known": 0, "merged": 0}
+    assert ben.get(OUT).text.count("xmlUrl") == 2
+
+
+def test_every_mistake_is_in_the_answer_and_nothing_is_imported(reader: Reader) -> None:
+    ada = reader.user("ada").client
+    body = opml(outline("https://a.example/1"), outline("gopher://b.example/"), outline("http://10.0.0.1/"))
+    answer = ada.post(IN, content=body)
+    assert answer.status_code == 422
+    assert [each["where"] for each in answer.json()["errors"]] == ["line 3", "line 4"]
+    assert "xmlUrl" not in ada.get(OUT).text
+
+
+def test_a_list_of_thousands_of_mistakes_has_a_short_answer(reader: Reader) -> None:
+    ada = reader.user("ada").client
+    answer = ada.post(IN, content=opml(*(outline(f"x:{number}") for number in range(9_000))))
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == 100
+    assert "9000 mistakes" in answer.json()["detail"]
+
+
+def test_a_list_of_more_than_a_megabyte_is_refused_by_its_size(reader: Reader) -> None:
+    ada = reader.user("ada").client
+    assert ada.post(IN, content=b" " * 1_000_001).status_code == 413
+    assert ada.post(IN, content=b" " * 1_000_000).status_code == 422
+
+
+def test_lists_need_a_login(reader: Reader) -> None:
+    nobody = reader.client()
+    assert nobody.get(OUT).status_code == 401
+    assert nobody.post(IN, content=opml(outline("https://a.example/1"))).status_code == 401
+    ada = reader.user("ada").client
+    assert ada.post("/api/auth/logout").status_code == 204
+    assert ada.post(IN, content=b"no list").status_code == 401
+    assert reader.database.query("SELECT id FROM feeds").rows == []
