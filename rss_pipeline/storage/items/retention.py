@@ -2,7 +2,8 @@
 
 An item's age counts from the later of two instants: when its document was fetched (`created_at`, by the clock
 of the machine that fetched it) and when it came in (`arrived`, by the database's clock). A clock that was
-slow for a day ages nothing, and what a replay brings in is kept its whole time.
+slow for a day ages nothing, and what a replay brings in is kept its whole time. An item that a user starred
+has no age.
 
 In which order, and what a refused key means, is pipeline.retention's; whether a clean may run is refusal.py's
 there. Backups are in storage.backups.expiry, tombstones in tombstones.py.
@@ -30,10 +31,17 @@ _ARRIVED_BEFORE = f"CAST(strftime('%s', {_BEFORE}) AS INTEGER) * 1000000"
 
 
 def _is_due(items: str) -> str:
-    """The condition that an item of `feeds` is past its time; binds now and the days twice. All of it is in
-    the index items_age."""
+    """The condition that an item of `feeds` is past its time and has no star; binds now and the days twice.
+    All of it is in the indexes items_age and item_states_kept."""
     return f"""{items}.created_at < strftime('%Y-%m-%dT%H:%M:%SZ', {_BEFORE})
-      AND ({items}.arrived IS NULL OR {items}.arrived < {_ARRIVED_BEFORE}) AND feeds.keep_unknown = 0"""
+      AND ({items}.arrived IS NULL OR {items}.arrived < {_ARRIVED_BEFORE}) AND feeds.keep_unknown = 0
+      AND {_without_star(items)}"""
+
+
+def _without_star(items: str) -> str:
+    return f"""NOT EXISTS (SELECT 1 FROM item_states AS star INDEXED BY item_states_kept
+      WHERE star.feed_id = {items}.feed_id AND star.arrived = {items}.arrived
+        AND star.starred_at IS NOT NULL)"""
 
 
 def _due_params(now: datetime, keep_days: int) -> list[Value]:
@@ -228,7 +236,7 @@ def retire(
     Tombstones have the database's clock, so that what a wrong clock retired is found by the right time;
     `db_now` is for tests. `tasks` are all their tasks as they were read; their objects are deleted already.
     An item stays, with all its tasks, where meanwhile a task was added to it, taken by a run, or got another
-    key: an object may be stored under it.
+    key: an object may be stored under it. One that was starred meanwhile stays without its tasks.
     """
     if not items:
         return ()
@@ -243,22 +251,22 @@ def retire(
                 [ids, ids, known],
                 name="delete tasks of old items",
             ),
-            mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE.format(item='items.id')}", [ids]),
+            mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE}", [ids]),
             Statement(
                 f"""INSERT INTO expired_items (feed_id, guid, expired_at)
-                SELECT feed_id, guid, {DB_NOW} FROM items WHERE {_BARE.format(item="items.id")}
+                SELECT feed_id, guid, {DB_NOW} FROM items WHERE {_BARE}
                 ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at,
                   unlisted_since = NULL, unlisted_documents = 0""",
                 [None if db_now is None else instant(db_now), ids],
                 name="write tombstones",
             ),
             Statement(
-                f"DELETE FROM item_versions WHERE {_BARE.format(item='item_versions.item_id')}",
+                f"DELETE FROM item_versions WHERE item_id IN (SELECT id FROM items WHERE {_BARE})",
                 [ids],
                 name="delete versions of old items",
             ),
             Statement(
-                f"DELETE FROM items WHERE {_BARE.format(item='items.id')} RETURNING id",
+                f"DELETE FROM items WHERE {_BARE} RETURNING id",
                 [ids],
                 name="delete old items",
             ),
@@ -267,8 +275,8 @@ def retire(
     return tuple(row["id"] for row in gone.rows)
 
 
-_BARE = """{item} IN (SELECT value FROM json_each(?))
-  AND NOT EXISTS (SELECT 1 FROM image_tasks AS t WHERE t.item_id = {item})"""
+_BARE = f"""items.id IN (SELECT value FROM json_each(?))
+  AND NOT EXISTS (SELECT 1 FROM image_tasks AS t WHERE t.item_id = items.id) AND {_without_star("items")}"""
 
 
 def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:

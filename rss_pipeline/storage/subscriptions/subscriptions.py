@@ -36,15 +36,17 @@ class Wanted:
     wished_interval: int | None = None
 
 
-# The document that has the first item too many is read whole; of its items, `_keep_fresh` keeps some unread.
+# The document that has the first item too many counts as read; of its items, `_KEEP_FRESH` keeps some unread.
 _READ_UP_TO = f"""coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY items_age
   WHERE i.feed_id = new.feed_id AND i.created_at = (
     SELECT n.created_at FROM items AS n INDEXED BY items_of_feed
     WHERE n.feed_id = new.feed_id ORDER BY n.arrived DESC LIMIT 1 OFFSET {FRESH_ITEMS})), 0)"""
+# Below zero, the number shows the next two statements that the subscription is new. The last one ends that.
 _SUBSCRIBE = f"""INSERT INTO subscriptions
     (user_id, feed_id, title, folder, wished_interval, position, read_up_to, added_at)
   SELECT ?, new.feed_id, new.title, new.folder, new.wished_interval,
-    (SELECT coalesce(max(position), 0) FROM subscriptions WHERE user_id = ?) + new.n, {_READ_UP_TO}, ?
+    (SELECT coalesce(max(position), 0) FROM subscriptions WHERE user_id = ?) + new.n,
+    -1 - {_READ_UP_TO}, ?
   FROM (SELECT feeds.id AS feed_id, {FIELD.format("title")} AS title, {FIELD.format("folder")} AS folder,
       {FIELD.format("wished_interval")} AS wished_interval, row_number() OVER (ORDER BY v.key) AS n
     FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
@@ -54,21 +56,18 @@ _SUBSCRIBE = f"""INSERT INTO subscriptions
   ON CONFLICT DO NOTHING"""
 # A document lists its newest item first, so the order of arrival within it is not that of age.
 _KEEP_FRESH = f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
-  SELECT s.user_id, s.feed_id, i.arrived, i.id, 0
-  FROM (SELECT n.id, n.feed_id, n.arrived,
+  SELECT i.user_id, i.feed_id, i.arrived, i.id, 0
+  FROM (SELECT s.user_id, s.read_up_to, n.id, n.feed_id, n.arrived,
       row_number() OVER (PARTITION BY n.feed_id ORDER BY n.pub_date DESC, n.arrived) AS nth
     FROM subscriptions AS s
-    CROSS JOIN items AS n INDEXED BY items_age ON n.feed_id = s.feed_id AND n.arrived <= s.read_up_to
+    CROSS JOIN items AS n INDEXED BY items_age ON n.feed_id = s.feed_id AND n.arrived <= -1 - s.read_up_to
       AND n.created_at = (SELECT m.created_at FROM items AS m INDEXED BY items_of_feed
-        WHERE m.feed_id = s.feed_id AND m.arrived = s.read_up_to)
-    WHERE s.user_id = ? AND s.feed_id IN (SELECT {FIELD.format("feed_id")} FROM json_each(?) AS v)
-      AND s.added_at = ? AND s.read_up_to > 0
-      AND NOT EXISTS (SELECT 1 FROM item_states AS t WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id)
-    ) AS i
-  CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        WHERE m.feed_id = s.feed_id AND m.arrived = -1 - s.read_up_to)
+    WHERE s.user_id = ? AND s.read_up_to < 0) AS i
   WHERE i.nth <= {FRESH_ITEMS} - (SELECT count(*) FROM items AS a INDEXED BY items_of_feed
-    WHERE a.feed_id = s.feed_id AND a.arrived > s.read_up_to)
+    WHERE a.feed_id = i.feed_id AND a.arrived > -1 - i.read_up_to)
   ON CONFLICT DO NOTHING"""
+_BEGIN = "UPDATE subscriptions SET read_up_to = -1 - read_up_to WHERE user_id = ? AND read_up_to < 0"
 
 
 def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[Statement]:
@@ -92,7 +91,8 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
             Statement(
                 _SUBSCRIBE, [user_id, user_id, instant(at), chunk, user_id, user_id], name="subscribe feeds"
             ),
-            Statement(_KEEP_FRESH, [user_id, chunk, instant(at), user_id], name="keep new items unread"),
+            Statement(_KEEP_FRESH, [user_id], name="keep new items unread"),
+            Statement(_BEGIN, [user_id], name="begin subscriptions"),
         ]
     return [*statements, *recount([one.feed_id for one in wanted], at=at)]
 
