@@ -17,11 +17,12 @@ ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     RSS_PIPELINE_HOME=/data/var \
     RSS_FEEDS_FILE=/data/feeds.yaml \
-    RSS_UI_ADDRESS=0.0.0.0
+    RSS_UI_ADDRESS=0.0.0.0 \
+    RSS_READER_ADDRESS=0.0.0.0
 USER 10001:10001
 WORKDIR /data
 VOLUME /data
-EXPOSE 3000
+EXPOSE 3000 3001
 HEALTHCHECK --interval=15m --timeout=2m --start-period=5m --retries=2 CMD ["rss-pipeline", "doctor"]
 ENTRYPOINT ["rss-pipeline"]
 CMD ["up"]

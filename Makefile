@@ -41,7 +41,8 @@ endif
 .PHONY: help run install quick test coverage lint format soak bench worker worker-test cloudflare clean
 
 help:
-	@echo "make run         set up, then start the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT); stop with Ctrl-C"
+	@echo "make run         set up, then start the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT) and the"
+	@echo "                 reader on port 3001 (RSS_READER_PORT); stop with Ctrl-C"
 	@echo "make install     set up, or update after a git pull; starts nothing"
 	@echo "make quick       formatting, lint, types, import rules and the tests that need no Dagster: about a minute"
 	@echo "make test        the same with all tests: what CI runs"

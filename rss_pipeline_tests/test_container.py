@@ -46,10 +46,11 @@ def test_the_program_runs_without_rights_and_doctor_is_its_health_check() -> Non
     assert service()["cap_drop"] == ["ALL"]
 
 
-def test_the_ui_is_published_to_this_machine_only() -> None:
-    assert service()["ports"] == ["127.0.0.1:3000:3000"]
+def test_the_ui_and_the_reader_are_published_to_this_machine_only() -> None:
+    assert service()["ports"] == ["127.0.0.1:3000:3000", "127.0.0.1:3001:3001"]
     settings = Settings.from_environ(service()["environment"], cwd=Path("/data"))
     assert (settings.ui_address, settings.port) == ("0.0.0.0", 3000)
+    assert (settings.reader_address, settings.reader_port) == ("0.0.0.0", 3001)
 
 
 def test_everything_that_is_kept_is_in_the_volume() -> None:

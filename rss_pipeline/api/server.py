@@ -2,8 +2,10 @@
 
 import errno
 import logging
+import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvicorn
 
@@ -35,7 +37,9 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
         open_stores(settings) as stores,
     ):
         say(f"The reader is at {url(settings)}")
-        server(create_app(stores)).run(sockets=[listener])
+        # uvicorn raises a signal again after it has stopped.
+        with suppress(KeyboardInterrupt):
+            server(create_app(stores)).run(sockets=[listener])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:
@@ -67,9 +71,8 @@ def listening(address: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRNOTAVAIL:
             sentence = f"this machine does not have the address {address}: correct it, or remove it"
             raise SettingsError(SettingMistake(("RSS_READER_ADDRESS",), sentence)) from error
-        sentence = (
-            f"port {port} is in use ({error.strerror}): stop the program that uses it, or set another port"
-        )
+        reason = os.strerror(error.errno or 0)
+        sentence = f"port {port} is in use ({reason}): stop the program that uses it, or set another port"
         raise SettingsError(SettingMistake(("RSS_READER_PORT",), sentence)) from error
 
 

@@ -52,7 +52,8 @@ class HomeLock:
                 ) from error
             raise AlreadyRunning(
                 f"rss-pipeline is already running in {home}{owner}: use that one, or stop it first. To run a"
-                " second installation, set RSS_PIPELINE_HOME to another folder and RSS_PORT to another port"
+                " second installation, set RSS_PIPELINE_HOME to another folder, RSS_PORT and RSS_READER_PORT"
+                " to other ports"
             ) from error
         own = {"pid": os.getpid(), "host": socket.gethostname(), "address": address}
         # A full disk takes nothing: the lock is the kernel's, and holds without it.

@@ -19,6 +19,7 @@ from rss_pipeline.settings import Settings
 _COMMANDS = {
     "up": "poll.up",
     "poll": "poll.poll",
+    "reader": "reader.reader",
     "status": "status.status",
     "items": "status.items",
     "item": "status.item",

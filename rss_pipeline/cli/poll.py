@@ -48,7 +48,10 @@ def up(settings: Settings, yes: bool) -> None:
         click.get_current_context().call_on_close(HomeLock(settings.home, address=ui).release)
     except HomeNotLockable as error:
         terminal.complain(str(error))
-    _check_port(settings.ui_address, settings.port)
+    _check_port(settings.ui_address, settings.port, names=("RSS_UI_ADDRESS", "RSS_PORT"))
+    if settings.reader:
+        names = ("RSS_READER_ADDRESS", "RSS_READER_PORT")
+        _check_port(settings.reader_address, settings.reader_port, names=names)
 
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
@@ -189,7 +192,8 @@ def _poll_in_process(
     return PollResult.of(rounds, left)
 
 
-def _check_port(address: str, port: int) -> None:
+def _check_port(address: str, port: int, *, names: tuple[str, str]) -> None:
+    """Refuse an address that cannot be listened on, by the names of the settings for address and port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -197,11 +201,11 @@ def _check_port(address: str, port: int) -> None:
         except OSError as error:
             if error.errno == errno.EADDRNOTAVAIL:
                 raise click.ClickException(
-                    f"this machine does not have the address {address}: correct RSS_UI_ADDRESS, or remove it"
+                    f"this machine does not have the address {address}: correct {names[0]}, or remove it"
                 ) from error
             raise click.ClickException(
-                f"port {port} is in use ({error.strerror}): stop the program that uses it, or set RSS_PORT to"
-                " another port"
+                f"port {port} is in use ({error.strerror}): stop the program that uses it, or set"
+                f" {names[1]} to another port"
             ) from error
 
 

@@ -48,7 +48,8 @@ def test_a_second_up_in_one_home_says_who_runs_there_whatever_its_port(tmp_path:
     owner = f"(process {pid}, http://127.0.0.1:3000)"
     assert said.err == (
         f"rss-pipeline is already running in {tmp_path} {owner}: use that one, or stop it first. To run a"
-        " second installation, set RSS_PIPELINE_HOME to another folder and RSS_PORT to another port\n"
+        " second installation, set RSS_PIPELINE_HOME to another folder, RSS_PORT and RSS_READER_PORT to"
+        " other ports\n"
     )
 
 

@@ -5,9 +5,11 @@ function that says what it shows.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from contextlib import closing
 from http.client import HTTPConnection
@@ -43,6 +45,7 @@ def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: Feed
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
         a_backfill_of_scattered_keys_ends_green_and_red_exactly(up)
         a_poll_of_the_command_turns_the_red_key_green(up, server)
+        the_reader_is_there_and_is_restarted_alone(up)
         a_second_one_in_the_same_home_says_who_runs_there(up)
         sigterm_ends_every_process_and_no_claim_is_left(up)
         no_secret_is_in_any_file(up, server)
@@ -301,10 +304,40 @@ def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) ->
     assert up.statuses()["red"] == []
 
 
+def the_reader_is_there_and_is_restarted_alone(up: Up) -> None:
+    def others() -> set[int]:
+        return {process.pid for process in members(up.process.pid) if "reader" not in process.cmdline()}
+
+    def reader() -> int | None:
+        found = [process.pid for process in members(up.process.pid) if "reader" in process.cmdline()]
+        return found[0] if found else None
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(f"{url}/api/about", timeout=PATIENCE) as answer:
+                return bool(json.load(answer)["name"] == "rss_pipeline")
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    url = f"http://127.0.0.1:{up.reader_port}"
+    soon(answers)
+    assert f"The reader is at {url}" in Path(up.log.name).read_text("utf-8")
+    webserver = [
+        process.pid for process in members(up.process.pid) if "webserver" in " ".join(process.cmdline())
+    ]
+    first = soon(reader)
+    os.kill(first, signal.SIGKILL)
+    assert soon(lambda: (pid := reader()) != first and pid)
+    soon(answers)
+    assert webserver
+    assert others() >= set(webserver)
+    assert "The reader ended (exit code -9); it is restarted in 1 s" in Path(up.log.name).read_text("utf-8")
+
+
 def a_second_one_in_the_same_home_says_who_runs_there(up: Up) -> None:
     done = subprocess.run(
         [PROGRAM, "up"],
-        env={**up.environment, "RSS_PORT": str(free_port())},
+        env={**up.environment, "RSS_PORT": str(free_port()), "RSS_READER_PORT": str(free_port())},
         check=False,
         capture_output=True,
         timeout=PATIENCE,

@@ -36,6 +36,7 @@ class Up:
     def __init__(self, folder: Path, port: int, **environment: str) -> None:
         self.home = folder / "home"
         self.port = port
+        self.reader_port = free_port()
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith(("RSS_", "DAGSTER_"))
         }
@@ -46,6 +47,7 @@ class Up:
             "RSS_HOST_DELAY_SECONDS": "0",
             "RSS_PARSE_WORKERS": "1",
             "RSS_PORT": str(port),
+            "RSS_READER_PORT": str(self.reader_port),
             **environment,
         }
         self.log = (folder / "up.log").open("wb")

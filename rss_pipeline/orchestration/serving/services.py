@@ -1,8 +1,8 @@
-"""The processes of Dagster under `rss-pipeline up`: code servers, our webserver, and the daemon.
+"""The processes under `rss-pipeline up`: code servers, our webserver, and the daemon; beside them the reader.
 
 As `dagster dev` starts them, which has no place for a webserver of one's own. When webserver or daemon ends,
 this process ends with all the rest, and the supervisor (cli/supervisor.py) starts it again. Dagster's manager
-starts a code server again that ended.
+starts a code server again that ended. When the reader ends, it is restarted alone.
 https://docs.dagster.io/deployment/oss/oss-deployment-architecture
 """
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from dotenv import load_dotenv
 from rss_pipeline.errors import InfrastructureError, ensure_room
 from rss_pipeline.orchestration.serving.refresher import Forked
 from rss_pipeline.orchestration.serving.refresher import start as start_refresher
+from rss_pipeline.orchestration.serving.restarted import restarted
 from rss_pipeline.orchestration.serving.run_lines import RunLines
 from rss_pipeline.settings import Settings
 
@@ -47,18 +48,29 @@ def run(workspace: Path | None, *, parent: int) -> int:
 
     The code locations are those of this workspace.yaml, or else the pipeline alone.
     """
+    settings = _settings()
     # First of all: a process that has threads cannot be forked safely.
-    refresher = start_refresher(_settings())
-    with dg.DagsterInstance.get() as instance, code_servers(instance, workspace) as addresses:
+    refresher = start_refresher(settings)
+    with (
+        _reader(settings) as look_at_reader,
+        dg.DagsterInstance.get() as instance,
+        code_servers(instance, workspace) as addresses,
+    ):
+        print_new = print_lines(
+            RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
+        )
+
+        def look() -> None:
+            print_new()
+            look_at_reader()
+
         return until_one_ends(
             {
                 "webserver": ("rss_pipeline.orchestration.serving.webserver", str(addresses)),
                 # Its other messages are those of every tick of every sensor.
                 "daemon": ("dagster._daemon", "run", "--log-level", "warning", "--workspace", str(addresses)),
             },
-            on_look=print_lines(
-                RunLines(instance, began=datetime.now(UTC)), home=Path(os.environ["DAGSTER_HOME"])
-            ),
+            on_look=look,
             parent=parent,
             forked={"refresher": refresher},
         )
@@ -67,6 +79,13 @@ def run(workspace: Path | None, *, parent: int) -> int:
 def _settings() -> Settings:
     load_dotenv(Path.cwd() / ".env")
     return Settings.from_environ(os.environ, cwd=Path.cwd())
+
+
+def _reader(settings: Settings) -> AbstractContextManager[Callable[[], None]]:
+    """The reader, which neither needs Dagster nor ends it, and the function that looks at it."""
+    if not settings.reader:
+        return nullcontext(lambda: None)
+    return restarted("The reader", [sys.executable, "-m", "rss_pipeline.cli", "reader"])
 
 
 def print_lines(lines: RunLines, *, home: Path, every: float = LINES_SECONDS) -> Callable[[], None]:

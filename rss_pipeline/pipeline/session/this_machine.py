@@ -68,6 +68,12 @@ def own_servers(settings: Settings) -> Iterator[OwnServer]:
             yield OwnServer(
                 what="the UI of this installation (RSS_UI_HOSTS)", host=host, port=port, by_name=True
             )
+    if settings.reader:
+        yield OwnServer(
+            what="the reader of this installation (RSS_READER_PORT)",
+            host="127.0.0.1",
+            port=settings.reader_port,
+        )
     if settings.d1 is not None:
         yield from _server("the D1 proxy of this installation (D1_PROXY_URL)", settings.d1.url)
     if settings.r2 is not None:

@@ -143,7 +143,8 @@ def test_the_servers_that_settings_name() -> None:
         ("rss.example", 80),
         ("rss.example", 443),
         ("fd00::1", 8443),
+        ("127.0.0.1", 3001),
         ("d1.example.workers.dev", 443),
         ("nas.lan", 9000),
     ]
-    assert [server.port for server in own_servers(SETTINGS)] == [3000]
+    assert [server.port for server in own_servers(SETTINGS)] == [3000, 3001]

@@ -1,0 +1,27 @@
+"""The command `reader`: the reader's APIs in this process, without Dagster."""
+
+import sys
+
+import click
+
+from rss_pipeline.cli.output import terminal
+from rss_pipeline.settings import Settings
+
+
+@click.command()
+@click.pass_obj
+def reader(settings: Settings) -> None:
+    """Serve the reader alone: its JSON API and the Google Reader API, with a login.
+
+    `up` starts it as well (RSS_READER=off: it does not). This command is for a machine of its own, beside one
+    that collects into the same stores. SIGINT (Ctrl-C) and SIGTERM end it. `rss-pipeline user add` adds who
+    may log in.
+    """
+    from rss_pipeline.api.server import serve
+
+    serve(settings, say=_say)
+
+
+def _say(line: str) -> None:
+    terminal.say(line)
+    sys.stdout.flush()
