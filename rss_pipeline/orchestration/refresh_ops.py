@@ -18,6 +18,7 @@ from rss_pipeline.orchestration.ops import (
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.reading.refresh_run import Requests, reportable
+from rss_pipeline.pipeline.reading.searches import search
 
 _requests = dg.DagsterType(
     name="Requests",
@@ -40,6 +41,7 @@ def claim_requested(context: dg.OpExecutionContext, session: SessionResource) ->
             session,
             accesses=None if synced is None else synced.accesses,
             suspects=synced is None or synced.has_suspects,
+            search=search,
         )
         visits = requests.claim()
         context.log.info(f"{len(visits)} feeds to refresh")

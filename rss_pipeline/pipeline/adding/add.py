@@ -16,7 +16,7 @@ from rss_pipeline.pipeline.adding.find import Found, find_feed
 from rss_pipeline.pipeline.registry.edit import registered, write_feeds
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.claim import claim_named
+from rss_pipeline.pipeline.visits.claim import Accesses, claim_named
 from rss_pipeline.pipeline.visits.steps import STEPS, close
 from rss_pipeline.pipeline.visits.visit import Visit
 from rss_pipeline.storage.feeds.feeds import registry_rows
@@ -125,7 +125,12 @@ def _visited(session: Session, spec: FeedSpec, found: Found, *, environ: Mapping
     """The visit of a new feed by the steps of a poll, without a second request."""
     run = session.run
     synced = sync_registry(run.database, run.settings, now=run.clock(), environ=environ)
-    [visit] = claim_named(session, [spec.id], synced.accesses, suspects=False)
+    return visit_found(session, spec.id, found, synced.accesses)
+
+
+def visit_found(session: Session, id: str, found: Found, accesses: Accesses) -> Visit:
+    """Visit a stored feed by the steps of a poll, with the document that the search has brought."""
+    [visit] = claim_named(session, [id], accesses, suspects=False)
     if not isinstance(visit.outcome, Pending):
         return visit
     response = replace(found.document.response, requested_url=visit.feed.requested_url)

@@ -22,6 +22,7 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     Ask,
     AskForSearch,
     RequestKind,
+    Wishes,
     ask_for_search_statements,
     ask_statements,
     has_too_many,
@@ -117,9 +118,10 @@ def new_ask(user_id: str, feed_id: str, *, now: datetime, kind: RequestKind = "r
     return Ask(id=secrets.token_hex(16), user_id=user_id, feed_id=feed_id, now=now, kind=kind)
 
 
-def new_search(user_id: str, address: str, *, now: datetime) -> AskForSearch:
+def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | None = None) -> AskForSearch:
     """A request for the feed of an address, likewise."""
-    return AskForSearch(id=secrets.token_hex(16), user_id=user_id, address=address, now=now)
+    id = secrets.token_hex(16)
+    return AskForSearch(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
 
 
 def request_refresh(
@@ -159,10 +161,16 @@ def answer_to(ask: Ask, results: Sequence[Result], settings: Settings) -> Refres
 
 
 def request_search(
-    database: Database, settings: Settings, *, user_id: str, address: str, clock: Clock
+    database: Database,
+    settings: Settings,
+    *,
+    user_id: str,
+    address: str,
+    clock: Clock,
+    wishes: Wishes | None = None,
 ) -> Queued | TooMany:
     """Request that the feed of an address is found and subscribed for the user, in one batch."""
-    ask = new_search(user_id, address, now=clock())
+    ask = new_search(user_id, address, now=clock(), wishes=wishes)
     return search_answer(database.batch(ask_for_search_statements(ask)), settings)
 
 

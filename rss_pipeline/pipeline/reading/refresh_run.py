@@ -33,8 +33,8 @@ LOOK_SECONDS = 0.5
 LEASE_SECONDS = 45
 """Of a run for requests: they are done within two minutes although the run was killed."""
 
-Search = Callable[[Session, OpenRequest], Row]
-"""The search of an address: its answer's `outcome`, and what belongs to that."""
+Search = Callable[[Session, OpenRequest], tuple[Row, Visits]]
+"""The search of an address: the result that its task shows, and the visit of a feed that is new."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Requests:
         *,
         accesses: Accesses,
         suspects: bool = True,
-        search: Search | None = None,
+        search: Search,
         stay_seconds: float = STAY_SECONDS,
     ) -> None:
         self._session = session
@@ -103,7 +103,7 @@ class Requests:
                 ours = run_through(self._session, [visit for visit in visits if visit.feed.id not in held])
                 self.answer(ours)
                 done += ours
-                self._run_search()
+                done += self._run_search()
                 if held and not ours:
                     time.sleep(LOOK_SECONDS)
             self._leave()
@@ -168,15 +168,16 @@ class Requests:
         self._awaited |= {visit.feed.id for visit in visits}
         return visits
 
-    def _run_search(self) -> None:
+    def _run_search(self) -> Visits:
         """One search: then come the visits that were requested meanwhile."""
-        if not self._claimed.searches or self._search is None:
-            return
+        if not self._claimed.searches:
+            return []
         request = self._claimed.searches.pop(0)
-        result = self._search(self._session, request)
+        result, visits = self._search(self._session, request)
         run = self._session.run
         answer = Answer(id=request.id, result=self._timed(request, result))
         refresh_claims.answer_requests(run.database, self._claimed.token, [answer], now=run.clock())
+        return visits
 
     def _timed(self, request: OpenRequest, result: Mapping[str, object]) -> Row:
         waited = milliseconds(self._session.run.clock()) - request.requested_ms

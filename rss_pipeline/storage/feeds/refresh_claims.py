@@ -4,13 +4,20 @@ How users make and read them is refresh_requests.py's. A run's requests live by 
 it is over, they are open again.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
-from rss_pipeline.storage.feeds.refresh_requests import LIVE, RequestKind, forget_statement, milliseconds
+from rss_pipeline.storage.feeds.refresh_requests import (
+    LIVE,
+    RequestKind,
+    Wishes,
+    forget_statement,
+    milliseconds,
+)
 from rss_pipeline.storage.sql import EXPIRY, chunked, compact
 
 MOST_ATTEMPTS = 3
@@ -29,6 +36,7 @@ class OpenRequest:
     user_id: str
     feed_id: str | None
     address: str | None
+    wishes: Wishes
     requested_ms: int
     attempts: int
     """Claims so far, this one included, but for those that were put back."""
@@ -114,7 +122,7 @@ def claim_requests(
             Statement(
                 f"""UPDATE refresh_requests SET state = 'running', lease_token = ?, attempts = attempts + 1
                 WHERE id IN ({wanted} ORDER BY requested_ms, id LIMIT ?)
-                RETURNING id, kind, user_id, feed_id, address, requested_ms, attempts""",
+                RETURNING id, kind, user_id, feed_id, address, wishes, requested_ms, attempts""",
                 [token, clock, limit],
                 name="claim requests for visits",
             ),
@@ -138,6 +146,7 @@ def _request_of(row: Row) -> OpenRequest:
         user_id=row["user_id"],
         feed_id=row["feed_id"],
         address=row["address"],
+        wishes=Wishes(**json.loads(row["wishes"])),
         requested_ms=int(row["requested_ms"]),
         attempts=int(row["attempts"]),
     )

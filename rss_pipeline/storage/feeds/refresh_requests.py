@@ -4,7 +4,7 @@ The side of the run, which claims and answers them, is refresh_claims.py's; what
 pipeline.reading.refresh's. A request is for one feed (`refresh`, `first`) or for an address (`find`).
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import DB_NOW
+from rss_pipeline.storage.sql import DB_NOW, compact
 
 RequestKind = Literal["refresh", "first", "find"]
 
@@ -48,6 +48,15 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """A user's wishes for the subscription that a search leads to. The interval is in seconds."""
+
+    title: str | None = None
+    folder: str | None = None
+    wished_interval: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskForSearch:
     """A user's request to find the feed of an address and to subscribe it."""
 
@@ -55,6 +64,7 @@ class AskForSearch:
     user_id: str
     address: str
     now: datetime
+    wishes: Wishes
 
 
 def milliseconds(at: datetime) -> int:
@@ -124,12 +134,14 @@ def ask_for_search_statements(ask: AskForSearch) -> list[Statement]:
     return [
         forget_statement(ask.now),
         Statement(
-            f"""INSERT INTO refresh_requests (id, kind, user_id, address, requested_at, requested_ms)
-            SELECT ?, 'find', ?, ?, ?, ?
+            f"""INSERT INTO refresh_requests
+              (id, kind, user_id, address, requested_at, requested_ms, wishes)
+            SELECT ?, 'find', ?, ?, ?, ?, ?
             WHERE NOT EXISTS (SELECT 1 FROM refresh_requests WHERE {ours})
               AND {_OF_USER} < {MOST_OF_USER} AND {_FINDS_OF_USER} < {MOST_FINDS}""",
             [
                 *(ask.id, ask.user_id, ask.address, instant(ask.now), milliseconds(ask.now)),
+                compact(asdict(ask.wishes)),
                 *(ask.user_id, ask.address),
                 *2 * (ask.user_id, since),
             ],

@@ -21,6 +21,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     request_refresh,
 )
 from rss_pipeline.pipeline.reading.refresh_run import Requests
+from rss_pipeline.pipeline.reading.searches import search
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, store
 from rss_pipeline.storage.feeds import claims, leases, refresh_claims
@@ -80,7 +81,7 @@ def run(
 def steps_of_a_run(
     session: Session, *, stay: float = 0, before_the_rest: Callable[[], object] = lambda: None
 ) -> None:
-    requests = Requests(session, accesses={}, stay_seconds=stay)
+    requests = Requests(session, accesses={}, search=search, stay_seconds=stay)
     visits = requests.fetch(requests.claim())
     for step in (backup, parse, store):
         visits = step(session, visits)

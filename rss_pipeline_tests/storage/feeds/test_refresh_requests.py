@@ -14,6 +14,7 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     MOST_OF_FEED,
     Ask,
     AskForSearch,
+    Wishes,
     ask_for_search_statements,
     ask_statements,
     task_statement,
@@ -141,7 +142,9 @@ def test_one_feed_is_requested_sixty_times_in_ten_minutes_and_then_again(feeds: 
 
 def test_a_user_searches_sixty_addresses_an_hour_and_each_once_at_a_time(feeds: Database) -> None:
     def search(id: str, address: str, user: str = "ann") -> str | None:
-        statements = ask_for_search_statements(AskForSearch(id=id, user_id=user, address=address, now=NOW))
+        statements = ask_for_search_statements(
+            AskForSearch(id=id, user_id=user, address=address, now=NOW, wishes=Wishes())
+        )
         rows = feeds.batch(statements)[-1].rows
         return rows[0]["task_id"] if rows else None
 
