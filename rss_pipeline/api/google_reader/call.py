@@ -1,21 +1,26 @@
 """One request of a Google Reader client: its call, its fields, and the session that it belongs to."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.seen import Seen
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
-from rss_pipeline.pipeline.accounts.callers import Caller, NoSession, SessionKey
+from rss_pipeline.errors import NoSession
+from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.tokens import read_opaque
+from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline.storage.database import Result, Statement
+
+T = TypeVar("T")
 
 _AUTHORIZATION = re.compile(r"GoogleLogin\s+auth=\s*\"?([^\s\"]+)\"?", re.IGNORECASE)
 
@@ -30,6 +35,7 @@ class Service:
     stores: Stores
     clock: Clock
     seen: Seen
+    bodies: Bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,49 +61,33 @@ class SignedIn:
     """The caller of a request. Its methods raise Refused where the session has ended."""
 
     service: Service
-    key: SessionKey
+    caller: AsyncCaller
     token: str = field(repr=False)
     by_token: bool = False
     """The session is that of T alone."""
 
     @property
     def user_id(self) -> str:
-        return self.key.user_id
+        return self.caller.user_id
 
     @property
     def session_id(self) -> str:
-        return self.key.session_id
+        return self.caller.key.session_id
 
     async def read(self, *statements: Statement) -> list[Result]:
-        """The results of statements that only read, and quickly."""
-        if self.service.stores.is_remote:
-            return await self.read_long(*statements)
-        # SQLite answers faster than a thread begins.
-        prompt = Caller(self.key, self.service.stores.prompt, self.service.clock)
+        """The results of statements that only read, within a millisecond."""
         with self._or_refused():
-            found = prompt.read(*statements)
-        await self._touch(prompt)
-        return found
-
-    async def read_long(self, *statements: Statement) -> list[Result]:
-        """The results of statements that only read, maybe for long."""
-        caller = self._in_thread()
-        with self._or_refused():
-            found = await run_in_threadpool(caller.read, *statements)
-        await self._touch(caller)
-        return found
+            return await self.caller.read(*statements)
 
     async def write(self, *statements: Statement) -> list[Result]:
-        """The results of statements that write, all of them or none. It may wait for another writer."""
+        """The results of statements that write, all of them or none."""
         with self._or_refused():
-            return await run_in_threadpool(self._in_thread().write, *statements)
+            return await self.caller.write(*statements)
 
-    async def _touch(self, caller: Caller) -> None:
-        if caller.touch_is_due:
-            await run_in_threadpool(self._in_thread().touch)
-
-    def _in_thread(self) -> Caller:
-        return Caller(self.key, self.service.stores.database, self.service.clock)
+    async def run(self, work: Callable[[Caller], T]) -> T:
+        """The result of a function that may take its time, in a thread."""
+        with self._or_refused():
+            return await self.caller.run(work)
 
     @contextmanager
     def _or_refused(self) -> Iterator[None]:
@@ -147,4 +137,5 @@ def _caller(call: Call, token: str, *, by_token: bool = False) -> SignedIn:
         key = read_opaque(token, "google_reader")
     except NoSession:
         raise not_signed_in(BAD_TOKEN if by_token else None) from None
-    return SignedIn(call.service, key, token, by_token=by_token)
+    caller = AsyncCaller(call.service.stores, key, call.service.clock)
+    return SignedIn(call.service, caller, token, by_token=by_token)

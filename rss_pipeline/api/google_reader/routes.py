@@ -4,14 +4,14 @@ What clients call and is not here is answered by 501 or 404, never by an empty l
 a client than an error.
 """
 
-import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from rss_pipeline.api.google_reader import login
+from rss_pipeline.api.google_reader import listings, login, marks
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import refusal, text
 from rss_pipeline.api.google_reader.call import Call, Service
@@ -20,6 +20,7 @@ from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.seen import Seen
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.pipeline.reading.bodies import Bodies
 
 Answer = Callable[[Call], Awaitable[Response]]
 
@@ -29,6 +30,12 @@ CALLS: Mapping[str, Mapping[str, Answer]] = {
     "accounts/ClientLogin": {"POST": login.client_login, "GET": login.refuse_login_by_address},
     f"{_API}token": {"GET": login.token},
     f"{_API}user-info": {"GET": login.user_info},
+    f"{_API}stream/items/ids": {"GET": listings.stream_item_ids, "POST": listings.stream_item_ids},
+    f"{_API}stream/items/contents": {"POST": listings.item_contents, "GET": listings.item_contents},
+    f"{_API}stream/contents": {"GET": listings.stream_contents, "POST": listings.stream_contents},
+    "reader/atom": {"GET": listings.atom},
+    f"{_API}edit-tag": {"POST": marks.edit_tag},
+    f"{_API}mark-all-as-read": {"POST": marks.mark_all_as_read},
 }
 """The functions of each call by method."""
 WITH_STREAM = (f"{_API}stream/contents", "reader/atom")
@@ -69,12 +76,13 @@ LARGER_BODIES: Mapping[str, int] = {
 }
 """Bytes of bodies by path, for the calls that take more than others do."""
 
-_logger = logging.getLogger(__name__)
+_BODIES_BYTES = 16_000_000
 
 
 def routes(stores: Stores, *, clock: Clock) -> list[BaseRoute]:
     """The routes of all addresses. The prefix itself answers a person who looks whether it is right."""
-    service = Service(stores=stores, clock=clock, seen=Seen())
+    bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=_BODIES_BYTES)
+    service = Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies)
 
     async def answer(request: Request) -> Response:
         try:

@@ -12,6 +12,10 @@ MOST = 100_000
 """Sessions and streams that are remembered; the one that was listed longest ago is forgotten first."""
 
 
+_ANY = ""
+"""Stands for whatever was listed last."""
+
+
 class Seen:
     """The newest number that a session was shown of a stream; safe to use from several threads."""
 
@@ -22,10 +26,10 @@ class Seen:
 
     def show(self, session_id: str, stream: str, number: int) -> None:
         """Remember that all items of the stream up to this number were listed."""
-        key = (session_id, stream)
         with self._lock:
-            self._numbers[key] = max(number, self._numbers.pop(key, 0))
-            if len(self._numbers) > self._most:
+            for key in ((session_id, stream), (session_id, _ANY)):
+                self._numbers[key] = max(number, self._numbers.pop(key, 0))
+            while len(self._numbers) > self._most:
                 self._numbers.popitem(last=False)
 
     def newest(self, session_id: str, streams: Iterable[str]) -> int | None:
@@ -33,3 +37,7 @@ class Seen:
         with self._lock:
             found = [self._numbers.get((session_id, stream)) for stream in streams]
         return max((number for number in found if number is not None), default=None)
+
+    def last(self, session_id: str) -> int | None:
+        """The greatest number of any listing of this session; None if there was none."""
+        return self.newest(session_id, [_ANY])

@@ -89,3 +89,11 @@ def end(database: Database) -> Position:
     """Behind all that is stored now."""
     rows = database.query(f"SELECT {_HIGHEST} AS highest", name="read last arrival").rows
     return Position(int(rows[0]["highest"]), _ABOVE_ALL_IDS)
+
+
+def highest_number() -> Statement:
+    """A query for the highest number given so far, in one row with `number`; 0 for none.
+
+    In a batch with others it is the end of what they can see.
+    """
+    return Statement(f"SELECT {_HIGHEST} AS number", name="read highest arrival number")

@@ -23,6 +23,8 @@ class ItemRow:
     """The user's own, or else the feed's."""
     feed_url: str
     feed_link: str | None
+    folder: str | None
+    """The user's."""
     title: str | None
     link: str | None
     author: str | None
@@ -41,9 +43,10 @@ class ItemRow:
 
 
 ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
-  f.link AS feed_link, i.title, i.link, i.author, i.authors, i.pub_date, i.pub_date_source, i.updated_at,
-  i.created_at, i.categories, i.enclosures, coalesce(t.is_read, i.arrived <= s.read_up_to) AS is_read,
-  t.starred_at, {body_version(items="i", feeds="f")} AS body_version"""
+  f.link AS feed_link, s.folder, i.title, i.link, i.author, i.authors, i.pub_date, i.pub_date_source,
+  i.updated_at, i.created_at, i.categories, i.enclosures,
+  coalesce(t.is_read, i.arrived <= s.read_up_to) AS is_read, t.starred_at,
+  {body_version(items="i", feeds="f")} AS body_version"""
 ITEM_FROM = """CROSS JOIN items AS i ON i.rowid = page.place
   CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
   CROSS JOIN feeds AS f ON f.id = i.feed_id
@@ -60,6 +63,7 @@ def item_row(row: Row) -> ItemRow:
         feed_title=row["feed_title"],
         feed_url=row["feed_url"],
         feed_link=row["feed_link"],
+        folder=row["folder"],
         title=row["title"],
         link=row["link"],
         author=row["author"],

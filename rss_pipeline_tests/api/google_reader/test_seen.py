@@ -10,6 +10,8 @@ def test_the_newest_of_the_streams_that_were_listed_counts() -> None:
     assert seen.newest("s", ["feed/a", "all"]) == 9
     assert seen.newest("s", ["feed/a"]) == 5
     assert seen.newest("s", ["feed/b"]) is None
+    assert seen.last("s") == 9
+    assert seen.last("t") is None
 
 
 def test_a_session_knows_nothing_of_another_one() -> None:
@@ -26,7 +28,7 @@ def test_an_answer_that_was_overtaken_takes_nothing_back() -> None:
 
 
 def test_the_longest_unlisted_stream_is_forgotten_first() -> None:
-    seen = Seen(most=2)
+    seen = Seen(most=3)
     seen.show("s", "a", 1)
     seen.show("s", "b", 2)
     seen.show("s", "a", 3)

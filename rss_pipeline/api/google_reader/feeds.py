@@ -1,0 +1,59 @@
+"""The feeds that a user subscribes, as calls look them up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.api.google_reader.call import SignedIn
+from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream
+from rss_pipeline.collector.registry.feed_url import completed, same_as
+from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """All feeds of a user."""
+
+    rows: Sequence[FeedRow]
+
+    def find(self, feed: Feed) -> FeedRow | None:
+        """The feed with this id or address, if the user subscribes it."""
+        if isinstance(feed, FeedStream):
+            return next((row for row in self.rows if row.feed_id == feed.id), None)
+        wanted = _same_as(feed.url)
+        return next((row for row in self.rows if _same_as(row.url) == wanted), None)
+
+    def known(self, feed: Feed) -> FeedRow:
+        """The same.
+
+        Raises:
+            Refused: the user does not subscribe it; the answer says nothing of what others subscribe.
+        """
+        row = self.find(feed)
+        if row is None:
+            raise Refused(404, f"You do not subscribe {feed}.")
+        return row
+
+
+async def read_feeds(session: SignedIn) -> Feeds:
+    """The feeds of the caller, in the user's order."""
+    (listed,) = await session.read(list_feeds(session.user_id))
+    return Feeds(feed_rows(listed))
+
+
+async def feed_id_of(session: SignedIn, feed: Feed) -> str:
+    """The id of a feed by its stream.
+
+    Raises:
+        Refused: it is named by its address, and the user does not subscribe it.
+    """
+    if isinstance(feed, FeedAddress):
+        return (await read_feeds(session)).known(feed).feed_id
+    return feed.id
+
+
+def _same_as(url: str) -> str:
+    try:
+        return same_as(completed(url))
+    except ValueError:
+        return url

@@ -1,0 +1,242 @@
+"""The calls that list items: their ids, their contents, and Atom.
+
+A list's end is the highest number of arrival in the same moment; it is what the session was shown (seen.py).
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from rss_pipeline.api.conditional import bytes_answer
+from rss_pipeline.api.google_reader.answers import PRIVATE, as_json
+from rss_pipeline.api.google_reader.atom import ATOM_TYPE, atom_document
+from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in, signed_in_by_token
+from rss_pipeline.api.google_reader.entries import Entry, contents, entry_as_json, item_ids
+from rss_pipeline.api.google_reader.feeds import feed_id_of
+from rss_pipeline.api.google_reader.ids import item_numbers
+from rss_pipeline.api.google_reader.pages import Page, Place, read_page
+from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.shown import entries_of
+from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, Stream, read_stream
+from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.storage.database import Result, Statement, one
+from rss_pipeline.storage.items.cursor import highest_number
+from rss_pipeline.storage.subscriptions import item_lists
+from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
+from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
+from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
+
+MOST_IDS = 10_000
+"""RSS Guard asks for 200,000, and goes on by the continuation."""
+MOST_CONTENTS = 1_000
+MOST_NAMED = 10_000
+"""Items of one items/contents; RSS Guard asks for 9,999, and there is no continuation."""
+AT_ONCE = 200
+"""Items that are read and made into JSON together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """One page of a stream as it is asked for."""
+
+    stream: Stream
+    page: Page
+    scope: Scope
+
+    @property
+    def filter(self) -> item_lists.Filter:
+        return item_lists.Filter(
+            scope=self.scope,
+            is_read=self.page.is_read,
+            is_starred=self.page.is_starred,
+            since=self.page.since,
+            until=self.page.until,
+        )
+
+    @property
+    def keys(self) -> item_lists.Page:
+        return item_lists.Page(
+            limit=self.page.count, after=self.page.behind, newest_first=not self.page.oldest_first
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Head:
+    """A stream as a whole: what the user calls it, its page on the web."""
+
+    title: str
+    site: str | None
+
+
+async def stream_item_ids(call: Call) -> Response:
+    """stream/items/ids: decimal numbers, newest first."""
+    session = signed_in(call)
+    listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
+    query = item_lists.list_numbers(session.user_id, listing.filter, listing.keys)
+    found, about, top = await session.run(
+        lambda caller: caller.read(query, _about(caller.user_id, listing.scope), highest_number())
+    )
+    _head(listing, about)
+    if listing.page.is_empty:
+        return as_json(item_ids([], None))
+    page = item_lists.numbers_of(found, listing.keys)
+    _show(session, listing, page.numbers, page.next_key, _number(top))
+    return as_json(item_ids(page.numbers, _text(page.next_key)))
+
+
+async def stream_contents(call: Call) -> Response:
+    """stream/contents: items with their bodies; the stream is in the path, or in s."""
+    session = signed_in(call)
+    listing = await _listing(call, session, call.rest or call.fields.first("s"), most=MOST_CONTENTS)
+    entries, next_key, head = await _entries(session, listing)
+    updated = in_microseconds(call.service.clock()) // 1_000_000
+    return as_json(
+        contents(listing.stream, entries, updated=updated, title=head.title, continuation=_text(next_key))
+    )
+
+
+async def atom(call: Call) -> Response:
+    """reader/atom: the same as Atom, for newsboat before 2.24; 304 while neither items nor states changed."""
+    session = signed_in(call)
+    listing = await _listing(call, session, call.rest or call.fields.first("s"), most=MOST_CONTENTS)
+    entries, next_key, head = await _entries(session, listing)
+    document = atom_document(
+        listing.stream, entries, title=head.title, site=head.site, continuation=_text(next_key)
+    )
+    return bytes_answer(call.request, document, ATOM_TYPE)
+
+
+async def item_contents(call: Call) -> Response:
+    """stream/items/contents: named items in their order; those that are unknown, or others', are left out.
+
+    Thousands are sent piece by piece, so that no answer is in memory as a whole.
+    """
+    session = signed_in_by_token(call)
+    numbers = item_numbers(call.fields.all("i"))
+    if len(numbers) > MOST_NAMED:
+        raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
+    updated = in_microseconds(call.service.clock()) // 1_000_000
+    first = await _named(session, numbers[:AT_ONCE])
+    if len(numbers) <= AT_ONCE:
+        return as_json(contents(READING_LIST, first, updated=updated, title=_TITLES["reading-list"]))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=_TITLES["reading-list"]))
+        before, after = empty.split(b'"items":[')
+        yield before + b'"items":['
+        separator, entries, start = b"", first, 0
+        while True:
+            piece = b",".join(orjson.dumps(entry_as_json(entry)) for entry in entries)
+            if piece:
+                yield separator + piece
+                separator = b","
+            start += AT_ONCE
+            if start >= len(numbers):
+                break
+            entries = await _named(session, numbers[start : start + AT_ONCE])
+        yield after
+
+    return StreamingResponse(pieces(), headers=PRIVATE, media_type="application/json")
+
+
+async def _named(session: SignedIn, numbers: Sequence[int]) -> list[Entry]:
+    def read(caller: Caller) -> list[Entry]:
+        (found,) = caller.read(item_lists.items_by(caller.user_id, Chosen.by_numbers(numbers)))
+        entries = entries_of(item_lists.named_items(found), session.service.bodies, caller.database)
+        places = {number: place for place, number in enumerate(numbers)}
+        return sorted(entries, key=lambda entry: places[entry.number])
+
+    return await session.run(read)
+
+
+async def _listing(call: Call, session: SignedIn, stream_id: str | None, *, most: int) -> _Listing:
+    stream = read_stream(stream_id)
+    page = read_page(stream, call.fields, most=most)
+    return _Listing(stream=stream, page=page, scope=await _scope(session, page.place))
+
+
+async def _scope(session: SignedIn, place: Place | None) -> Scope:
+    match place:
+        case None:
+            return ALL
+        case Label(name):
+            return Scope(folder=name)
+        case feed:
+            return Scope(feed_id=await feed_id_of(session, feed))
+
+
+async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], int | None, _Head]:
+    if listing.page.is_empty:
+        about, top = await session.read(_about(session.user_id, listing.scope), highest_number())
+        return [], None, _head(listing, about)
+
+    def read(caller: Caller) -> tuple[list[Entry], item_lists.Items, Result, Result]:
+        query = item_lists.list_items(caller.user_id, listing.filter, listing.keys)
+        found, about, top = caller.read(query, _about(caller.user_id, listing.scope), highest_number())
+        items = item_lists.items_of(found, listing.keys)
+        return entries_of(items.items, session.service.bodies, caller.database), items, about, top
+
+    entries, items, about, top = await session.run(read)
+    head = _head(listing, about)
+    _show(session, listing, [entry.number for entry in entries], items.next_key, _number(top))
+    return entries, items.next_key, head
+
+
+def _about(user_id: str, scope: Scope) -> Statement:
+    """A query that tells whether the user has this feed or folder."""
+    return list_folders(user_id) if scope.feed_id is None else list_feeds(user_id, scope.feed_id)
+
+
+def _head(listing: _Listing, about: Result) -> _Head:
+    match listing.page.place:
+        case None:
+            return _Head(title=_TITLES[str(listing.stream).rpartition("/")[2]], site=None)
+        case Label(name):
+            if name not in folder_names(about):
+                raise Refused(404, f"You have no folder {name[:80]!r}.")
+            return _Head(title=name, site=None)
+        case feed:
+            rows = feed_rows(about)
+            if not rows:
+                raise Refused(404, f"You do not subscribe {str(feed)[:200]!r}.")
+            return _Head(title=rows[0].title or rows[0].url, site=rows[0].link or rows[0].url)
+
+
+def _show(
+    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: int | None, top: int
+) -> None:
+    """Remember what the session was shown of a stream, if it was shown its unread items from their start."""
+    page = listing.page
+    if page.is_read or page.is_starred is not None or page.behind is not None or page.is_empty:
+        return
+    if page.oldest_first and next_key is not None:
+        top = numbers[-1]
+    if page.until is not None:
+        top = min(top, page.until)
+    streams = [str(page.place or READING_LIST)]
+    if listing.scope.feed_id is not None:
+        streams = [str(FeedStream(listing.scope.feed_id))]
+    for stream in streams:
+        session.service.seen.show(session.session_id, stream, top)
+
+
+def _number(top: Result) -> int:
+    row = one(top)
+    return 0 if row is None else int(row["number"])
+
+
+def _text(next_key: int | None) -> str | None:
+    return None if next_key is None else str(next_key)
+
+
+_TITLES = {
+    "reading-list": "All items",
+    "read": "Read items",
+    "starred": "Starred items",
+    "unread": "Unread items",
+    "kept-unread": "Unread items",
+    "fresh": "Unread items",
+}

@@ -1,0 +1,42 @@
+"""Items of a user read from the stores and made into entries."""
+
+from collections.abc import Sequence
+
+from rss_pipeline.api.google_reader.entries import Entry, Origin
+from rss_pipeline.pipeline.reading.bodies import Bodies, Body
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+
+
+def entries_of(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> list[Entry]:
+    """The entries of these rows, with their bodies; it belongs into a thread.
+
+    An app shows HTML without our cookie, so an archived image without a public URL stays at its publisher.
+    """
+    versions = {row.id: row.body_version for row in rows}
+    found = bodies.all_of(database, versions, images="public")
+    # An item that went between the two requests is shown as it was, without its content.
+    return [_entry(row, found.get(row.id) or Body(row.title or "", "")) for row in rows]
+
+
+def _entry(row: ItemRow, body: Body) -> Entry:
+    return Entry(
+        number=row.arrived,
+        origin=Origin(
+            feed_id=row.feed_id,
+            title=row.feed_title or row.feed_url,
+            url=row.feed_url,
+            site=row.feed_link,
+            folder=row.folder,
+        ),
+        title=body.title,
+        link=row.link,
+        authors=row.authors or ((row.author,) if row.author else ()),
+        published=row.published_at,
+        updated=row.updated_at or row.published_at,
+        html=body.html,
+        categories=row.categories,
+        enclosures=row.enclosures,
+        is_read=row.is_read,
+        is_starred=row.starred_at is not None,
+    )
