@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rss_pipeline.batched import batched
-from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.collector.registry.feed_url import feed_id, other_form, same_as
 from rss_pipeline.collector.registry.yaml_nodes import Mistake
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.reading.addresses import address_policy
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList, read_upload
-from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
@@ -70,14 +69,6 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
         except StorageRejected:
             raise _refused("the list does not fit into one request; shorten folders or split it") from None
     return ImportedList(added=len(plan.wanted), known=plan.known, merged=upload.merged)
-
-
-def address_policy(settings: Settings) -> AddressPolicy:
-    """The rules for addresses that users name: no private one but in networks that ALLOW_NETWORKS opens."""
-    policy = feed_policy(settings)
-    return AddressPolicy(
-        networks=policy.allow_networks, ports=frozenset(policy.allow_ports), machine=policy.machine
-    )
 
 
 def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:

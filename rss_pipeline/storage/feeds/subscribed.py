@@ -137,18 +137,3 @@ def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[
         ),
         *recount_urls([form.url for form in closed.values()], at=now),
     ]
-
-
-def known_at(hosts: Sequence[str]) -> Statement:
-    """A query for the feeds that may have an address at one of these hosts, for users who name one: `id`,
-    `url`, `open`, `listed`, `registered`, and the end of the last visit.
-
-    A feed that has moved has its new host in its row. URLs are compared by the caller, who knows their forms.
-    """
-    return Statement(
-        f"""SELECT id, url, {OPEN} AS open, listed, registered, last_visited_at FROM feeds
-        WHERE forgotten = 0 AND (fetch_url IS NOT NULL OR host IN (SELECT value FROM json_each(?)))
-        ORDER BY listed DESC, registered DESC, created_at, id""",
-        [compact(list(hosts))],
-        name="find feeds by host",
-    )

@@ -1,0 +1,102 @@
+"""Subscribing by an address: a known feed at once, anything else by a request to a run (searches.py).
+
+A feed of feeds.yaml that users may not subscribe to is as good as unknown: the same requests to the database,
+and the same answer.
+"""
+
+from dataclasses import dataclass
+
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.reading.addresses import (
+    AddressRefused,
+    address_policy,
+    known_feed,
+    read_address,
+)
+from rss_pipeline.pipeline.reading.refresh import (
+    Held,
+    Queued,
+    TooMany,
+    VisitRunning,
+    answer_to,
+    new_ask,
+    new_search,
+    search_answer,
+)
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.feeds.refresh_requests import (
+    Wishes,
+    ask_for_search_statements,
+    ask_statements,
+)
+from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
+from rss_pipeline.storage.subscriptions.subscriptions import (
+    MAX_SUBSCRIPTIONS,
+    Wanted,
+    is_subscribed,
+    subscribe,
+)
+
+_NO_WISHES = Wishes()
+SHORTEST_WISH, LONGEST_WISH = 900, 86_400
+"""Seconds that a user may wish as the interval of a feed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The user subscribes this feed now, or did so before. `first`: the visit that it still waits for."""
+
+    feed_id: str
+    first: Queued | VisitRunning | Held | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooManyFeeds:
+    """The user has as many subscriptions as one may have."""
+
+
+SubscribeAnswer = Known | Queued | AddressRefused | TooMany | TooManyFeeds
+
+
+def subscribe_address(
+    caller: Caller,
+    settings: Settings,
+    text: str,
+    *,
+    wishes: Wishes = _NO_WISHES,
+) -> SubscribeAnswer:
+    """Subscribe the feed at an address, in two requests to the database. The interval that is wished is
+    within SHORTEST_WISH and LONGEST_WISH.
+
+    Raises:
+        NoSession, DatabaseUnavailable: as Caller's methods.
+    """
+    address = read_address(text, address_policy(settings))
+    if isinstance(address, AddressRefused):
+        return address
+    user_id = caller.user_id
+    named, count = caller.read(named_feeds(user_id, [address.host]), subscription_count(user_id))
+    known = known_feed(address, named.rows)
+    has_known = known is not None and bool(known["subscribed"])
+    if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS and not has_known:
+        return TooManyFeeds()
+    now = caller.clock()
+    if known is None:
+        search = new_search(user_id, address.url, now=now, wishes=wishes)
+        return search_answer(caller.write(*ask_for_search_statements(search)), settings)
+    feed_id = str(known["id"])
+    wanted = Wanted(
+        feed_id=feed_id,
+        title=wishes.title,
+        folder=wishes.folder,
+        wished_interval=wishes.wished_interval,
+    )
+    statements = [*subscribe(user_id, [wanted], at=now), is_subscribed(user_id, feed_id)]
+    if not known["waits"]:
+        return Known(feed_id=feed_id) if caller.write(*statements)[-1].rows else TooManyFeeds()
+    ask = new_ask(user_id, feed_id, now=now, kind="first")
+    results = caller.write(*statements, *ask_statements(ask))
+    if not results[len(statements) - 1].rows:
+        return TooManyFeeds()
+    answer = answer_to(ask, results, settings)
+    return Known(feed_id=feed_id, first=answer if isinstance(answer, Queued | VisitRunning | Held) else None)
