@@ -243,6 +243,24 @@ def test_at_home_too_only_so_many_passwords_are_tried(home: Door) -> None:
 
 
 @pytest.mark.slow
+def test_a_right_password_forgets_the_wrong_ones_before_it(home: Door) -> None:
+    home.enter()
+    for _ in range(2):
+        for _ in range(4):
+            assert home.log_in(password="wrong horse") == LoginRefused()
+        home.enter()
+
+
+@pytest.mark.slow
+def test_a_right_login_locks_nobody_else_at_its_address(home: Door) -> None:
+    for n in range(19):
+        assert home.log_in(f"user{n}", "wrong horse") == LoginRefused()
+    home.enter()
+    assert home.log_in("somebody", "wrong horse") == LoginRefused()
+    assert home.log_in("somebody", "wrong horse") == LoginRefused(1)
+
+
+@pytest.mark.slow
 def test_from_one_address_only_so_many_accounts_are_tried(home: Door) -> None:
     answers = [home.log_in(f"user{n}", "wrong horse", address=f"2001:db8:0:1::{n:x}") for n in range(60)]
     assert answers.count(LoginRefused()) == 20

@@ -15,6 +15,8 @@ from rss_pipeline.pipeline.accounts.passwords import (
 )
 from rss_pipeline_tests.support.waiting import soon
 
+OF_THE_DECOY = "x" * 20
+
 
 def test_a_password_is_right_by_its_hash_and_no_other_is() -> None:
     hashed = hash_password("correct horse")
@@ -44,6 +46,7 @@ def test_without_a_user_a_hash_is_computed_all_the_same_and_none_is_right() -> N
         for _ in range(2):
             passwords._AT_ONCE.release()
         assert waiting.result(60) is False
+    assert not is_right(OF_THE_DECOY, None)
 
 
 @pytest.mark.parametrize("password", ["", "seven77", "x" * 1025, "x" * 20_000_000])
