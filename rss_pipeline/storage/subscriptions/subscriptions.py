@@ -56,16 +56,16 @@ _SUBSCRIBE = f"""INSERT INTO subscriptions
   ON CONFLICT DO NOTHING"""
 # A document lists its newest item first, so the order of arrival within it is not that of age.
 _KEEP_FRESH = f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
-  SELECT i.user_id, i.feed_id, i.arrived, i.id, 0
+  SELECT fresh.user_id, fresh.feed_id, fresh.arrived, fresh.id, 0
   FROM (SELECT s.user_id, s.read_up_to, n.id, n.feed_id, n.arrived,
       row_number() OVER (PARTITION BY n.feed_id ORDER BY n.pub_date DESC, n.arrived) AS nth
     FROM subscriptions AS s
     CROSS JOIN items AS n INDEXED BY items_age ON n.feed_id = s.feed_id AND n.arrived <= -1 - s.read_up_to
       AND n.created_at = (SELECT m.created_at FROM items AS m INDEXED BY items_of_feed
         WHERE m.feed_id = s.feed_id AND m.arrived = -1 - s.read_up_to)
-    WHERE s.user_id = ? AND s.read_up_to < 0) AS i
-  WHERE i.nth <= {FRESH_ITEMS} - (SELECT count(*) FROM items AS a INDEXED BY items_of_feed
-    WHERE a.feed_id = i.feed_id AND a.arrived > -1 - i.read_up_to)
+    WHERE s.user_id = ? AND s.read_up_to < 0) AS fresh
+  WHERE fresh.nth <= {FRESH_ITEMS} - (SELECT count(*) FROM items AS a INDEXED BY items_of_feed
+    WHERE a.feed_id = fresh.feed_id AND a.arrived > -1 - fresh.read_up_to)
   ON CONFLICT DO NOTHING"""
 _BEGIN = "UPDATE subscriptions SET read_up_to = -1 - read_up_to WHERE user_id = ? AND read_up_to < 0"
 

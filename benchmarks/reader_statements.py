@@ -1,0 +1,229 @@
+"""The time of the reader's statements in SQLite: `python -m benchmarks.reader_statements`.
+
+1,000 users subscribe 100 of 1,000 feeds each; 100,000 items of 3.5 KB. Each user has read half of every feed,
+some items above that and has kept some unread below it. Times are of one process, through `Database`, with
+the results as values.
+"""
+
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.database import Result, Statement, Value
+from rss_pipeline.storage.items import bodies
+from rss_pipeline.storage.schema import migrate
+from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+
+USERS, FEEDS, ITEMS, SUBSCRIBED = 1_000, 1_000, 100, 100
+ROUNDS = 60
+FIRST = 1_770_000_000_000_000
+_AT = "2026-02-18T08:30:00Z"
+
+
+def fill(database: SqliteDatabase) -> None:
+    """Users, feeds, items and states."""
+    chance = random.Random(15)
+    series = "WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < ?)"
+    numbered: list[tuple[str, list[Value]]] = [
+        (
+            f"""{series} INSERT INTO users (id, name, password_hash, created_at)
+            SELECT printf('u%04d', n), printf('u%04d', n), 'x', ? FROM n""",
+            [USERS - 1, _AT],
+        ),
+        (
+            f"""{series} INSERT INTO feeds (id, url, title, host, next_fetch_at, created_at, listed)
+            SELECT printf('f%04d', n), printf('https://f%04d.example/', n), printf('Feed %d', n),
+              printf('f%04d.example', n), ?, ?, 1 FROM n""",
+            [FEEDS - 1, _AT, _AT],
+        ),
+        (
+            # In the order of arrival, feeds alternate.
+            f"""{series} INSERT INTO items (id, feed_id, guid, link, title, pub_date, content_html,
+              created_at, guid_source, pub_date_source, arrived)
+            SELECT printf('%032x', n), printf('f%04d', n % {FEEDS}), n, 'https://example.org/' || n,
+              'Item ' || n, ?, hex(randomblob(1750)), ?, 'guid', 'feed', {FIRST} + n * 1000 FROM n""",
+            [FEEDS * ITEMS - 1, _AT, _AT],
+        ),
+    ]
+    for sql, params in numbered:
+        database.query(sql, params)
+    for user in range(USERS):
+        feeds = chance.sample(range(FEEDS), SUBSCRIBED)
+        # Of each feed, item 50 is the last one that is read by number.
+        rows = [[f"f{feed:04}", FIRST + (50 * FEEDS + feed) * 1000] for feed in feeds]
+        exceptions = [
+            [f"f{feed:04}", FIRST + (nth * FEEDS + feed) * 1000, f"{nth * FEEDS + feed:032x}", int(nth > 50)]
+            for feed in feeds[:20]
+            for nth in (10, 20, 70, 80, 90)
+        ]
+        database.batch(
+            [
+                Statement(
+                    """INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)
+                    SELECT ?, json_extract(value, '$[0]'), json_extract(value, '$[1]'), ?
+                    FROM json_each(?)""",
+                    [f"u{user:04}", _AT, compact(rows)],
+                    name="fill",
+                ),
+                Statement(
+                    """INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
+                    SELECT ?, json_extract(value, '$[0]'), json_extract(value, '$[1]'),
+                      json_extract(value, '$[2]'), json_extract(value, '$[3]') FROM json_each(?)""",
+                    [f"u{user:04}", compact(exceptions)],
+                    name="fill",
+                ),
+            ]
+        )
+
+
+def measure(
+    database: SqliteDatabase,
+    what: str,
+    limit: float,
+    build: Callable[[str], tuple[Sequence[Statement], object]],
+) -> None:
+    """Print the p50 and the p95 of a batch and its values, each time for another user."""
+    took = []
+    for user in range(ROUNDS):
+        statements, parse = build(f"u{user:04}")
+        begun = time.perf_counter()
+        results = (
+            [database.query(*_call(one)) for one in statements]
+            if len(statements) == 1
+            else (database.batch(statements))
+        )
+        if callable(parse):
+            parse(results[0])
+        took.append((time.perf_counter() - begun) * 1000)
+    p50, p95 = statistics.median(took), sorted(took)[int(len(took) * 0.95)]
+    print(f"{what:44} p50 {p50:7.2f} ms  p95 {p95:7.2f} ms  wanted {limit:g} ms")
+
+
+def _call(statement: Statement) -> tuple[str, Sequence[Value]]:
+    return statement.sql, statement.params
+
+
+def main() -> None:
+    """Fill a database, and measure."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = SqliteDatabase(Path(folder, "rss.sqlite"))
+        migrate(database)
+        fill(database)
+        unread, thousand = Filter(is_read=False), Page(limit=1_000)
+        page = Page(limit=100)
+
+        def feed_of(user: str) -> str:
+            return str(
+                database.query(
+                    "SELECT feed_id FROM subscriptions WHERE user_id = ? LIMIT 1", [user], name="pick"
+                ).rows[0]["feed_id"]
+            )
+
+        def hundred(user: str) -> list[int]:
+            found = database.batch([item_lists.list_numbers(user, Filter(), page)])[0]
+            return list(item_lists.numbers_of(found, page).numbers)
+
+        def ids(user: str) -> list[str]:
+            found = database.batch([item_lists.list_items(user, Filter(), page)])[0]
+            return [one.id for one in item_lists.items_of(found, page).items]
+
+        def numbers(result: Result) -> object:
+            return item_lists.numbers_of(result, thousand)
+
+        def items(result: Result) -> object:
+            return item_lists.items_of(result, page)
+
+        measure(
+            database, "feed list, 100 feeds", 3, lambda user: ([listing.list_feeds(user)], listing.feed_rows)
+        )
+        measure(
+            database,
+            "unread counts, 100 feeds",
+            5,
+            lambda user: ([counts.count_unread(user)], counts.unread_counts),
+        )
+        measure(
+            database,
+            "numbers of unread items, n=1,000",
+            5,
+            lambda user: ([item_lists.list_numbers(user, unread, thousand)], numbers),
+        )
+        measure(
+            database,
+            "numbers of all items, n=1,000",
+            5,
+            lambda user: ([item_lists.list_numbers(user, Filter(), thousand)], numbers),
+        )
+        measure(
+            database,
+            "page of 100 unread items of all feeds",
+            5,
+            lambda user: ([item_lists.list_items(user, unread, page)], items),
+        )
+        measure(
+            database,
+            "page of 100 items of a feed",
+            2,
+            lambda user: (
+                [item_lists.list_items(user, Filter(scope=Scope(feed_id=feed_of(user))), page)],
+                items,
+            ),
+        )
+        measure(
+            database,
+            "100 items by number",
+            2,
+            lambda user: (
+                [item_lists.items_by(user, Chosen.by_numbers(hundred(user)))],
+                item_lists.named_items,
+            ),
+        )
+        measure(
+            database,
+            "contents of 100 items",
+            2,
+            lambda user: (bodies.sources(ids(user), most_characters=500_000)[:1], None),
+        )
+        measure(
+            database,
+            "mark a feed read",
+            1,
+            lambda user: (states.mark_read_up_to(user, Scope(feed_id=feed_of(user)), 2**52), None),
+        )
+        measure(
+            database,
+            "mark one item read",
+            1,
+            lambda user: (
+                states.mark_items(user, Chosen.by_numbers(hundred(user)[:1]), is_read=True),
+                None,
+            ),
+        )
+        measure(
+            database,
+            "mark 1,000 items read",
+            30,
+            lambda user: (
+                states.mark_items(user, Chosen.by_numbers(hundred(user) * 10), is_read=True),
+                None,
+            ),
+        )
+        measure(
+            database,
+            "star an item",
+            1,
+            lambda user: (states.star_items(user, Chosen.by_numbers(hundred(user)[:1]), at=utc_now()), None),
+        )
+        database.close()
+
+
+if __name__ == "__main__":
+    main()

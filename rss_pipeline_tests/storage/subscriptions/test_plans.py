@@ -1,0 +1,54 @@
+"""No statement of a request reads a whole table of feeds, items or states."""
+
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing, states, subscriptions
+from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline_tests.storage.values import NOW
+
+NAMED = (Chosen.by_ids(["a"]), Chosen.by_numbers([1]))
+FILTERS = [
+    Filter(scope=scope, is_read=is_read, is_starred=is_starred, since=1, until=9)
+    for scope in (ALL, Scope(feed_id="a"), Scope(folder="News"))
+    for is_read in (None, True, False)
+    for is_starred in (None, True, False)
+]
+STATEMENTS = [
+    listing.list_feeds("ann"),
+    listing.list_feeds("ann", "a"),
+    counts.count_unread("ann"),
+    folders.list_folders("ann"),
+    *(item_lists.list_items("ann", one, Page(limit=9, after=5)) for one in FILTERS),
+    *(item_lists.list_numbers("ann", one, Page(limit=9, after=5, newest_first=False)) for one in FILTERS),
+    *(item_lists.items_by("ann", chosen) for chosen in NAMED),
+    *(
+        one
+        for chosen in NAMED
+        for is_read in (True, False)
+        for one in states.mark_items("ann", chosen, is_read=is_read)
+    ),
+    *(one for chosen in NAMED for one in states.star_items("ann", chosen, at=NOW)),
+    *(one for chosen in NAMED for one in states.unstar_items("ann", chosen)),
+    *(
+        one
+        for scope in (ALL, Scope(feed_id="a"), Scope(folder="b"))
+        for one in states.mark_read_up_to("ann", scope, 5)
+    ),
+    *subscriptions.subscribe("ann", [subscriptions.Wanted(feed_id="a")], at=NOW),
+    *subscriptions.unsubscribe("ann", ["a"], at=NOW),
+    *subscriptions.unsubscribe_all("ann", at=NOW),
+]
+
+
+def test_no_statement_scans_a_table(sqlite: SqliteDatabase) -> None:
+    scanned = {
+        (statement.name, row["detail"])
+        for statement in STATEMENTS
+        for row in sqlite.query(f"EXPLAIN QUERY PLAN {statement.sql}", statement.params).rows
+        if row["detail"].startswith("SCAN") and not row["detail"].split()[1].startswith(_SMALL)
+    }
+    assert scanned == set()
+
+
+_SMALL = ("j", "v", "fresh", "page", "seen", "read", "new", "CONSTANT", "(subquery")
+"""Parameters, and the results of other parts of the statement."""
