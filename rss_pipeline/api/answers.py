@@ -123,10 +123,10 @@ def _with_gzip(headers: list[tuple[bytes, bytes]], size: int) -> list[tuple[byte
 
 async def _gzip(body: bytes) -> bytes:
     if len(body) < _IN_THREAD_FROM_BYTES:
-        return _gzipped(body)
-    return await run_in_threadpool(_gzipped, body)
+        return gzipped(body)
+    return await run_in_threadpool(gzipped, body)
 
 
-def _gzipped(body: bytes) -> bytes:
+def gzipped(body: bytes) -> bytes:
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     return compressor.compress(body) + compressor.flush()

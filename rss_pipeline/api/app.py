@@ -3,6 +3,7 @@
 What a route does is in routers/ and google_reader/; what the server itself limits in connections.py.
 """
 
+import time
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -14,10 +15,22 @@ from rss_pipeline.api.answers import Answers
 from rss_pipeline.api.document import complete
 from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
+from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
-from rss_pipeline.api.routers import about, app_passwords, auth, opml, sessions
+from rss_pipeline.api.routers import (
+    about,
+    app_passwords,
+    auth,
+    feeds,
+    images,
+    items,
+    marks,
+    opml,
+    sessions,
+)
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.pipeline.reading.bodies import Bodies
 
 ROUTERS: tuple[APIRouter, ...] = (
     about.router,
@@ -25,6 +38,10 @@ ROUTERS: tuple[APIRouter, ...] = (
     sessions.router,
     app_passwords.router,
     opml.router,
+    feeds.router,
+    items.router,
+    marks.router,
+    images.router,
 )
 """Routers below /api."""
 LARGER_BODIES: dict[str, int] = {**google_reader.LARGER_BODIES, **opml.LARGER_BODIES}
@@ -57,6 +74,8 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     )
     app.state.stores = stores
     app.state.clock = clock
+    app.state.bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=MOST_BODIES_BYTES)
+    app.state.item_pages = ItemPages(app.state.bodies, seconds=time.monotonic)
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix="/api")

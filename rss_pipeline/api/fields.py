@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """Controls and halves of characters. Joiners and marks of direction are part of emoji and of some scripts."""
@@ -32,3 +32,7 @@ Text = Annotated[str, AfterValidator(_lines)]
 """Text that can be stored; it may have line breaks and tabs."""
 Line = Annotated[str, AfterValidator(_line)]
 """Text of one line that can be stored: a name, a title."""
+Title = Annotated[Line, Field(min_length=1, max_length=500)]
+Folder = Annotated[Line, Field(min_length=1, max_length=200)]
+Number = Annotated[int, Field(ge=0, lt=2**53)]
+"""An arrival number: of an item, or the version of a feed."""

@@ -5,12 +5,15 @@ key, the arrival number of the last item: what is marked or comes in between two
 Which items a page has is found in indexes; rows of items are read for the page alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rss_pipeline.storage.database import Result, Statement, Value
+from rss_pipeline.storage.database import Result, Statement, Value, one
+from rss_pipeline.storage.items.bodies import body_version
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_row
 
+_HAS_FEED = "EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = ?)"
 MAX_PAGE = 20_000
 """The most items of one page of numbers."""
 
@@ -72,6 +75,48 @@ def items_of(result: Result, page: Page) -> Items:
     """The page that `list_items` found."""
     rows = result.rows[: page.limit]
     return Items(items=tuple(map(item_row, rows)), next_key=_next_key(result, page))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageVersion:
+    """What a page of items is made of: two equal ones are of equal pages."""
+
+    state: int
+    """The user's state version."""
+    items: str
+    """The items with the versions of their bodies, in their order."""
+
+
+def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
+    """A query for the version of a page, for `page_version_of`: a third of the work for the page itself."""
+    found, params = _page(user_id, filter, page)
+    return Statement(
+        f"""SELECT u.state_version, (
+          SELECT group_concat(v.version, ' ') FROM (
+            SELECT json_array({body_version(items="i", feeds="f")}, f.title) AS version
+            FROM ({found}) AS page CROSS JOIN items AS i ON i.rowid = page.place
+            CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY page.arrived {_order(page)}) AS v) AS items
+        FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR ? IS NULL)""",
+        [*params, user_id, user_id, filter.scope.feed_id, filter.scope.feed_id],
+        name="read version of a page of items",
+    )
+
+
+def page_version_of(result: Result) -> PageVersion | None:
+    """What `page_version` found; None where its scope is a feed that the user does not subscribe."""
+    row = one(result)
+    return None if row is None else PageVersion(state=int(row["state_version"]), items=row["items"] or "")
+
+
+def known_ids(user_id: str, ids: Sequence[str]) -> Statement:
+    """A query for those of these ids that are items of the user's feeds, each in a row with `id`."""
+    chosen = Chosen.by_ids(ids)
+    return Statement(
+        f"""SELECT i.id FROM {chosen.rows}
+        WHERE EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = i.feed_id)""",
+        [chosen.names, user_id],
+        name="look for items of a user",
+    )
 
 
 def list_numbers(user_id: str, filter: Filter, page: Page) -> Statement:

@@ -48,16 +48,28 @@ _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_ti
   f.next_fetch_at, f.schedule_reason, f.last_success_at"""
 
 
-def list_feeds(user_id: str, feed_id: str | None = None) -> Statement:
-    """A query for all feeds of a user, or for one, for `feed_rows`."""
+def list_feeds(user_id: str, feed_id: str | None = None, *, newer_than: int | None = None) -> Statement:
+    """A query for all feeds of a user, or for one, for `feed_rows`; `newer_than`: those with an item of a
+    higher arrival number."""
     only, params = "", list[Value]([user_id])
     if feed_id is not None:
         only, params = "AND s.feed_id = ?", [user_id, feed_id]
+    if newer_than is not None:
+        only, params = f"{only} AND {NEWEST} > ?", [*params, newer_than]
     return Statement(
         f"""SELECT {_COLUMNS} FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
         WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
         params,
         name="list feeds of a user",
+    )
+
+
+def look_for_feed(user_id: str, feed_id: str) -> Statement:
+    """A query that gives one row if the user subscribes this feed."""
+    return Statement(
+        "SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = ?",
+        [user_id, feed_id],
+        name="look for a feed of a user",
     )
 
 

@@ -1,0 +1,155 @@
+"""A subscribed feed in the JSON API: its members, described for the OpenAPI document, and made from a row."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.storage.subscriptions.listing import FeedRow
+
+SHORTEST_INTERVAL = 15 * 60
+LONGEST_INTERVAL = 24 * 60 * 60
+EXAMPLE: dict[str, Any] = {
+    "id": "daily-planet",
+    "title": "The Daily Planet",
+    "own_title": None,
+    "url": "https://planet.example/feed.xml",
+    "site_url": "https://planet.example/",
+    "folder": "News",
+    "position": 1,
+    "interval": None,
+    "added_at": "2026-11-20T08:00:00Z",
+    "is_unread": True,
+    "unread": 3,
+    "version": 1795339112000017,
+    "updated_at": "2026-11-22T09:18:32Z",
+    "health": {
+        "status": "failing",
+        "summary": "It fails since 2026-11-22T10:00:00Z: planet.example did not answer within 30 s.",
+        "error_kind": "timeout",
+        "reason": "planet.example did not answer within 30 s.",
+        "failing_since": "2026-11-22T10:00:00Z",
+        "last_success_at": "2026-11-22T09:30:00Z",
+    },
+    "next_visit": {
+        "at": "2026-11-22T12:00:00Z",
+        "reason": "failed 2 times in a row",
+        "summary": "Next visit at 2026-11-22T12:00:00Z: failed 2 times in a row.",
+    },
+}
+
+Status = Literal["ok", "new", "warning", "moved", "failing", "gone", "disabled", "unlisted"]
+
+
+class Health(BaseModel):
+    """Whether the feed can be read, and since when it cannot."""
+
+    status: Status = Field(
+        description="`ok`; `new`: not visited yet; `warning`: read, but something is odd; `moved`: read at"
+        " another address; `failing`: the last visit failed; `gone`: the publisher removed it; `disabled`,"
+        " `unlisted`: not visited at all."
+    )
+    summary: str = Field(description="The state in a sentence.")
+    error_kind: str | None = Field(description="The kind of the last visit's error, for programs.")
+    reason: str | None = Field(description="The last visit's error in words.")
+    failing_since: str | None
+    last_success_at: str | None
+
+
+class Visit(BaseModel):
+    """The next visit."""
+
+    at: str
+    reason: str | None = Field(description="How the time was chosen.")
+    summary: str = Field(description="Both in a sentence.")
+
+
+class Feed(BaseModel):
+    """A feed as its subscriber sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
+
+    id: str
+    title: str | None = Field(description="The user's own title, or else the feed's.")
+    own_title: str | None = Field(description="The user's own title.")
+    url: str
+    site_url: str | None = Field(description="The feed's web page.")
+    folder: str | None
+    position: int = Field(description="The place in the user's order.")
+    interval: int | None = Field(description="Wished seconds between visits; null for what suits the feed.")
+    added_at: str
+    is_unread: bool = Field(description="True if an item is unread.")
+    unread: int = Field(description="The number of unread items, exact.")
+    version: int = Field(
+        description="The number of its newest item, 0 for none: pass it to mark-read as `up_to`."
+    )
+    updated_at: str | None = Field(description="Time of the last document that brought an item.")
+    health: Health
+    next_visit: Visit | None = Field(description="Null for a feed that is not visited.")
+
+    model_config = {"json_schema_extra": {"example": EXAMPLE}}
+
+
+def feed_json(row: FeedRow) -> dict[str, Any]:
+    """The members of `Feed`."""
+    return {
+        "id": row.feed_id,
+        "title": row.title,
+        "own_title": row.own_title,
+        "url": row.url,
+        "site_url": row.link,
+        "folder": row.folder,
+        "position": row.position,
+        "interval": row.wished_interval,
+        "added_at": instant(row.added_at),
+        "is_unread": row.unread > 0,
+        "unread": row.unread,
+        "version": row.version,
+        "updated_at": None if row.updated_at is None else instant(row.updated_at),
+        "health": _health(row),
+        "next_visit": _next_visit(row),
+    }
+
+
+def _health(row: FeedRow) -> dict[str, Any]:
+    is_failing = row.health in ("failing", "gone")
+    failing_since = None if row.failing_since is None else instant(row.failing_since)
+    last_success = None if row.last_success_at is None else instant(row.last_success_at)
+    reason = row.error if is_failing else None
+    return {
+        "status": row.health,
+        "summary": _summary(row.health, failing_since, reason),
+        "error_kind": row.error_kind if is_failing else None,
+        "reason": reason,
+        "failing_since": failing_since,
+        "last_success_at": last_success,
+    }
+
+
+def _summary(status: str, failing_since: str | None, reason: str | None) -> str:
+    match status:
+        case "failing":
+            since = "" if failing_since is None else f" since {failing_since}"
+            return _sentence(f"It fails{since}: {reason or 'no reason is known'}")
+        case "gone":
+            return "The publisher has removed this feed for good."
+        case "disabled" | "unlisted":
+            return "It is not collected: it is switched off, or no longer registered."
+        case "new":
+            return "It was not visited yet."
+        case "moved":
+            return "It is read at another address."
+        case "warning":
+            return "It is read, but something about its documents is odd."
+        case _:
+            return "It is read without an error."
+
+
+def _next_visit(row: FeedRow) -> dict[str, Any] | None:
+    if row.health in ("disabled", "unlisted"):
+        return None
+    at = instant(row.next_visit)
+    why = f": {row.visit_reason}" if row.visit_reason else ""
+    return {"at": at, "reason": row.visit_reason, "summary": _sentence(f"Next visit at {at}{why}")}
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,91 @@
+"""An item in the JSON API: its members, described for the OpenAPI document, and made from a row."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.reading.bodies import Body
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+
+EXAMPLE: dict[str, Any] = {
+    "id": "0f8fad5bd9cb469fa16570867728950e",
+    "cursor": 1795339112000017,
+    "feed_id": "daily-planet",
+    "feed_title": "The Daily Planet",
+    "title": "Water on the moon",
+    "url": "https://planet.example/moon",
+    "author": "Lois Lane",
+    "authors": ["Lois Lane"],
+    "published_at": "2026-11-22T09:00:00Z",
+    "is_dated": True,
+    "updated_at": None,
+    "collected_at": "2026-11-22T09:18:32Z",
+    "categories": ["science"],
+    "enclosures": [{"url": "https://planet.example/moon.mp3", "type": "audio/mpeg", "length": 4096}],
+    "is_read": False,
+    "is_starred": True,
+    "starred_at": "2026-11-22T09:30:00Z",
+    "html": "<p>Frozen, but <b>water</b>.</p>",
+}
+
+
+class EnclosureJson(BaseModel):
+    """A file that belongs to an item."""
+
+    url: str
+    type: str | None = Field(description="The media type.")
+    length: int | None = Field(description="Bytes, as the feed says.")
+
+
+class Item(BaseModel):
+    """An item as the user sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
+
+    id: str
+    cursor: int = Field(description="Its number in the order of arrival.")
+    feed_id: str
+    feed_title: str | None
+    title: str = Field(description="Plain text; the start of the content for an item without one.")
+    url: str | None = Field(description="The item's web page.")
+    author: str | None
+    authors: list[str]
+    published_at: str
+    is_dated: bool = Field(
+        description="False where the feed gives no date: `published_at` is then when it was found."
+    )
+    updated_at: str | None
+    collected_at: str
+    categories: list[str]
+    enclosures: list[EnclosureJson]
+    is_read: bool
+    is_starred: bool
+    starred_at: str | None
+    html: str = Field(description="The content, or else the summary, sanitized, with archived images.")
+
+    model_config = {"json_schema_extra": {"example": EXAMPLE}}
+
+
+def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
+    """The members of `Item`."""
+    return {
+        "id": row.id,
+        "cursor": row.arrived,
+        "feed_id": row.feed_id,
+        "feed_title": row.feed_title,
+        "title": body.title,
+        "url": row.link,
+        "author": row.author,
+        "authors": row.authors,
+        "published_at": instant(row.published_at),
+        "is_dated": row.is_dated,
+        "updated_at": None if row.updated_at is None else instant(row.updated_at),
+        "collected_at": instant(row.collected_at),
+        "categories": row.categories,
+        "enclosures": [
+            {"url": each.url, "type": each.type, "length": each.length} for each in row.enclosures
+        ],
+        "is_read": row.is_read,
+        "is_starred": row.starred_at is not None,
+        "starred_at": None if row.starred_at is None else instant(row.starred_at),
+        "html": body.html,
+    }

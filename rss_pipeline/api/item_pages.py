@@ -1,0 +1,179 @@
+"""Pages of items with their bodies, as JSON; kept in memory for as long as their version stands.
+
+A page takes two requests to the database: one for its rows, one for the bodies that are not cached. An
+embedded database is asked for the version first, which spares both where the page is kept or the client has
+it.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from rss_pipeline.api.answers import gzipped
+from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.conditional import version_tag
+from rss_pipeline.api.item_json import item_json
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.reading.bodies import Bodies, Body
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.subscriptions import item_lists
+from rss_pipeline.storage.subscriptions.chosen import Chosen
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Items, Page, PageVersion
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+
+MOST_PAGES_BYTES = 16_000_000
+MOST_BODIES_BYTES = 48_000_000
+"""Together with the pages 64 MB."""
+KEPT_SECONDS = 3600.0
+_PAGE_BYTES = 1_000
+"""Of a kept page beside its texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPage:
+    """A page as it is sent, with its tag. `json` is None where the client has it already."""
+
+    tag: str
+    json: bytes | None
+    gzip: bytes | None = None
+    """The same, compressed, where that was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    page: ReadPage
+    expires: float
+    size: int
+
+
+class ItemPages:
+    """Reads pages of items for callers. Safe to call from several threads."""
+
+    def __init__(
+        self, bodies: Bodies, *, seconds: Callable[[], float], most_bytes: int = MOST_PAGES_BYTES
+    ) -> None:
+        """`seconds` is a clock that never goes back (time.monotonic)."""
+        self._bodies = bodies
+        self._seconds = seconds
+        self._most = most_bytes
+        self._size = 0
+        self._kept: OrderedDict[object, _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is kept."""
+        return self._size
+
+    async def page(
+        self,
+        caller: AsyncCaller,
+        filter: Filter,
+        page: Page,
+        *,
+        has: Callable[[str], bool],
+        takes_gzip: bool,
+    ) -> ReadPage | None:
+        """A page; None where its feed is not the caller's. `has` says of a tag if the client has its page."""
+        key = (caller.user_id, filter, page)
+        if not caller.stores.is_remote:
+            [found] = await caller.read(item_lists.page_version(caller.user_id, filter, page))
+            version = item_lists.page_version_of(found)
+            if version is None:
+                return None
+            tag = _tag(key, version)
+            if has(tag):
+                return ReadPage(tag=tag, json=None)
+            kept = self._known(key, tag)
+            if kept is not None and (kept.gzip is not None or not takes_gzip):
+                return kept if takes_gzip else replace(kept, gzip=None)
+        return await caller.run(lambda one: self._read(one, filter, page, has=has, takes_gzip=takes_gzip))
+
+    def item(self, caller: Caller, item_id: str) -> dict[str, Any] | None:
+        """One item with its body; None for what is no item of the caller's feeds."""
+        [found] = caller.read(item_lists.items_by(caller.user_id, Chosen.by_ids([item_id])))
+        rows, bodies = self._within(caller.database, item_lists.named_items(found))
+        return next((item_json(row, bodies[row.id]) for row in rows if row.id in bodies), None)
+
+    def _read(
+        self,
+        caller: Caller,
+        filter: Filter,
+        page: Page,
+        *,
+        has: Callable[[str], bool],
+        takes_gzip: bool,
+    ) -> ReadPage | None:
+        key = (caller.user_id, filter, page)
+        version_found, items_found = caller.read(
+            item_lists.page_version(caller.user_id, filter, page),
+            item_lists.list_items(caller.user_id, filter, page),
+        )
+        version = item_lists.page_version_of(version_found)
+        if version is None:
+            return None
+        tag = _tag(key, version)
+        if has(tag):
+            return ReadPage(tag=tag, json=None)
+        read = self._known(key, tag)
+        if read is None:
+            items = item_lists.items_of(items_found, page)
+            read = ReadPage(tag=tag, json=self._json(caller.database, items))
+        if takes_gzip and read.gzip is None and read.json is not None:
+            read = replace(read, gzip=gzipped(read.json))
+        self._keep(key, read)
+        return read if takes_gzip else replace(read, gzip=None)
+
+    def _json(self, database: Database, items: Items) -> bytes:
+        rows, bodies = self._within(database, items.items)
+        next_key = rows[-1].arrived if len(rows) < len(items.items) else items.next_key
+        shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
+        return orjson.dumps({"items": shown, "next_cursor": next_key})
+
+    def _within(
+        self, database: Database, rows: Sequence[ItemRow]
+    ) -> tuple[Sequence[ItemRow], dict[str, Body]]:
+        """The first of these items whose bodies one request brings, at least one, with the bodies. Items that
+        went since they were listed are among the items, without a body."""
+        bodies = self._bodies.known({row.id: row.body_version for row in rows})
+        missing = [row.id for row in rows if row.id not in bodies]
+        if not missing:
+            return rows, bodies
+        made = self._bodies.made(database.batch(self._bodies.statements(missing)))
+        last = next(reversed(made), None)
+        left = set() if last is None else set(missing[missing.index(last) + 1 :])
+        end = next((n for n, row in enumerate(rows) if row.id in left), len(rows))
+        return rows[:end], bodies | made
+
+    def _known(self, key: object, tag: str) -> ReadPage | None:
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is None or kept.page.tag != tag or kept.expires <= self._seconds():
+                return None
+            self._kept.move_to_end(key)
+            return kept.page
+
+    def _keep(self, key: object, page: ReadPage) -> None:
+        size = len(page.json or b"") + len(page.gzip or b"") + _PAGE_BYTES
+        with self._lock:
+            before = self._kept.pop(key, None)
+            expires = self._seconds() + KEPT_SECONDS
+            if before is not None:
+                self._size -= before.size
+                if before.page.tag == page.tag:
+                    expires = before.expires
+            if size > self._most // 4:
+                return
+            self._kept[key] = _Kept(page, expires, size)
+            self._size += size
+            while self._size > self._most:
+                _, gone = self._kept.popitem(last=False)
+                self._size -= gone.size
+
+
+def _tag(key: object, version: PageVersion) -> str:
+    return version_tag(repr(key), version.state, version.items)

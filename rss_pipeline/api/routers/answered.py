@@ -1,0 +1,52 @@
+"""Answers that several routers give, and their descriptions for the OpenAPI document."""
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from rss_pipeline.api.feed_json import feed_json
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.storage.database import Result
+from rss_pipeline.storage.subscriptions.listing import feed_rows
+
+NOT_CHANGED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "What the ETag in If-None-Match names is still so; no body."}
+}
+READS = documented("not_signed_in", "foreign_origin")
+CHANGES = documented(
+    "malformed_request", "not_signed_in", "foreign_origin", "not_found", "invalid_request", "value_refused"
+)
+
+
+def json_of(content: object, *, status: int = 200) -> Response:
+    """An answer to a request that changed something."""
+    return Response(orjson.dumps(content), status_code=status, media_type="application/json")
+
+
+def changed_feed(listed: Result) -> Response:
+    """A feed after its change, from `list_feeds` of it alone.
+
+    Raises:
+        ApiError: the user does not subscribe it.
+    """
+    rows = feed_rows(listed)
+    if not rows:
+        raise no_feed()
+    return json_of(feed_json(rows[0]))
+
+
+def no_feed() -> ApiError:
+    """The answer for another's feed, an unknown one, and what is no id."""
+    return ApiError(
+        "not_found", "You subscribe no feed of this id.", what_to_do="GET /api/feeds lists your feeds."
+    )
+
+
+def no_item() -> ApiError:
+    """The answer for an item of another's feed, an unknown one, and what is no id."""
+    return ApiError(
+        "not_found",
+        "Your feeds have no item of this id.",
+        what_to_do="GET /api/items lists your items; old ones are removed after some time.",
+    )

@@ -1,0 +1,121 @@
+"""The user's feeds: listed, changed, unsubscribed. How one is subscribed is in subscribe.py."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.feed_json import EXAMPLE, LONGEST_INTERVAL, SHORTEST_INTERVAL, Feed, feed_json
+from rss_pipeline.api.fields import Folder, Number, Title
+from rss_pipeline.api.problems import documented
+from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.database import Result
+from rss_pipeline.storage.subscriptions import subscriptions
+from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
+from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
+
+router = APIRouter(prefix="/feeds", tags=["feeds"])
+
+
+class Feeds(BaseModel):
+    """All feeds of the user."""
+
+    state_version: int = Field(description="It grows with every change the user makes.")
+    version: int = Field(description="The highest version of a feed: pass it as `since` to feeds/updated.")
+    folders: list[str] = Field(description="All folders, empty ones too, sorted.")
+    feeds: list[Feed] = Field(description="In the user's order.")
+
+    model_config = {
+        "json_schema_extra": {
+            "example": {
+                "state_version": 12,
+                "version": EXAMPLE["version"],
+                "folders": ["Later", "News"],
+                "feeds": [EXAMPLE],
+            }
+        }
+    }
+
+
+class Changes(BaseModel):
+    """What to change; what is left out stays."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"folder": "News", "interval": 3600}}
+    )
+
+    title: Title | None = Field(default=None, description="A title of your own; null for the feed's.")
+    folder: Folder | None = Field(default=None, description="null for none.")
+    position: int = Field(
+        default=0, ge=0, le=1_000_000, strict=True, description="The place in your order of feeds."
+    )
+    interval: Annotated[int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True)] | None = Field(
+        default=None,
+        description="Wished seconds between visits; the shortest wish of all subscribers counts, and what"
+        " the server asks for stands above it. null for what suits the feed.",
+    )
+
+
+@router.get("", operation_id="list_feeds", response_model=Feeds, responses=NOT_CHANGED | READS)
+async def list_all(request: Request, caller: SignedIn) -> Response:
+    """All feeds of the user, with unread counts, health and next visit."""
+    found = await caller.read(
+        users.preferences(caller.user_id), list_folders(caller.user_id), list_feeds(caller.user_id)
+    )
+    return json_answer(request, _feeds(found))
+
+
+@router.get(
+    "/updated",
+    operation_id="list_updated_feeds",
+    response_model=Feeds,
+    responses=NOT_CHANGED | documented("not_signed_in", "foreign_origin", "invalid_request"),
+)
+async def list_updated(
+    request: Request,
+    caller: SignedIn,
+    since: Annotated[Number, Query(description="The `version` of an earlier answer.")] = 0,
+) -> Response:
+    """The feeds with items that came after `since`. Without it, all that have an item."""
+    found = await caller.read(
+        users.preferences(caller.user_id),
+        list_folders(caller.user_id),
+        list_feeds(caller.user_id, newer_than=since),
+    )
+    return json_answer(request, _feeds(found, since=since))
+
+
+@router.patch("/{id}", operation_id="change_feed", response_model=Feed, responses=CHANGES)
+async def change(caller: SignedIn, id: str, changes: Changes) -> Response:
+    """Change the title, folder, place or wished interval of a feed, for this user only."""
+    given: dict[str, Any] = changes.model_dump(exclude_unset=True)
+    if "interval" in given:
+        given["wished_interval"] = given.pop("interval")
+    statements = subscriptions.edit(caller.user_id, id, subscriptions.Edit(**given), at=caller.clock())
+    found = await caller.write(*statements, list_feeds(caller.user_id, id))
+    return changed_feed(found[-1])
+
+
+@router.delete("/{id}", operation_id="unsubscribe", status_code=204, responses=CHANGES)
+async def unsubscribe(caller: SignedIn, id: str) -> Response:
+    """Unsubscribe a feed: its read states and stars go with it. Once nobody uses the feed, it is no longer
+    visited, and a week later its items are removed."""
+    ended, *_ = await caller.write(*subscriptions.unsubscribe(caller.user_id, [id], at=caller.clock()))
+    if not ended.changes:
+        raise no_feed()
+    return Response(status_code=204)
+
+
+def _feeds(found: list[Result], *, since: int = 0) -> dict[str, Any]:
+    user, folders, listed = found
+    rows = feed_rows(listed)
+    return {
+        "state_version": int(user.rows[0]["state_version"]),
+        "version": max((row.version for row in rows), default=since),
+        "folders": folder_names(folders),
+        "feeds": [feed_json(row) for row in rows],
+    }

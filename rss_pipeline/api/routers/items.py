@@ -1,0 +1,124 @@
+"""Items: of one feed or of all, page by page, and one alone."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.answers import takes_gzip
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged
+from rss_pipeline.api.fields import Folder, Number
+from rss_pipeline.api.item_json import EXAMPLE, Item
+from rss_pipeline.api.item_pages import ItemPages
+from rss_pipeline.api.problems import documented
+from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+
+router = APIRouter(tags=["items"])
+
+MOST = 200
+_READS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found")
+_LISTS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "invalid_request")
+
+Limit = Annotated[int, Query(ge=1, le=MOST, description="Items of a page.")]
+Cursor = Annotated[
+    Number | None, Query(description="The `next_cursor` of the page before; none for the first page.")
+]
+Order = Annotated[Literal["newest", "oldest"], Query(description="Which arrivals are first.")]
+UnreadOnly = Annotated[bool, Query(description="Only unread items.")]
+StarredOnly = Annotated[bool, Query(description="Only items with a star.")]
+
+
+class ItemsPage(BaseModel):
+    """A page of items."""
+
+    items: list[Item]
+    next_cursor: int | None = Field(
+        description="For the next page; null where this is the last one. Very large items make a page shorter"
+        " than its limit."
+    )
+
+    model_config = {"json_schema_extra": {"example": {"items": [EXAMPLE], "next_cursor": EXAMPLE["cursor"]}}}
+
+
+@router.get(
+    "/feeds/{id}/items",
+    operation_id="list_items_of_feed",
+    response_model=ItemsPage,
+    responses=_LISTS | documented("not_found"),
+)
+async def list_of_feed(
+    request: Request,
+    caller: SignedIn,
+    id: str,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    order: Order = "newest",
+    unread_only: UnreadOnly = False,
+    starred_only: StarredOnly = False,
+) -> Response:
+    """The items of one feed in the order of their arrival. Marks between two pages lose no item."""
+    filter = _filter(Scope(feed_id=id), unread_only=unread_only, starred_only=starred_only)
+    return await _answer(request, caller, filter, _page(limit, cursor, order))
+
+
+@router.get("/items", operation_id="list_items", response_model=ItemsPage, responses=_LISTS)
+async def list_all(
+    request: Request,
+    caller: SignedIn,
+    folder: Annotated[Folder | None, Query(description="Only feeds in this folder.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    order: Order = "newest",
+    unread_only: UnreadOnly = False,
+    starred_only: StarredOnly = False,
+) -> Response:
+    """The items of all feeds, or of those in a folder, in the order of their arrival."""
+    filter = _filter(Scope(folder=folder), unread_only=unread_only, starred_only=starred_only)
+    return await _answer(request, caller, filter, _page(limit, cursor, order))
+
+
+@router.get("/items/{id}", operation_id="read_item", response_model=Item, responses=_READS)
+async def read(request: Request, caller: SignedIn, id: str) -> Response:
+    """One item."""
+    pages: ItemPages = request.app.state.item_pages
+    item = await caller.run(lambda one: pages.item(one, id))
+    if item is None:
+        raise no_item()
+    return json_answer(request, item)
+
+
+async def _answer(request: Request, caller: AsyncCaller, filter: Filter, page: Page) -> Response:
+    pages: ItemPages = request.app.state.item_pages
+    found = await pages.page(
+        caller,
+        filter,
+        page,
+        has=lambda tag: unchanged(request, tag) is not None,
+        takes_gzip=takes_gzip(request.scope),
+    )
+    if found is None:
+        raise no_feed()
+    if found.json is None:
+        same = unchanged(request, found.tag)
+        assert same is not None
+        return same
+    headers = {"ETag": found.tag, "Cache-Control": CACHE_CONTROL}
+    if found.gzip is None:
+        return Response(found.json, headers=headers, media_type="application/json")
+    headers |= {"ETag": gzip_tag(found.tag.encode()).decode(), "Content-Encoding": "gzip"}
+    return Response(found.gzip, headers=headers, media_type="application/json")
+
+
+def _filter(scope: Scope, *, unread_only: bool, starred_only: bool) -> Filter:
+    return Filter(
+        scope=scope, is_read=False if unread_only else None, is_starred=True if starred_only else None
+    )
+
+
+def _page(limit: int, cursor: int | None, order: Literal["newest", "oldest"]) -> Page:
+    return Page(limit=limit, after=cursor, newest_first=order == "newest")

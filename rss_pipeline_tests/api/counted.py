@@ -1,0 +1,36 @@
+"""A database that counts what it is asked, around a real one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rss_pipeline.settings import D1Settings
+from rss_pipeline.storage.database import Database, Result, Statement, Value
+from rss_pipeline_tests.support.reader import Reader
+
+
+class Counted:
+    """Counts requests as D1 has them: one for each call."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.requests = 0
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        self.requests += 1
+        return self._database.query(sql, params, name=name)
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self.requests += 1
+        return self._database.batch(statements)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def as_on_d1(reader: Reader) -> tuple[Reader, Counted]:
+    """A reader on the same stores that takes them for remote ones, and the count of its requests."""
+    database = Counted(reader.database)
+    d1 = D1Settings(url="http://127.0.0.1:9", token="x")
+    settings = replace(reader.settings, d1=d1)
+    stores = replace(reader.stores, database=database, prompt=database, settings=settings)
+    return Reader(stores, reader.loop), database
