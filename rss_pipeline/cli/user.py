@@ -1,4 +1,4 @@
-"""The commands `user add`, `list`, `password` and `remove`: who may log in to the reader.
+"""The commands `user add`, `list`, `password`, `app` and `remove`: who may log in to the reader.
 
 A password is never an argument: other users of the machine see those in the list of processes.
 """
@@ -80,6 +80,24 @@ def password(settings: Settings, name: str, from_stdin: bool, revoke_apps: bool)
         find_user(database, name)
         change_password(database, name=name, password=_password(from_stdin), revoke_apps=revoke_apps)
     say("The password is changed, and every session has ended.")
+
+
+@user.command()
+@click.argument("name")
+@click.argument("app")
+@click.pass_obj
+def app(settings: Settings, name: str, app: str) -> None:
+    """Make a password for one APP of NAME ("phone"), and show it once, with the address to type."""
+    from rss_pipeline.pipeline.accounts.app_passwords import create_for
+    from rss_pipeline.pipeline.accounts.users import find_user
+
+    with open_database(settings) as database:
+        new = create_for(database, find_user(database, name), app, now=utc_now())
+    own = f"http://{settings.reader_address}:{settings.reader_port}"
+    say(f"Server:   {own}/greader (or `/greader` at the name that your proxy has)")
+    say(f"User:     {name.lower()}")
+    say(f"Password: {new.secret}")
+    say("The password is shown this once; the reader keeps only a hash of it.")
 
 
 @user.command()

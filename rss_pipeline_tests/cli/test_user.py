@@ -1,4 +1,4 @@
-"""`user add`, `list`, `password` and `remove`, as an operator uses them."""
+"""`user add`, `list`, `password`, `app` and `remove`, as an operator uses them."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.pipeline.accounts.login import LoggedIn, LoginRefused, log_in
+from rss_pipeline.pipeline.accounts.login import LoggedIn, LoginRefused, log_in, log_in_with_app_password
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 
@@ -136,3 +136,26 @@ def test_a_password_typed_at_a_terminal_is_not_shown(run: Run, tmp_path: Path) -
     os.close(controller)
     assert PASSWORD.encode() not in said
     assert logs_in("ada", PASSWORD)
+
+
+def test_an_app_gets_a_password_of_its_own_that_logs_in(run: Run) -> None:
+    run("add", "Ada", "--password-stdin", input=f"{PASSWORD}\n")
+    made = run("app", "Ada", "phone")
+    lines = dict(line.split(": ", 1) for line in made.output.splitlines() if ": " in line)
+    assert lines["Server"].strip().startswith("http://127.0.0.1:3001/greader")
+    assert lines["User"].strip() == "ada"
+    settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+    with open_database(settings) as database:
+        answer = log_in_with_app_password(
+            database,
+            name="ada",
+            password=lines["Password"].strip(),
+            address="192.0.2.1",
+            client="a phone",
+            clock=utc_now,
+        )
+    assert isinstance(answer, LoggedIn)
+    again = run("app", "ada", "phone")
+    assert again.exit_code == 1
+    assert "there is an app password phone already" in again.output
+    assert run("app", "nobody", "phone").exit_code == 1
