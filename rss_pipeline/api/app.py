@@ -26,6 +26,7 @@ from rss_pipeline.api.routers import (
     items,
     marks,
     opml,
+    preferences,
     sessions,
 )
 from rss_pipeline.api.stores import Stores
@@ -37,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     auth.router,
     sessions.router,
     app_passwords.router,
+    preferences.router,
     opml.router,
     feeds.router,
     items.router,

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from rss_pipeline.errors import InfrastructureError, NoSession, StorageRejected
 
@@ -221,12 +222,25 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-async def _http_error(_: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 405 and (methods := _methods(request)):
+        # Starlette names those of one route only, and an address may have several.
+        error.headers = {"Allow": ", ".join(sorted(methods))}
     kind = _KINDS_BY_STATUS.get(error.status_code)
     if kind is None:
         kind = "malformed_request" if error.status_code < 500 else "internal_error"
     return ApiError(kind, f"{KINDS[kind].title}.", headers=error.headers).response()
+
+
+def _methods(request: Request) -> set[str]:
+    """The methods of the address of a request, by the OpenAPI document."""
+    methods: set[str] = set()
+    for path, operations in request.app.openapi()["paths"].items():
+        pattern, _, _ = compile_path(path)
+        if pattern.fullmatch(request.scope["path"]):
+            methods.update(method.upper() for method in operations)
+    return methods | ({"HEAD"} if "GET" in methods else set())
 
 
 async def _no_session(_: Request, __: Exception) -> Response:

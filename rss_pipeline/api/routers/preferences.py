@@ -1,0 +1,29 @@
+"""The user's preferences: how the reader shows things."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.problems import documented
+from rss_pipeline.pipeline.accounts.preferences import Preferences, read_preferences, write_preferences
+
+router = APIRouter(prefix="/user/preferences", tags=["preferences"])
+
+
+@router.get("", response_model=Preferences, responses=documented("not_signed_in", "foreign_origin"))
+async def preferences(request: Request, caller: SignedIn) -> Response:
+    """Every preference, with its default where the user has set none."""
+    found = await caller.read_by(read_preferences)
+    return json_answer(request, found.model_dump(mode="json"))
+
+
+@router.put(
+    "",
+    response_model=Preferences,
+    responses=documented("malformed_request", "not_signed_in", "foreign_origin"),
+)
+async def put_preferences(caller: SignedIn, given: Preferences) -> Preferences:
+    """Replace all preferences; one that is left out has its default again."""
+    await caller.run(lambda one: write_preferences(one, given))
+    return given
