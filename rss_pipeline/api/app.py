@@ -81,6 +81,7 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
-    app.router.routes.extend(google_reader.routes(stores, clock=clock))
+    app.state.google_reader = google_reader.service_on(stores, clock=clock)
+    app.router.routes.extend(google_reader.routes(app.state.google_reader))
     complete(app)
     return app

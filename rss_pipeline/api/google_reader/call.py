@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.google_reader.forms import Fields
+from rss_pipeline.api.google_reader.places import Places
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.seen import Seen
 from rss_pipeline.api.stores import Stores
@@ -36,6 +37,10 @@ class Service:
     clock: Clock
     seen: Seen
     bodies: Bodies
+    waiting: Places = field(default_factory=lambda: Places(8))
+    """For requests that wait for a search."""
+    patience_seconds: float = 20.0
+    """The time that such a request waits; clients wait for some 30 seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

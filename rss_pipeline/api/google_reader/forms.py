@@ -36,6 +36,10 @@ class Fields:
         """The first value that is not empty, without the newline that a token ends with."""
         return next((value.strip() for value in self.all(name) if value.strip()), None)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._values)
+
     def over(self, query: "Fields") -> "Fields":
         """These fields of a form, and those of the query that the form does not name.
 

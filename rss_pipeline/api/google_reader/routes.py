@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from rss_pipeline.api.google_reader import listings, login, marks
+from rss_pipeline.api.google_reader import listings, login, marks, subscriptions
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import refusal, text
 from rss_pipeline.api.google_reader.call import Call, Service
@@ -25,6 +25,7 @@ from rss_pipeline.pipeline.reading.bodies import Bodies
 Answer = Callable[[Call], Awaitable[Response]]
 
 _API = "reader/api/0/"
+_IMPORT = f"{_API}subscription/import"
 
 CALLS: Mapping[str, Mapping[str, Answer]] = {
     "accounts/ClientLogin": {"POST": login.client_login, "GET": login.refuse_login_by_address},
@@ -34,6 +35,15 @@ CALLS: Mapping[str, Mapping[str, Answer]] = {
     f"{_API}stream/items/contents": {"POST": listings.item_contents, "GET": listings.item_contents},
     f"{_API}stream/contents": {"GET": listings.stream_contents, "POST": listings.stream_contents},
     "reader/atom": {"GET": listings.atom},
+    f"{_API}subscription/list": {"GET": subscriptions.subscription_list},
+    f"{_API}subscription/edit": {"POST": subscriptions.subscription_edit},
+    f"{_API}subscription/quickadd": {"POST": subscriptions.quickadd},
+    f"{_API}subscription/export": {"GET": subscriptions.export},
+    f"{_API}subscription/import": {"POST": subscriptions.import_opml},
+    f"{_API}tag/list": {"GET": subscriptions.tag_list},
+    f"{_API}rename-tag": {"POST": subscriptions.rename_tag},
+    f"{_API}disable-tag": {"POST": subscriptions.disable_tag},
+    f"{_API}unread-count": {"GET": subscriptions.unread_count},
     f"{_API}edit-tag": {"POST": marks.edit_tag},
     f"{_API}mark-all-as-read": {"POST": marks.mark_all_as_read},
 }
@@ -70,8 +80,13 @@ NOT_THERE = frozenset(
 )
 """Calls of Google Reader that this server does not have."""
 LARGER_BODIES: Mapping[str, int] = {
-    address: MAX_BODY_BYTES
-    for call in ("edit-tag", "stream/items/contents")
+    address: size
+    for call, size in (
+        ("edit-tag", MAX_BODY_BYTES),
+        ("stream/items/contents", MAX_BODY_BYTES),
+        # A form around it has a head of its own.
+        ("subscription/import", subscriptions.MOST_IMPORTED_BYTES + 10_000),
+    )
     for address in addresses_of(f"{_API}{call}")
 }
 """Bytes of bodies by path, for the calls that take more than others do."""
@@ -79,10 +94,14 @@ LARGER_BODIES: Mapping[str, int] = {
 _BODIES_BYTES = 16_000_000
 
 
-def routes(stores: Stores, *, clock: Clock) -> list[BaseRoute]:
-    """The routes of all addresses. The prefix itself answers a person who looks whether it is right."""
+def service_on(stores: Stores, *, clock: Clock) -> Service:
+    """What the requests of one application share."""
     bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=_BODIES_BYTES)
-    service = Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies)
+    return Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies)
+
+
+def routes(service: Service) -> list[BaseRoute]:
+    """The routes of all addresses. The prefix itself answers a person who looks whether it is right."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -121,7 +140,7 @@ async def _answer(service: Service, request: Request) -> Response:
         name=name,
         rest=rest,
         query=query_fields(request.scope["query_string"]),
-        form=Fields() if not body else form_fields(request.headers.get("content-type"), body),
+        form=_form(name, request.headers.get("content-type"), body),
         body=body,
     )
     if name.startswith(_API) and call.fields.first("output") not in (None, "json"):
@@ -144,6 +163,12 @@ def _welcome(name: str, request: Request) -> Response:
         f"Type the URL of this page into an app (kind: Google Reader, FreshRSS or FeedHQ), up to {PREFIX}.\n"
         "The name is that of your account. The password is an app password, which you make in the reader.\n"
     )
+
+
+def _form(name: str, content_type: str | None, body: bytes) -> Fields:
+    """The fields of a form. A list of feeds is the body itself, unless it is a file in a multipart form."""
+    is_list = name == _IMPORT and not (content_type or "").lower().startswith("multipart/")
+    return Fields() if not body or is_list else form_fields(content_type, body)
 
 
 def _split(name: str) -> tuple[str, str]:

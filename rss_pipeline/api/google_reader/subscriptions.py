@@ -1,0 +1,212 @@
+"""The calls on subscriptions and folders: lists of both, edits, counts of unread items, OPML."""
+
+from collections.abc import Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.google_reader.answers import PRIVATE, as_json, ok
+from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
+from rss_pipeline.api.google_reader.feeds import Feeds, read_feeds
+from rss_pipeline.api.google_reader.refused import Refused, not_understood
+from rss_pipeline.api.google_reader.streams import (
+    READING_LIST,
+    STARRED,
+    FeedAddress,
+    FeedStream,
+    Label,
+    read_label,
+)
+from rss_pipeline.api.google_reader.subscribing import Subscribed, subscribe_feed
+from rss_pipeline.api.google_reader.subscription_edits import (
+    FeedEdit,
+    folder_name,
+    read_subscription_edit,
+)
+from rss_pipeline.pipeline.reading.opml_import import import_list
+from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
+from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
+from rss_pipeline.storage.database import Statement, one
+from rss_pipeline.storage.items.cursor import highest_number
+from rss_pipeline.storage.subscriptions import subscriptions
+from rss_pipeline.storage.subscriptions.counts import UnreadCount, count_unread, unread_counts
+from rss_pipeline.storage.subscriptions.folders import (
+    folder_names,
+    list_folders,
+    remove_folder,
+    rename_folder,
+)
+from rss_pipeline.storage.subscriptions.listing import FeedRow
+from rss_pipeline.storage.subscriptions.named_feeds import exported
+from rss_pipeline.storage.subscriptions.subscriptions import UNCHANGED
+
+MOST_IMPORTED_BYTES = UPLOAD.file_bytes
+_MOST_MISTAKES = 20
+
+
+async def subscription_list(call: Call) -> Response:
+    """subscription/list: newsboat ends where `categories` is missing, Capy Reader where `htmlUrl` is null."""
+    feeds = await read_feeds(signed_in(call))
+    return json_answer(call.request, {"subscriptions": [_subscription(row) for row in feeds.rows]})
+
+
+async def tag_list(call: Call) -> Response:
+    """tag/list: `folder` is the only type. Readrops and RSS Guard take no other, and Capy Reader fails at one
+    that it does not know."""
+    session = signed_in(call)
+    (listed,) = await session.read(list_folders(session.user_id))
+    tags: list[dict[str, str]] = [{"id": str(STARRED)}]
+    tags += [{"id": str(Label(name)), "type": "folder"} for name in folder_names(listed)]
+    return json_answer(call.request, {"tags": tags})
+
+
+async def unread_count(call: Call) -> Response:
+    """unread-count, for feeds, folders and all. Its numbers have been shown, as those of a listing."""
+    session = signed_in(call)
+    counted, top = await session.run(
+        lambda caller: caller.read(count_unread(caller.user_id), highest_number())
+    )
+    number = one(top)
+    session.service.seen.show(
+        session.session_id, str(READING_LIST), 0 if number is None else int(number["number"])
+    )
+    counts = unread_counts(counted)
+    folders = sorted({each.folder for each in counts if each.folder is not None})
+    found = [_count(str(READING_LIST), counts)]
+    found += [_count(str(Label(name)), [each for each in counts if each.folder == name]) for name in folders]
+    found += [_count(str(FeedStream(each.feed_id)), [each]) for each in counts]
+    return as_json({"max": sum(each.unread for each in counts), "unreadcounts": found})
+
+
+async def subscription_edit(call: Call) -> Response:
+    """POST subscription/edit: subscribe, edit, unsubscribe; each may be repeated."""
+    session = signed_in(call)
+    edit = read_subscription_edit(call.fields)
+    if edit.action == "subscribe":
+        for each in edit.feeds:
+            await subscribe_feed(session, each.feed, title=each.title, folder=each.folder)
+        return ok()
+    feeds = await read_feeds(session)
+    statements = (
+        _changes(session, feeds, edit.feeds) if edit.action == "edit" else _ends(session, feeds, edit.feeds)
+    )
+    if statements:
+        await session.write(*statements)
+    return ok()
+
+
+async def quickadd(call: Call) -> Response:
+    """POST subscription/quickadd: NetNewsWire looks for the id in subscription/list at once."""
+    session = signed_in(call)
+    text = call.fields.first("quickadd") or call.fields.first("s")
+    if text is None:
+        raise not_understood("No feed is named: quickadd is missing.")
+    found = await subscribe_feed(session, FeedAddress(text.removeprefix("feed/")))
+    if not isinstance(found, Subscribed):
+        raise Refused(
+            503,
+            "The address is being looked at. If there is a feed, it is among your subscriptions in a minute.",
+            headers={"Retry-After": "30"},
+        )
+    return as_json({"numResults": 1, "query": text, "streamId": str(FeedStream(found.feed_id))})
+
+
+async def rename_tag(call: Call) -> Response:
+    """POST rename-tag: s (or t) gets the name dest. Again, it finds the new one only, which is as well."""
+    session = signed_in(call)
+    old = read_label(call.fields.first("s") or call.fields.first("t"))
+    new = folder_name(read_label(call.fields.first("dest")))
+    (listed,) = await session.read(list_folders(session.user_id))
+    if not {old.name, new} & set(folder_names(listed)):
+        raise Refused(404, f"You have no folder {old.name[:80]!r}.")
+    await session.write(*rename_folder(session.user_id, old.name, new))
+    return ok()
+
+
+async def disable_tag(call: Call) -> Response:
+    """POST disable-tag, repeated s (or t): the folders go, their feeds stay."""
+    session = signed_in(call)
+    texts = call.fields.all("s") or call.fields.all("t")
+    if not texts:
+        raise not_understood("No folder is named: s is missing.")
+    labels = [read_label(text) for text in texts]
+    statements = [one for label in labels for one in remove_folder(session.user_id, label.name)]
+    await session.write(*statements)
+    return ok()
+
+
+async def export(call: Call) -> Response:
+    """GET subscription/export: the subscriptions as OPML."""
+    session = signed_in(call)
+    (found,) = await session.run(lambda caller: caller.read(exported(caller.user_id)))
+    body = await run_in_threadpool(export_opml, subscribed(found), now=call.service.clock())
+    headers = {**PRIVATE, "Content-Disposition": 'attachment; filename="subscriptions.opml"'}
+    return Response(body, media_type="text/x-opml", headers=headers)
+
+
+async def import_opml(call: Call) -> Response:
+    """POST subscription/import: OPML as the body, of any content type (NetNewsWire, RSS Guard), or as a file
+    in a form. All of it is imported, or nothing."""
+    session = signed_in(call)
+    settings = call.service.stores.settings
+    body = _list_in(call)
+    try:
+        await session.run(lambda caller: import_list(caller, body, settings=settings))
+    except OpmlRefused as refused:
+        lines = str(refused).splitlines()
+        more = [] if len(lines) <= _MOST_MISTAKES else [f"... and {len(lines) - _MOST_MISTAKES} more"]
+        raise not_understood("\n".join(lines[:_MOST_MISTAKES] + more)) from None
+    return ok()
+
+
+def _list_in(call: Call) -> bytes:
+    kind = call.request.headers.get("content-type", "")
+    if not kind.lower().startswith("multipart/"):
+        return call.body
+    texts = [text for name in call.form.names for text in call.form.all(name) if "<" in text]
+    if not texts:
+        raise not_understood("The form has no file with a list of feeds.")
+    return texts[0].encode()
+
+
+def _subscription(row: FeedRow) -> dict[str, object]:
+    label = None if row.folder is None else Label(row.folder)
+    return {
+        "id": str(FeedStream(row.feed_id)),
+        "title": row.title or row.url,
+        "categories": [] if label is None else [{"id": str(label), "label": label.name}],
+        "url": row.url,
+        "htmlUrl": row.link or row.url,
+        "iconUrl": "",
+    }
+
+
+def _count(stream: str, counts: Sequence[UnreadCount]) -> dict[str, object]:
+    return {
+        "id": stream,
+        "count": sum(each.unread for each in counts),
+        "newestItemTimestampUsec": str(max((each.newest for each in counts), default=0)),
+    }
+
+
+def _changes(session: SignedIn, feeds: Feeds, edits: Sequence[FeedEdit]) -> list[Statement]:
+    statements: list[Statement] = []
+    for each in edits:
+        row = feeds.known(each.feed)
+        leaves = each.folder is None and row.folder in each.left_folders
+        changes = subscriptions.Edit(
+            title=UNCHANGED if each.title is None else each.title,
+            folder=UNCHANGED if each.folder is None and not leaves else each.folder,
+        )
+        if changes.columns():
+            at = session.service.clock()
+            statements += subscriptions.edit(session.user_id, row.feed_id, changes, at=at)
+    return statements
+
+
+def _ends(session: SignedIn, feeds: Feeds, edits: Sequence[FeedEdit]) -> list[Statement]:
+    """The ends of these subscriptions; one that has ended already is left out."""
+    rows = [row for each in edits if (row := feeds.find(each.feed)) is not None]
+    ids = [row.feed_id for row in rows]
+    return subscriptions.unsubscribe(session.user_id, ids, at=session.service.clock()) if ids else []
