@@ -18,7 +18,9 @@ from rss_pipeline.orchestration.ops import (
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.reading.refresh_run import Requests, reportable
-from rss_pipeline.pipeline.reading.searches import search
+from rss_pipeline.pipeline.session.session import Session
+from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.refresh_claims import OpenRequest
 
 _requests = dg.DagsterType(
     name="Requests",
@@ -41,11 +43,18 @@ def claim_requested(context: dg.OpExecutionContext, session: SessionResource) ->
             session,
             accesses=None if synced is None else synced.accesses,
             suspects=synced is None or synced.has_suspects,
-            search=search,
+            search=_search,
         )
         visits = requests.claim()
         context.log.info(f"{len(visits)} feeds to refresh")
         return visits, requests
+
+
+def _search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
+    # Every poll imports this module, and what a search needs beside a poll takes a fiftieth of a second.
+    from rss_pipeline.pipeline.reading.searches import search
+
+    return search(session, request)
 
 
 @dg.op(ins={**visits_in, **_requests_in}, out=visits_out, tags=kind("http"))

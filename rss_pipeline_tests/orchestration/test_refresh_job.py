@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import dagster as dg
@@ -28,6 +29,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     VisitRunning,
     read_task,
     request_refresh,
+    request_search,
 )
 from rss_pipeline.pipeline.triggers.refresh import PATIENCE, decide_refresh
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait
@@ -220,3 +222,23 @@ def test_looks_follow_each_other_soon_while_requests_wait_and_less_and_less_whil
     moment.begin()
     moment.end(DONE, 61)
     assert not moment.is_due(1000)
+
+
+@pytest.mark.slow
+def test_a_run_finds_the_feed_of_an_address_and_reports_its_items(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    url = server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b")))
+    pipeline.set(allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port}))
+    pipeline.write_registry()
+    subscribe(pipeline.database, "ann")
+    answer = request_search(
+        pipeline.database, pipeline.settings, user_id="ann", address=url, clock=pipeline.clock
+    )
+    assert isinstance(answer, Queued)
+    definitions = refresh_definitions(pipeline.settings, clock=pipeline.clock)
+    assert refresh_in_process(definitions, pipeline.instance, reason="1 feeds are requested.") is None
+    found = task(pipeline, answer.task_id)
+    assert found.result is not None
+    assert (found.result.outcome, found.result.items_new) == ("subscribed", 2)
+    assert [event["items_new"] for event in pipeline.events(str(found.feed_id))] == [2]
