@@ -119,7 +119,8 @@ def _table(by_feed: Mapping[str, Removed]) -> dg.TableMetadataValue:
     name=CLEAN_STORE,
     description=(
         "Removes items older than RSS_KEEP_DAYS (or `keep` in feeds.yaml) with their images, and backups"
-        " older than RSS_BACKUP_DAYS; the newest backup of each feed is written again before it expires. A"
+        " older than RSS_BACKUP_DAYS, and feeds a week after their last subscriber left;"
+        " the newest backup of each feed is written again before it expires. A"
         " removed item does not come back while its feed still lists it. The schedule `clean_daily` starts"
         " it each day; if it did not finish, `clean_again` starts it again within the hour. The run fails"
         " if a store fails, or if it would remove what is probably not old; `yes` in its configuration"

@@ -1,4 +1,4 @@
-"""One clean: items past their time with their images, old backups, what killed processes left.
+"""One clean: items past their time with their images, old backups, unused feeds, what killed processes left.
 
 Order and faults are decided here; the statements are storage.items.retention's and storage.backups.expiry's.
 The command and the job `clean_store` run it.
@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rss_pipeline.batched import batched
-from rss_pipeline.errors import CleanRefused, StorageRejected
+from rss_pipeline.errors import CleanRefused, ForgetRefused, StorageRejected
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
 from rss_pipeline.pipeline.retention.refusal import FEW, Extent, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
@@ -23,6 +23,7 @@ from rss_pipeline.storage.backends.probes import Lifecycle
 from rss_pipeline.storage.backups import expiry
 from rss_pipeline.storage.copy.tables import count_rows
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds import forget, unused
 from rss_pipeline.storage.items import retention
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
@@ -68,6 +69,7 @@ def clean(
     # Backups come first: one that is not put again in time is lost.
     cleaning.backups()
     cleaning.items()
+    cleaning.unused_feeds()
     cleaning.leftovers()
     if cleaning.cleaned.refusal is not None and not dry_run:
         raise CleanRefused(cleaning.cleaned.refusal)
@@ -171,6 +173,41 @@ class _Cleaning:
             through = 0 if part.is_part else len(part.items)
             left -= through
             self.progress.advance("items", through)
+
+    def unused_feeds(self) -> None:
+        """Remove the feeds that their last subscriber left some days ago. Their backups stay, and their
+        partition keys go with the next sync of the registry, as after `forget`."""
+        due = unused.due_feeds(self.database, now=self.now)
+        if not due or not self._may_remove():
+            return
+        for id in due:
+            if self.allowance.is_spent():
+                self.cleaned.out_of_time = True
+                return
+            self._remove_feed(id)
+
+    def _remove_feed(self, id: str) -> None:
+        items, tasks = unused.sizes(self.database, id)
+        if not self.cleaned.dry_run and unused.begin_removal(self.database, id, now=self.now) is None:
+            return  # Somebody subscribed to it meanwhile.
+        removed = self.cleaned.of(id)
+        removed.image_tasks += tasks
+        refused: dict[str, str] = {}
+        # By their place, so that one is found also where its row is gone: a clean may be killed here.
+        for some in batched(self.objects.list(f"images/{id}/"), _AT_ONCE):
+            refused |= self._delete([info.key for info in some])
+            gone = [info for info in some if info.key not in refused]
+            removed.images += len(gone)
+            removed.image_bytes += sum(info.size for info in gone)
+        if refused:
+            return  # The next clean tries again.
+        if not self.cleaned.dry_run:
+            try:
+                forget.begin_forget(self.database, id)
+            except ForgetRefused:
+                return
+        removed.items += items
+        self.cleaned.feeds += 1
 
     def _retire(self, part: retention.Slice) -> None:
         waiting = {task.item_id for task in part.tasks if task.is_live}

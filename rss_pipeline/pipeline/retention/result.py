@@ -40,6 +40,8 @@ class CleanResult:
 
     dry_run: bool
     by_feed: dict[str, Removed] = field(default_factory=dict)
+    feeds: int = 0
+    """Unused feeds that were removed, with what `by_feed` has of them."""
     backups_renewed: int = 0
     """Put again under their keys, so that they do not age out."""
     leftovers: int = 0
@@ -75,6 +77,8 @@ class CleanResult:
         return {
             "dry_run": self.dry_run,
             "unfinished": self.is_unfinished,
+            # Of installations with readers only.
+            **({"feeds_removed": self.feeds} if self.feeds else {}),
             **{f"{name}_removed": number for name, number in asdict(self.total).items()},
             "backups_renewed": self.backups_renewed,
             "leftovers_removed": self.leftovers,
