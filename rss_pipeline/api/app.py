@@ -28,6 +28,8 @@ from rss_pipeline.api.routers import (
     opml,
     preferences,
     sessions,
+    subscribing,
+    tasks,
 )
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock, utc_now
@@ -44,6 +46,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     items.router,
     marks.router,
     images.router,
+    subscribing.router,
+    tasks.router,
 )
 """Routers below /api."""
 LARGER_BODIES: dict[str, int] = {**google_reader.LARGER_BODIES, **opml.LARGER_BODIES}

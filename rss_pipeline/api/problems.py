@@ -57,6 +57,17 @@ KINDS: Mapping[str, Kind] = {
     "method_not_allowed": Kind(
         405, "The address does not take this method", "The header Allow has those it takes."
     ),
+    "feed_on_hold": Kind(
+        409, "The feed's server wants no requests now", "Wait as long as the header Retry-After says."
+    ),
+    "too_many_feeds": Kind(
+        409, "You subscribe as many feeds as one may", "Unsubscribe what you no longer read."
+    ),
+    "address_refused": Kind(
+        422,
+        "The address cannot be subscribed",
+        "Send the public web address of a feed or of its page, without a password.",
+    ),
     "request_too_slow": Kind(408, "The request did not arrive in time", "Send it again."),
     "conflict": Kind(409, "It is not possible as things are now", "Read the current state, then try again."),
     "body_too_large": Kind(413, "The body is too large", "Send less in one request."),
@@ -119,6 +130,7 @@ SCHEMA: Mapping[str, Any] = {
                 "properties": {"where": {"type": "string"}, "message": {"type": "string"}},
             },
         },
+        "until": {"type": "string", "description": "The end of a hold, in UTC."},
         "retry_after": {"type": "integer", "description": "Seconds to wait, as in the header Retry-After."},
     },
 }

@@ -13,5 +13,6 @@ def ann(reader: Reader, **feeds: int) -> User:
         # A document a guid: the order of arrival is that of the guids.
         for guid in range(1, items + 1):
             arrive(reader.database, feed, str(guid))
-    subscribe(reader.database, user.id, *feeds)
+    if feeds:
+        subscribe(reader.database, user.id, *feeds)
     return user

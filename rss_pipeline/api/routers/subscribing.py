@@ -1,0 +1,137 @@
+"""Subscribing a feed by its address, or by that of a web page."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.feed_json import LONGEST_INTERVAL, SHORTEST_INTERVAL
+from rss_pipeline.api.fields import Folder, Line, Title
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routers.answered import json_of
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
+from rss_pipeline.pipeline.reading.addresses import AddressRefused
+from rss_pipeline.pipeline.reading.refresh import Held, Queued, TooMany, VisitRunning
+from rss_pipeline.pipeline.reading.subscribe import (
+    Known,
+    SubscribeAnswer,
+    TooManyFeeds,
+    subscribe_address,
+)
+from rss_pipeline.storage.feeds.refresh_requests import Wishes
+from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
+
+router = APIRouter(tags=["feeds"])
+
+
+class NewFeed(BaseModel):
+    """What to subscribe."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"url": "https://planet.example/", "folder": "News"}},
+    )
+
+    url: Annotated[Line, Field(min_length=1, max_length=MAX_URL_CHARACTERS)] = Field(
+        description="The address of a feed, or of a web page that names its feed. `https://` may be left out."
+    )
+    title: Title | None = Field(default=None, description="A title of your own.")
+    folder: Folder | None = None
+    interval: Annotated[int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True)] | None = Field(
+        default=None, description="Wished seconds between visits; null for what suits the feed."
+    )
+
+
+class Subscribed(BaseModel):
+    """What became of it."""
+
+    status: Literal["queued", "already_running", "known"] = Field(
+        description="`known`: subscribed, and its items are there. `queued`, `already_running`: the first"
+        " visit is about to begin, or has begun; follow the task."
+    )
+    feed_id: str | None = Field(description="The feed; null until an address that is new was visited.")
+    task_id: str | None = Field(description="For `GET /api/tasks/{id}`; null where there is nothing to do.")
+    delay_seconds: int = Field(description="Seconds until the visit begins, about.")
+    held_until: str | None = Field(
+        description="The first visit waits until then: the server asked for no requests."
+    )
+
+    model_config = {
+        "json_schema_extra": {
+            "example": {
+                "status": "queued",
+                "feed_id": None,
+                "task_id": "5f2b9d3c1a7e4f60",
+                "delay_seconds": 2,
+                "held_until": None,
+            }
+        }
+    }
+
+
+@router.post(
+    "/feeds",
+    operation_id="subscribe",
+    response_model=Subscribed,
+    responses={
+        202: {"model": Subscribed, "description": "The first visit is still to be made."},
+        **documented(
+            "malformed_request",
+            "not_signed_in",
+            "foreign_origin",
+            "too_many_feeds",
+            "address_refused",
+            "invalid_request",
+            "too_many_requests",
+        ),
+    },
+)
+async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
+    """Subscribe a feed. One that is known is subscribed at once; any other is visited first, and subscribed
+    if a feed is there: its task says so. Feeds that are subscribed already stay as they are."""
+    wishes = Wishes(title=given.title, folder=given.folder, wished_interval=given.interval)
+    settings = caller.stores.settings
+    answer = await caller.run(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
+    if isinstance(answer, AddressRefused):
+        # It is refused without a look at the session, which has to be alive first.
+        await caller.read()
+    found = _answer(answer)
+    return json_of(found, status=200 if found["status"] == "known" else 202)
+
+
+def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
+    match answer:
+        case Known(feed_id=feed_id, first=None):
+            return _subscribed("known", feed_id)
+        case Known(feed_id=feed_id, first=Held(until=until)):
+            return _subscribed("known", feed_id) | {"held_until": instant(until)}
+        case Known(feed_id=feed_id, first=Queued(task_id=id, delay_seconds=delay)):
+            return _subscribed("queued", feed_id, id, delay)
+        case Known(feed_id=feed_id, first=VisitRunning(task_id=id, delay_seconds=delay)):
+            return _subscribed("already_running", feed_id, id, delay)
+        case Queued(task_id=id, delay_seconds=delay):
+            return _subscribed("queued", None, id, delay)
+        case AddressRefused(message=message):
+            raise ApiError("address_refused", message)
+        case TooMany(retry_after=seconds):
+            raise ApiError("too_many_requests", "Too many new addresses in an hour.", retry_after=seconds)
+        case TooManyFeeds():
+            raise ApiError(
+                "too_many_feeds", f"You subscribe {MAX_SUBSCRIPTIONS:,} feeds, the most there may be."
+            )
+    raise AssertionError(answer)
+
+
+def _subscribed(
+    status: str, feed_id: str | None, task_id: str | None = None, delay: int = 0
+) -> dict[str, Any]:
+    return {
+        "status": status,
+        "feed_id": feed_id,
+        "task_id": task_id,
+        "delay_seconds": delay,
+        "held_until": None,
+    }

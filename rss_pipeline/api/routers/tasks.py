@@ -1,0 +1,180 @@
+"""Refresh now, and the tasks that follow visits."""
+
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routers.answered import NOT_CHANGED, json_of, no_feed
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.reading.refresh import (
+    Held,
+    NotPolled,
+    NotSubscribed,
+    Queued,
+    RefreshAnswer,
+    Task,
+    TaskResult,
+    TooMany,
+    VisitRunning,
+    answer_to,
+    new_ask,
+    task_of,
+)
+from rss_pipeline.storage.database import one
+from rss_pipeline.storage.feeds.refresh_requests import ask_statements, task_statement
+
+router = APIRouter(tags=["tasks"])
+
+
+class Refresh(BaseModel):
+    """A visit that is about to be made."""
+
+    status: Literal["queued", "already_running"]
+    task_id: str = Field(description="For `GET /api/tasks/{id}`. Requests for one feed share a task.")
+    delay_seconds: int = Field(description="Seconds until the visit begins, about.")
+
+    model_config = {
+        "json_schema_extra": {
+            "example": {"status": "queued", "task_id": "5f2b9d3c1a7e4f60", "delay_seconds": 2}
+        }
+    }
+
+
+class TaskOutcome(BaseModel):
+    """The end of a task."""
+
+    outcome: Literal["stored", "unchanged", "failed", "held", "refused", "subscribed", "known"] = Field(
+        description="`stored`: new items; `unchanged`: none; `subscribed`, `known`: the feed of an address,"
+        " which was new or not; `held`: no request before `until`; `failed`, `refused`: `error` says why."
+    )
+    items_new: int
+    milliseconds: int = Field(description="From the request to its end.")
+    error_kind: str | None
+    error: str | None
+    what_to_do: str | None
+    until: str | None
+
+
+class TaskJson(BaseModel):
+    """A request for a visit. It can be read for 24 hours after its end."""
+
+    id: str
+    kind: Literal["refresh", "first", "find"] = Field(
+        description="`refresh`; `first`: the first visit of a feed; `find`: the search for an address' feed."
+    )
+    feed_id: str | None = Field(description="For `find`, null until the feed is found.")
+    url: str | None = Field(description="The address of `find`.")
+    state: Literal["queued", "running", "done"]
+    requested_at: str
+    finished_at: str | None
+    result: TaskOutcome | None = Field(description="Null until the state is `done`.")
+
+    model_config = {
+        "title": "Task",
+        "json_schema_extra": {
+            "example": {
+                "id": "5f2b9d3c1a7e4f60",
+                "kind": "refresh",
+                "feed_id": "daily-planet",
+                "url": None,
+                "state": "done",
+                "requested_at": "2026-11-22T12:00:00Z",
+                "finished_at": "2026-11-22T12:00:03Z",
+                "result": {
+                    "outcome": "stored",
+                    "items_new": 2,
+                    "milliseconds": 2810,
+                    "error_kind": None,
+                    "error": None,
+                    "what_to_do": None,
+                    "until": None,
+                },
+            }
+        },
+    }
+
+
+@router.post(
+    "/feeds/{id}/refresh",
+    operation_id="refresh_feed",
+    status_code=202,
+    response_model=Refresh,
+    responses=documented(
+        "not_signed_in", "foreign_origin", "not_found", "feed_on_hold", "conflict", "too_many_requests"
+    ),
+)
+async def refresh(caller: SignedIn, id: str) -> Response:
+    """Visit a feed now. A second request joins the first. Where its server asked for no requests, the answer
+    is 409 and `until` says how long."""
+    ask = new_ask(caller.user_id, id, now=caller.clock())
+    settings = caller.stores.settings
+    answer = await caller.run(lambda own: answer_to(ask, own.write(*ask_statements(ask)), settings))
+    return json_of(_refresh(answer, ask.now.timestamp()), status=202)
+
+
+@router.get(
+    "/tasks/{id}",
+    operation_id="read_task",
+    response_model=TaskJson,
+    responses=NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found"),
+)
+async def read(request: Request, caller: SignedIn, id: str) -> Response:
+    """What became of a request for a visit."""
+    [found] = await caller.read(task_statement(caller.user_id, id, now=caller.clock()))
+    task = task_of(one(found))
+    if task is None:
+        raise ApiError(
+            "not_found", "You have no task of this id.", what_to_do="A task is kept for 24 h after its end."
+        )
+    return json_answer(request, _task(task))
+
+
+def _refresh(answer: RefreshAnswer, now: float) -> dict[str, Any]:
+    match answer:
+        case Queued(task_id=id, delay_seconds=delay):
+            return {"status": "queued", "task_id": id, "delay_seconds": delay}
+        case VisitRunning(task_id=id, delay_seconds=delay):
+            return {"status": "already_running", "task_id": id, "delay_seconds": delay}
+        case Held(until=until, reason=reason):
+            raise ApiError(
+                "feed_on_hold",
+                reason,
+                retry_after=max(1, int(until.timestamp() - now)),
+                members={"until": instant(until)},
+            )
+        case TooMany(retry_after=seconds):
+            raise ApiError("too_many_requests", "Too many requests in an hour.", retry_after=seconds)
+        case NotPolled(message=message):
+            raise ApiError("conflict", message, what_to_do="Tell whoever runs this server.")
+        case NotSubscribed():
+            raise no_feed()
+
+
+def _task(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "kind": task.kind,
+        "feed_id": task.feed_id,
+        "url": task.address,
+        "state": task.state,
+        "requested_at": instant(task.requested_at),
+        "finished_at": None if task.finished_at is None else instant(task.finished_at),
+        "result": None if task.result is None else _result(task.result),
+    }
+
+
+def _result(result: TaskResult) -> dict[str, Any]:
+    return {
+        "outcome": result.outcome,
+        "items_new": result.items_new,
+        "milliseconds": result.milliseconds,
+        "error_kind": result.error_kind,
+        "error": result.error,
+        "what_to_do": result.what_to_do,
+        "until": None if result.until is None else instant(result.until),
+    }
