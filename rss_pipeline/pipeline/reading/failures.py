@@ -1,0 +1,52 @@
+"""The feeds of a user that fail: since when, why, what to do, and when they are visited next.
+
+A pure function of the user's list of feeds. Such a feed stays subscribed, and the back-off goes to a day.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from rss_pipeline.pipeline.reading.addresses import PRIVATE
+from rss_pipeline.pipeline.reading.advice import what_to_do
+from rss_pipeline.storage.subscriptions.listing import FeedRow
+
+FAILING = frozenset({"failing", "gone"})
+"""The words of `predicates.HEALTH` for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingFeed:
+    """A subscribed feed whose last visit failed."""
+
+    feed_id: str
+    title: str
+    """The URL where it has none."""
+    url: str
+    since: datetime
+    """The first of these failures."""
+    error_kind: str
+    error: str
+    """Of the last visit. Of a private network it does not tell what is there."""
+    what_to_do: str
+    next_visit: datetime
+
+
+def failing_feeds(rows: Iterable[FeedRow]) -> list[FailingFeed]:
+    """Those of a user's feeds that fail; what began to fail last comes first."""
+    found = [_failing(row) for row in rows if row.health in FAILING]
+    return sorted(found, key=lambda feed: (feed.since, feed.feed_id), reverse=True)
+
+
+def _failing(row: FeedRow) -> FailingFeed:
+    kind = row.error_kind or "unknown"
+    return FailingFeed(
+        feed_id=row.feed_id,
+        title=row.title or row.url,
+        url=row.url,
+        since=row.failing_since or row.added_at,
+        error_kind=kind,
+        error=PRIVATE if kind == "blocked_address" else row.error or "The last visit failed.",
+        what_to_do=what_to_do(kind),
+        next_visit=row.next_visit,
+    )
