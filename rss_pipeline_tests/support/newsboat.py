@@ -49,7 +49,6 @@ class Newsboat:
                     f'feedhq-flag-star "{STAR}"',
                     "feedhq-show-special-feeds no",
                     "confirm-exit no",
-                    "confirm-mark-feed-read no",
                     "mark-as-read-on-hover no",
                     "",
                 ]

@@ -170,12 +170,15 @@ class Served:
 
 
 @contextmanager
-def served(app: ASGIApp, *, change: Callable[[Any], object] = lambda _: None) -> Iterator[Served]:
-    """Serve an application as `rss-pipeline reader` does, on a free port of the loopback interface.
+def served(
+    app: ASGIApp, *, port: int = 0, change: Callable[[Any], object] = lambda _: None
+) -> Iterator[Served]:
+    """Serve an application as `rss-pipeline reader` does, on a free port of the loopback interface, or on
+    this one, which the application's settings then have to know: clients send it as Host.
 
     `change` may set other limits on the class of connections.
     """
-    with listening("127.0.0.1", 0) as listener:
+    with listening("127.0.0.1", port) as listener:
         running = server(app)
         protocol = type("Connection", (running.config.http,), {})  # type: ignore[arg-type]
         change(protocol)
