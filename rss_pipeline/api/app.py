@@ -69,6 +69,8 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
         description=DESCRIPTION,
         openapi_url=None,
         redirect_slashes=False,
+        # The name of its function is an operation's id.
+        generate_unique_id_function=lambda route: route.name,
         # Nothing is measured or sent, whatever other packages have set up in this process.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -75,7 +75,7 @@ async def add_app_password(caller: SignedIn, given: NewName) -> NewAppPassword:
 
 
 @router.delete("/{id}", status_code=204, responses=documented("not_signed_in", "foreign_origin", "not_found"))
-async def revoke_app_password(caller: SignedIn, id: Annotated[Line, Path(max_length=64)]) -> Response:
+async def revoke_app_password(caller: SignedIn, id: str) -> Response:
     """Revoke an app password: the app that has it is logged out at once."""
     if not await caller.run(lambda one: app_passwords.revoke(one, id)):
         raise ApiError("not_found", "You have no app password of this id.")

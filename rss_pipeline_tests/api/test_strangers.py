@@ -1,0 +1,278 @@
+"""Nobody reads or changes what is another's: every address of the API, two users, and ids of all kinds.
+
+The table has every operation of the OpenAPI document, so that none is added without a line here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from rss_pipeline.api.auth import COOKIE
+from rss_pipeline.pipeline.accounts.app_passwords import create
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.accounts.tokens import new_opaque
+from rss_pipeline.pipeline.reading.bodies import IMAGES_PATH
+from rss_pipeline.storage.accounts import sessions
+from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
+from rss_pipeline_tests.storage.values import register, spec
+from rss_pipeline_tests.support.reader import HOST, Reader, User
+
+pytestmark = pytest.mark.slow
+
+UNKNOWN = ("nobody-s", "0" * 32, "%2e%2e", "x" * 500, "' OR 1=1 --", "\u00fc", "-1", "*")
+"""Ids that nothing has, and what is no id."""
+FOREIGN_PAGE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation, with a body that it takes, and the kind of the id in its path."""
+
+    method: str
+    path: str
+    body: object = None
+    id: str | None = None
+
+    def send(self, client: httpx.Client, id: str = "", **headers: str) -> httpx.Response:
+        path = self.path.replace("{id}", id).replace("{key}", id)
+        content = {"content": self.body} if isinstance(self.body, bytes) else {"json": self.body}
+        given: dict[str, Any] = {} if self.body is None else content
+        return client.request(self.method, path, headers=headers, **given)
+
+
+OPML = b'<opml version="2.0"><head/><body><outline text="x" xmlUrl="https://x.example/feed"/></body></opml>'
+OPERATIONS = (
+    Operation("GET", "/api/feeds"),
+    Operation("GET", "/api/feeds/updated"),
+    Operation("POST", "/api/feeds", {"url": "https://new.example/feed"}),
+    Operation("PATCH", "/api/feeds/{id}", {"title": "Mine"}, "feed"),
+    Operation("DELETE", "/api/feeds/{id}", None, "feed"),
+    Operation("GET", "/api/feeds/{id}/items", None, "feed"),
+    Operation("POST", "/api/feeds/{id}/mark-read", {"up_to": 2**53 - 1}, "feed"),
+    Operation("POST", "/api/feeds/{id}/refresh", None, "feed"),
+    Operation("GET", "/api/items"),
+    Operation("GET", "/api/items/{id}", None, "item"),
+    Operation("POST", "/api/items/mark", {"ids": ["0" * 32], "is_starred": True}),
+    Operation("GET", "/api/images/{key}", None, "image"),
+    Operation("GET", "/api/tasks/{id}", None, "task"),
+    Operation("POST", "/api/import/opml", OPML),
+    Operation("GET", "/api/export/opml"),
+    Operation("GET", "/api/user/preferences"),
+    Operation("PUT", "/api/user/preferences", {"theme": "dark"}),
+    Operation("GET", "/api/user/sessions"),
+    Operation("DELETE", "/api/user/sessions"),
+    Operation("DELETE", "/api/user/sessions/{id}", None, "session"),
+    Operation("GET", "/api/user/app-passwords"),
+    Operation("POST", "/api/user/app-passwords", {"name": "phone"}),
+    Operation("DELETE", "/api/user/app-passwords/{id}", None, "app password"),
+)
+WITH_ID = [operation for operation in OPERATIONS if operation.id is not None]
+PUBLIC = {("GET", "/api/about"), ("POST", "/api/auth/login"), ("POST", "/api/auth/renew")}
+LOGOUT = ("POST", "/api/auth/logout")
+"""It answers 401 without a session and 204 with a cookie that opens nothing: tested with the login."""
+
+
+def name(operation: Operation) -> str:
+    return f"{operation.method} {operation.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Two:
+    """Ann subscribes hers and both, Bob subscribes his and both."""
+
+    reader: Reader
+    ann: User
+    bob: User
+
+    def ids(self, kind: str) -> dict[str, str]:
+        """The ids of this kind: `hers` Ann's, `his` Bob's."""
+        match kind:
+            case "feed":
+                return {"hers": "hers", "his": "his"}
+            case "item":
+                return {"hers": self._item("hers"), "his": self._item("his")}
+            case "image":
+                return {of: f"images/{of}/0a1b2c3d/0.png" for of in ("hers", "his")}
+            case "task":
+                return {
+                    of: user.client.post(f"/api/feeds/{of}/refresh").json()["task_id"]
+                    for of, user in (("hers", self.ann), ("his", self.bob))
+                }
+            case "session":
+                return {"hers": self.ann.key.session_id, "his": self.bob.key.session_id}
+            case _:
+                return {
+                    of: create(Caller(user.key, self.reader.database, self.reader.clock), "app").id
+                    for of, user in (("hers", self.ann), ("his", self.bob))
+                }
+
+    def _item(self, feed: str) -> str:
+        rows = self.reader.database.query("SELECT id FROM items WHERE feed_id = ?", [feed]).rows
+        return str(rows[0]["id"])
+
+    def seen_by(self, user: User) -> list[Any]:
+        """What a user sees, as far as a user could change it."""
+        feeds = user.client.get("/api/feeds").json()
+        return [
+            feeds["state_version"],
+            feeds["feeds"],
+            user.client.get("/api/items").json(),
+            user.client.get("/api/items", params={"starred_only": True}).json(),
+            user.client.get("/api/user/preferences").json(),
+            user.client.get("/api/user/app-passwords").json(),
+            len(user.client.get("/api/user/sessions").json()["sessions"]),
+        ]
+
+
+def cookie_of(reader: Reader, user: User) -> str:
+    """The cookie of another session of a user."""
+    opaque = new_opaque()
+    [row] = reader.database.query("SELECT password_hash FROM users WHERE id = ?", [user.id]).rows
+    begun = sessions.begin_by_password(
+        opaque.session_id,
+        user.id,
+        password_hash=row["password_hash"],
+        client="a browser",
+        now=reader.clock(),
+    )
+    assert reader.database.batch([begun])[0].changes == 1
+    return f"{COOKIE}={opaque.of(user.id)}"
+
+
+@pytest.fixture
+def two(reader: Reader) -> Two:
+    register(reader.database, *map(spec, ("hers", "his", "both")))
+    for feed in ("hers", "his", "both"):
+        arrive(reader.database, feed, "1", "2")
+        key = f"images/{feed}/0a1b2c3d/0.png"
+        reader.stores.objects.put(key, b"\x89PNG", content_type="image/png")
+    ann, bob = reader.user("ann"), reader.user("bob")
+    subscribe(reader.database, ann.id, "hers", "both")
+    subscribe(reader.database, bob.id, "his", "both")
+    return Two(reader, ann, bob)
+
+
+def test_the_table_has_every_operation(reader: Reader) -> None:
+    documented = {
+        (method.upper(), path)
+        for path, operations in reader.app.openapi()["paths"].items()
+        for method in operations
+    }
+    assert documented == {(each.method, each.path) for each in OPERATIONS} | PUBLIC | {LOGOUT}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name)
+def test_without_a_session_there_is_nothing(two: Two, operation: Operation) -> None:
+    id = two.ids(operation.id)["hers"] if operation.id else ""
+    before = two.seen_by(two.ann)
+    ended = two.reader.signed_in(two.ann.id)
+    ended.client.post("/api/auth/logout")
+    for client in (
+        two.reader.client(),
+        two.reader.client(authorization="Bearer x.y.z"),
+        two.reader.client(authorization=f"GoogleLogin auth={two.ann.token}"),
+        two.reader.client(cookie=f"rss_session={two.ann.token}", origin=f"http://{HOST}"),
+        ended.client,
+    ):
+        answer = operation.send(client, id)
+        assert answer.status_code == 401
+        assert answer.json()["kind"] == "not_signed_in"
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert two.seen_by(two.ann) == before
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name)
+def test_a_page_of_another_site_gets_and_changes_nothing_with_a_cookie(
+    two: Two, operation: Operation
+) -> None:
+    id = two.ids(operation.id)["hers"] if operation.id else ""
+    cookie = cookie_of(two.reader, two.ann)
+    before = two.seen_by(two.ann)
+    answer = operation.send(two.reader.client(cookie=cookie), id, **FOREIGN_PAGE)
+    assert answer.status_code == 403
+    assert answer.json()["kind"] == "foreign_origin"
+    if operation.method != "GET":
+        # Nor does one that hides where it is from.
+        assert operation.send(two.reader.client(cookie=cookie), id).status_code == 403
+    assert two.seen_by(two.ann) == before
+
+
+@pytest.mark.parametrize("operation", WITH_ID, ids=name)
+def test_anothers_id_an_unknown_one_and_none_at_all_are_answered_alike(
+    two: Two, operation: Operation
+) -> None:
+    assert operation.id is not None
+    ids = two.ids(operation.id)
+    before = two.seen_by(two.bob)[1:]
+    foreign = operation.send(two.ann.client, ids["his"])
+    assert foreign.status_code == 404
+    assert foreign.json()["kind"] == "not_found"
+    for unknown in UNKNOWN:
+        answer = operation.send(two.ann.client, unknown)
+        assert (answer.status_code, answer.content) == (404, foreign.content)
+    assert two.seen_by(two.bob)[1:] == before
+    assert operation.send(two.ann.client, ids["hers"]).status_code < 300
+    assert operation.send(two.bob.client, ids["hers"]).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "operation", [operation for operation in WITH_ID if operation.id == "feed"], ids=name
+)
+def test_what_one_does_to_a_shared_feed_is_not_seen_by_the_other(two: Two, operation: Operation) -> None:
+    before = two.seen_by(two.bob)
+    assert operation.send(two.ann.client, "both").status_code < 300
+    assert two.seen_by(two.bob) == before
+
+
+def test_what_one_reads_and_stars_of_a_shared_feed_is_the_users_own(two: Two) -> None:
+    before = two.seen_by(two.bob)
+    items = two.ann.client.get("/api/feeds/both/items").json()["items"]
+    marks = {"ids": [each["id"] for each in items], "is_read": True, "is_starred": True}
+    assert two.ann.client.post("/api/items/mark", json=marks).json()["marked"] == 2
+    assert two.seen_by(two.bob) == before
+
+
+def test_anothers_item_that_is_starred_is_in_no_list(two: Two) -> None:
+    his, shared = two.ids("item")["his"], two.ann.client.get("/api/feeds/both/items").json()["items"][0]["id"]
+    alone = two.ann.client.post("/api/items/mark", json={"ids": [his], "is_starred": True})
+    assert alone.status_code == 404
+    both = two.ann.client.post("/api/items/mark", json={"ids": [his, shared], "is_starred": True})
+    assert both.json() == {"marked": 1, "unknown": [his]}
+    starred = two.ann.client.get("/api/items", params={"starred_only": True}).json()["items"]
+    assert [each["id"] for each in starred] == [shared]
+    subscribe(two.reader.database, two.ann.id, "his")
+    starred = two.ann.client.get("/api/items", params={"starred_only": True}).json()["items"]
+    assert [each["id"] for each in starred] == [shared]
+
+
+def test_a_feed_that_was_unsubscribed_is_a_strangers_again(two: Two) -> None:
+    item = two.ids("item")["hers"]
+    tag = two.ann.client.get("/api/feeds/hers/items").headers["etag"]
+    assert two.ann.client.delete("/api/feeds/hers").status_code == 204
+    for path in (f"/api/items/{item}", "/api/feeds/hers/items", f"{IMAGES_PATH}images/hers/0a1b2c3d/0.png"):
+        assert two.ann.client.get(path, headers={"If-None-Match": tag}).status_code == 404
+    assert "hers" not in {each["feed_id"] for each in two.ann.client.get("/api/items").json()["items"]}
+
+
+def test_an_image_is_served_to_subscribers_as_an_image_and_as_nothing_else(two: Two) -> None:
+    for type, shown in (("image/png", "image/png"), ("text/html", "application/octet-stream")):
+        key = f"images/hers/0a1b2c3d/1.{type[:3]}"
+        two.reader.stores.objects.put(key, b"<script>", content_type=type)
+        answer = two.ann.client.get(IMAGES_PATH + key)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, shown)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        again = two.ann.client.get(IMAGES_PATH + key, headers={"If-None-Match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["backups/hers/x.xml", "images/hers/../his/0a1b2c3d/0.png", "images/hers", "images/hers//0.png", "hers"],
+)
+def test_no_key_leads_out_of_the_images_of_the_users_feeds(two: Two, key: str) -> None:
+    two.reader.stores.objects.put("backups/hers/x.xml", b"<rss/>", content_type="text/xml")
+    path = IMAGES_PATH + key.replace("..", "%2e%2e")
+    assert two.ann.client.get(path).status_code == 404
