@@ -49,6 +49,10 @@ class Liferea:
         config.mkdir(parents=True)
         feed_list = _FEED_LIST.format(url=quoteattr(url), name=quoteattr(name), password=quoteattr(password))
         (config / "feedlist.opml").write_text(feed_list, "utf-8")
+        settings = folder / "config" / "glib-2.0" / "settings"
+        settings.mkdir(parents=True)
+        # A question in a dialog would end the wait for an answer.
+        (settings / "keyfile").write_text("[org/gnome/liferea]\nconfirm-mark-all-read=false\n", "utf-8")
         self._database = folder / "data" / "liferea" / "liferea.db"
         self._bus = folder / "bus"
 
@@ -89,6 +93,9 @@ class Liferea:
             return []
         place = f"file:{self._database}?mode=ro"
         with closing(sqlite3.connect(place, uri=True, timeout=PATIENCE)) as database:
+            # At its first start it has a file before it has a table.
+            if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'items'").fetchone():
+                return []
             rows = database.execute(
                 "SELECT item_id, source_id, title, source, description, read, marked FROM items"
                 " WHERE comment = 0 ORDER BY title"
@@ -110,7 +117,7 @@ class Liferea:
             "HOME": str(self._folder),
             "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(runtime),
-            "GSETTINGS_BACKEND": "memory",
+            "GSETTINGS_BACKEND": "keyfile",
             "NO_AT_BRIDGE": "1",
             "WEBKIT_DISABLE_COMPOSITING_MODE": "1",
             "WEBKIT_FORCE_SANDBOX": "0",
