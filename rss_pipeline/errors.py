@@ -6,7 +6,7 @@ RssPipelineError
  ├ SettingsError            a variable of the environment has a value that cannot be used
  ├ RegistryError            feeds.yaml, or a list to import, has mistakes; carries all of them
  ├ NotAFeed                 bytes that no reading of ours turns into a feed
- ├ BackupUnreadable         an object under backups/ that no replay can read
+ ├ BackupUnreadable         an object under backups/ or state/ that cannot be read
  ├ CleanRefused             a clean would remove what is probably not old
  ├ CopyRefused              a copy would lose or mix something
  ├ ExportRefused            a file that cannot be written as requested
@@ -87,7 +87,7 @@ class NotAFeed(RssPipelineError):
 
 
 class BackupUnreadable(RssPipelineError):
-    """A backup without what a replay needs to know of it; an error of one backup and no other."""
+    """A backup without what a replay or restore needs of it; an error of one backup and no other."""
 
 
 class CleanRefused(RssPipelineError):

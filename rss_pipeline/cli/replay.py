@@ -152,10 +152,11 @@ def _show_problems(rows: list[tuple[str, str, str]]) -> None:
 def restore(settings: Settings, retired: "datetime | None", as_json: bool) -> None:
     """Rebuild a lost database from feeds.yaml and the objects; or, with --retired, undo a clean.
 
-    It restores feeds (those no longer in feeds.yaml are not scheduled), items with their dates, image tasks
-    with the images in the object store, and the validators of each feed's newest document. Run it before
-    `rss-pipeline up`: items of a poll before it count as first seen at that poll. It may be interrupted and
-    run again. Exit code 1 if a backup or a feed could not be restored.
+    It restores feeds (those neither in feeds.yaml nor subscribed are not scheduled), items with their dates,
+    image tasks with the images in the object store, the validators of each feed's newest document, and users
+    of the reader, without passwords. Run it before `rss-pipeline up`: items of a poll before it count as
+    first seen at that poll. It may be interrupted and run again. Exit code 1 if a backup, a feed or a user
+    could not be restored.
     """
     if retired is not None:
         _revive(settings, retired, as_json=as_json)
@@ -220,8 +221,19 @@ def _show_restored(restored: "Restored") -> None:
         f"{restored.images_adopted:,} images adopted, {restored.images_known:,} were known,"
         f" {restored.images_orphaned:,} belong to no item and are kept."
     )
+    users = restored.users
+    if users.users or users.known:
+        say(
+            f"{users.users:,} users of the reader with {users.subscriptions:,} subscriptions and"
+            f" {users.stars:,} stars; {users.stars_lost:,} stars were of items that are in no backup."
+            f" {users.known:,} users were known."
+        )
+    if users.users:
+        say("Nobody of them can log in yet: set passwords with `rss-pipeline user password NAME`.")
     for sentence in restored.renamed:
         say(sentence)
     _show_problems([(each.backup_key, each.kind, each.message) for each in restored.problems])
     if restored.lost_feeds:
         show_table(("not restored", "why"), restored.lost_feeds)
+    if users.problems:
+        show_table(("not restored, or not whole", "why"), users.problems)

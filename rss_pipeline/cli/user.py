@@ -12,7 +12,7 @@ from rss_pipeline.cli.arguments import as_json
 from rss_pipeline.cli.output.terminal import say, say_json, show_table
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_database_to_read
+from rss_pipeline.storage.backends.connect import open_database, open_database_to_read, open_objects
 
 if TYPE_CHECKING:
     from rss_pipeline.storage.accounts.users import Account
@@ -112,7 +112,7 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
         find_user(database, name)
         if not yes:
             click.confirm(f"Remove {name} with all subscriptions, read states and stars?", abort=True)
-        remove_user(database, name=name, clock=utc_now)
+        remove_user(database, open_objects(settings), name=name, clock=utc_now)
     say(f"{name} is removed.")
 
 

@@ -15,7 +15,7 @@ import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.plain_text import plain_lines
-from rss_pipeline.errors import RssPipelineError
+from rss_pipeline.errors import RssPipelineError, StorageRejected
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import (
     DOWNLOAD_IMAGES,
@@ -33,18 +33,24 @@ from rss_pipeline.orchestration.registry_partitions import register
 from rss_pipeline.orchestration.triggers import Decide, Tick, tick_by_database
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.registry.sync import sync_registry
+from rss_pipeline.pipeline.retention.result import Allowance
+from rss_pipeline.pipeline.retention.user_backups import back_up_users
 from rss_pipeline.pipeline.triggers.images import decide_fresh
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
 from rss_pipeline.pipeline.triggers.topics import decide_publication
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import due, leases, refresh_claims
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline.storage.images.claims import images_due
 from rss_pipeline.storage.topics import publications
+
+BACK_UP_SECONDS = 20.0
+"""A tick that takes longer than a minute fails."""
 
 _logger = logging.getLogger(__name__)
 
@@ -81,6 +87,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         *,
         concerns: str,
         description: str,
+        seconds: int = 30,
     ) -> dg.SensorDefinition:
         def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
             # The result is a skip reason and no log line: a tick that logs costs a file, each half a minute.
@@ -97,7 +104,7 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
 
         return dg.sensor(
             name=name,
-            minimum_interval_seconds=30,
+            minimum_interval_seconds=seconds,
             default_status=dg.DefaultSensorStatus.RUNNING,
             tags={CONCERNS: concerns},
             owners=OWNERS,
@@ -162,6 +169,16 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
             concerns="upkeep",
             description="Ends runs without a living process, so that they take no place in the queue.",
         ),
+        works(
+            "back_up_users",
+            _back_up_users,
+            concerns="upkeep",
+            seconds=600,
+            description=(
+                "Writes subscriptions, read states and stars that have changed into the object store, from"
+                " where `rss-pipeline restore` brings them back."
+            ),
+        ),
     ]
 
 
@@ -224,3 +241,17 @@ def _end_dead_runs(context: dg.SensorEvaluationContext, settings: Settings, cloc
     for run_id in ended:
         context.log.warning(f"Run {run_id} was ended: its process no longer exists.")
     return f"{len(ended)} runs were ended: their processes no longer exist." if ended else "No run is dead."
+
+
+def _back_up_users(context: dg.SensorEvaluationContext, settings: Settings, clock: Clock) -> str:
+    allowance = Allowance(BACK_UP_SECONDS)
+    with open_database(settings) as database:
+        changed = users.to_back_up(database)
+        if not changed:
+            return "No user has changes."
+        done = back_up_users(
+            database, open_objects(settings), changed, now=clock(), is_over=allowance.is_spent
+        )
+    if done.refused:
+        raise StorageRejected("; ".join(f"{key}: {reason}" for key, reason in done.refused.items()))
+    return f"{done.written} users backed up, {done.left} left for the next time."

@@ -85,6 +85,7 @@ def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(
         "sync_registry",
         "download_images_when_waiting",
         "end_dead_runs",
+        "back_up_users",
     }
     assert schedules.keys() >= {"clean_daily", "clean_again", "purge_daily", "check_health_hourly"}
     stopped = {name for name, state in (sensors | schedules).items() if state["status"] != "RUNNING"}

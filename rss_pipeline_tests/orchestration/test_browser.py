@@ -234,6 +234,7 @@ def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) ->
         "sync_registry",
         "download_images_when_waiting",
         "end_dead_runs",
+        "back_up_users",
     }
     alerts = {"alert_feed_failing", "alert_run_failed"}
     for name in names | alerts:

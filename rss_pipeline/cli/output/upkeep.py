@@ -100,6 +100,7 @@ def show_cleaned(cleaned: "CleanResult") -> None:
             cleaned.backups_renewed,
             f"{cleaned.backups_renewed:,} backups {would}written again, so that they do not expire",
         ),
+        (cleaned.users_backed_up, f"{cleaned.users_backed_up:,} users backed up"),
         (cleaned.leftovers, f"{cleaned.leftovers:,} files of killed processes {would}removed"),
     ]
     summary = ", ".join(text for number, text in parts if number)

@@ -1,6 +1,5 @@
 """Users: added, listed, given another password, removed. Operators do so by the command line."""
 
-import re
 import secrets
 
 from rss_pipeline.collector.models.clock import Clock
@@ -8,17 +7,17 @@ from rss_pipeline.errors import UserRefused
 from rss_pipeline.pipeline.accounts.passwords import hash_password
 from rss_pipeline.pipeline.accounts.throttle import account_key
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
+from rss_pipeline.storage.backups.user_states import delete_state
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe_all
-
-_NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 
 
 def as_name(text: str) -> str:
     """A user's name as it is stored; nothing, which is nobody's name, for what can be none."""
     name = text.strip().lower()
     # The Kelvin sign is k in lower case.
-    return name if text.isascii() and _NAME.fullmatch(name) else ""
+    return name if text.isascii() and users.NAME.fullmatch(name) else ""
 
 
 def add_user(database: Database, *, name: str, password: str, clock: Clock) -> str:
@@ -71,15 +70,20 @@ def change_password(database: Database, *, name: str, password: str, revoke_apps
     database.batch([*statements, *([app_passwords.revoke_all(user_id)] if revoke_apps else [])])
 
 
-def remove_user(database: Database, *, name: str, clock: Clock) -> None:
-    """Remove a user with all that is only the user's: sessions, app passwords, subscriptions, read states.
+def remove_user(database: Database, objects: ObjectStore, *, name: str, clock: Clock) -> None:
+    """Remove a user with all that is only the user's: sessions, app passwords, subscriptions, read states,
+    and the backup of those.
 
     A feed that nobody else subscribes, and feeds.yaml does not list, is no longer visited.
 
     Raises:
         UserRefused: there is no such user.
+        ObjectStoreUnavailable: the backup cannot be deleted; the user is there, or is gone but for it.
     """
     user_id = find_user(database, name)
+    # First: killed in between, the user is there and can be removed again. A backup without a user would
+    # come back with a restore.
+    delete_state(objects, user_id)
     database.batch(
         [
             *unsubscribe_all(user_id, at=clock()),
@@ -87,3 +91,5 @@ def remove_user(database: Database, *, name: str, clock: Clock) -> None:
             login_failures.forget([account_key(as_name(name))]),
         ]
     )
+    # The daemon may have written another one meanwhile.
+    delete_state(objects, user_id)

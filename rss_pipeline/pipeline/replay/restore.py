@@ -1,4 +1,5 @@
-"""The restore of a lost database from feeds.yaml and the objects: feeds with their state, items, image tasks.
+"""The restore of a lost database from feeds.yaml and the objects: feeds with their state, items, image tasks,
+users.
 
 Each step may be repeated, so a restore that was killed is started again. Backups are read by replay.py, the
 statements are storage.backups.restore's.
@@ -15,6 +16,7 @@ from rss_pipeline.batched import batched
 from rss_pipeline.errors import BackupUnreadable, RegistryError, StorageRejected
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.replay.replay import FeedReplay, ReplayProblem, replay_feeds
+from rss_pipeline.pipeline.replay.restore_users import RestoredUsers, restore_users
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
@@ -55,6 +57,7 @@ class Restored:
     """Feed id, or a key below backups/ that is of no feed, and why it could not be made a feed again."""
     problems: list[ReplayProblem] = field(default_factory=list)
     """Backups that could not be read."""
+    users: RestoredUsers = field(default_factory=RestoredUsers)
 
     def as_json(self) -> dict[str, Any]:
         """The result for programs."""
@@ -63,11 +66,13 @@ class Restored:
             {"backup_key" if "/" in name else "feed_id": name, "reason": reason}
             for name, reason in self.lost_feeds
         ]
-        return {"is_whole": self.is_whole, **asdict(self), "lost_feeds": lost}
+        users = asdict(self.users)
+        users["problems"] = [{"backup_key": key, "reason": reason} for key, reason in self.users.problems]
+        return {"is_whole": self.is_whole, **asdict(self), "lost_feeds": lost, "users": users}
 
     @property
     def is_whole(self) -> bool:
-        return not (self.lost_feeds or self.problems or self.registry_error)
+        return not (self.lost_feeds or self.problems or self.registry_error or self.users.problems)
 
     def add(self, replay: FeedReplay) -> None:
         self.backups += replay.backups
@@ -90,7 +95,8 @@ def restore(
 
     A database that is not empty is no error: its rows stay, missing ones come in, and the state of a feed is
     written only where no document of it was stored since.
-    `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups.
+    `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups,
+    and of those that a user subscribes.
     """
     restored = Restored()
     _register(run, restored, on_registry, environ)
@@ -100,6 +106,7 @@ def restore(
         restored.add(replay)
         _restore_state(run, replay, restored)
     _adopt_images(run, restored)
+    restore_users(run, restored.users, on_feeds)
     return restored
 
 

@@ -16,6 +16,7 @@ from rss_pipeline.errors import CleanRefused, ForgetRefused, StorageRejected
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
 from rss_pipeline.pipeline.retention.refusal import FEW, Extent, refusal
 from rss_pipeline.pipeline.retention.result import Allowance, CleanResult
+from rss_pipeline.pipeline.retention.user_backups import back_up_all
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
@@ -29,6 +30,8 @@ from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
 BACKUPS_SHARE = 0.5
 """The share of a clean's time that the backups may take; items have the rest."""
+USERS_SHARE = 0.6
+"""The share that the backups of documents and of users may take together."""
 COPIED_AT_ONCE = 8
 
 _AT_ONCE = 1_000
@@ -68,6 +71,7 @@ def clean(
     )
     # Backups come first: one that is not put again in time is lost.
     cleaning.backups()
+    cleaning.users()
     cleaning.items()
     cleaning.unused_feeds()
     cleaning.leftovers()
@@ -115,6 +119,19 @@ class _Cleaning:
             for some in batched(due, _AT_ONCE):
                 self._renew([one.info for one in some if isinstance(one, expiry.Renew)], pool)
                 self._expire([one.info for one in some if isinstance(one, expiry.Expire)])
+
+    def users(self) -> None:
+        """Back up what users have; also where nothing may be removed."""
+        if not self.cleaned.dry_run:
+            done = back_up_all(
+                self.database,
+                self.objects,
+                now=self.now,
+                is_over=lambda: self.allowance.is_spent(USERS_SHARE),
+            )
+            self.cleaned.users_backed_up = done.written
+            self.cleaned.refuse(done.refused)
+            self.cleaned.out_of_time |= done.left > 0
 
     def _in_time(self, listed: Iterable[ObjectInfo], needed: Mapping[str, object]) -> Iterator[ObjectInfo]:
         """Whole feeds only: where a feed is cut off, its last backup listed would pass for its newest."""

@@ -44,6 +44,8 @@ class CleanResult:
     """Unused feeds that were removed, with what `by_feed` has of them."""
     backups_renewed: int = 0
     """Put again under their keys, so that they do not age out."""
+    users_backed_up: int = 0
+    """Users whose state was backed up: it had changed, or the backup was old."""
     leftovers: int = 0
     """Half-written files, and folders for documents, of killed processes."""
     items_waiting: int = 0
@@ -81,6 +83,7 @@ class CleanResult:
             **({"feeds_removed": self.feeds} if self.feeds else {}),
             **{f"{name}_removed": number for name, number in asdict(self.total).items()},
             "backups_renewed": self.backups_renewed,
+            "users_backed_up": self.users_backed_up,
             "leftovers_removed": self.leftovers,
             "items_waiting": self.items_waiting,
             "items_left": self.items_left,

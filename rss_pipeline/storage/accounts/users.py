@@ -3,11 +3,19 @@
 Who may log in as one is decided in pipeline/accounts. Sessions are in sessions.py.
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
+
+NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
+"""A user's name."""
+NO_PASSWORD = ""
+"""In place of a password's hash: none is the right one, until the operator sets one."""
+_RESTORING = -1
+"""As `backed_up_version`: a restore of the user has begun and is not done. Never backed up meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +105,67 @@ def put_preferences(user_id: str, preferences: str) -> Statement:
     """Replace a user's preferences."""
     return Statement(
         "UPDATE users SET preferences = ? WHERE id = ?", [preferences, user_id], name="write preferences"
+    )
+
+
+def to_back_up(database: Database, *, all_users: bool = False) -> list[str]:
+    """Ids of the users with changes that their backups do not hold, or of all, in no order: where time is
+    short, it is not always the same ones that wait."""
+    changed = "" if all_users else "AND backed_up_version IS NOT state_version"
+    rows = database.query(
+        f"SELECT id FROM users WHERE backed_up_version IS NOT {_RESTORING} {changed} ORDER BY random()",
+        name="find users to back up",
+    ).rows
+    return [row["id"] for row in rows]
+
+
+def head(user_id: str) -> Statement:
+    """The row of a user, but for the password; none while the user is being restored."""
+    return Statement(
+        f"""SELECT id, name, created_at, preferences, state_version FROM users
+        WHERE id = ? AND backed_up_version IS NOT {_RESTORING}""",
+        [user_id],
+        name="read a user to back up",
+    )
+
+
+def note_backup(database: Database, user_id: str, *, version: int) -> bool:
+    """Note that the backup holds this `state_version`; False if the user is gone."""
+    noted = database.query(
+        "UPDATE users SET backed_up_version = ? WHERE id = ?", [version, user_id], name="note a user's backup"
+    )
+    return noted.changes > 0
+
+
+def known_to_restore(database: Database, user_id: str, name: str) -> tuple[bool, bool]:
+    """Is there a user of this id, or another one of this name, that no restore is to touch?"""
+    rows = database.query(
+        f"""SELECT id, backed_up_version IS NOT {_RESTORING} AS whole FROM users WHERE id = ? OR name = ?""",
+        [user_id, name],
+        name="find a user to restore",
+    ).rows
+    same = any(row["id"] == user_id and row["whole"] for row in rows)
+    return same, any(row["id"] != user_id for row in rows)
+
+
+def begin_restore(*, id: str, name: str, preferences: str, version: int, created_at: str) -> Statement:
+    """Add a user without a password, marked as one whose restore is not done."""
+    return Statement(
+        f"""INSERT INTO users (id, name, password_hash, preferences, state_version, backed_up_version,
+          created_at)
+        VALUES (?, ?, '{NO_PASSWORD}', ?, ?, {_RESTORING}, ?) ON CONFLICT (id) DO NOTHING""",
+        [id, name, preferences, version, created_at],
+        name="restore a user",
+    )
+
+
+def end_restore(user_id: str) -> Statement:
+    """Take the mark away. The user is backed up again."""
+    return Statement(
+        f"""UPDATE users SET backed_up_version = NULL
+        WHERE id = ? AND backed_up_version = {_RESTORING}""",
+        [user_id],
+        name="end the restore of a user",
     )
 
 

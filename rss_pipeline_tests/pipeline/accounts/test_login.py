@@ -6,6 +6,7 @@ A password's hash takes 50 ms, so most tests try few.
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from argon2 import PasswordHasher
@@ -23,6 +24,7 @@ from rss_pipeline.pipeline.accounts.login import (
 )
 from rss_pipeline.pipeline.accounts.tokens import read_jwt, read_opaque
 from rss_pipeline.pipeline.accounts.users import add_user, change_password, remove_user
+from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline.accounts.conftest import Time
@@ -147,12 +149,12 @@ def test_another_password_ends_every_session_and_apps_log_in_again(door: Door) -
     assert door.app(secret) == LoginRefused()
 
 
-def test_a_removed_user_is_gone_with_everything(door: Door) -> None:
+def test_a_removed_user_is_gone_with_everything(door: Door, tmp_path: Path) -> None:
     entered = door.enter()
     secret = app_passwords.create(door.caller(entered), "phone").secret
     phone = door.app(secret)
     assert isinstance(phone, LoggedIn)
-    remove_user(door.database, name="ada", clock=door.time)
+    remove_user(door.database, FolderStore(tmp_path / "objects"), name="ada", clock=door.time)
     assert not door.opens(entered)
     assert not door.opens(phone)
     assert door.log_in() == LoginRefused()

@@ -3,10 +3,13 @@
 What it does to sessions is in test_login.py.
 """
 
+from pathlib import Path
+
 import pytest
 
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.pipeline.accounts.users import add_user, find_user, remove_user
+from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, subscribe
 from rss_pipeline_tests.pipeline.accounts.conftest import Time
@@ -15,7 +18,7 @@ from rss_pipeline_tests.storage.values import register, spec
 
 
 def test_a_removal_takes_subscriptions_along_and_leaves_what_others_read(
-    database: Database, time: Time
+    database: Database, time: Time, tmp_path: Path
 ) -> None:
     register(database, spec("listed"), spec("shared"), spec("alone"), now=time())
     database.query("UPDATE feeds SET listed = id = 'listed', registered = id = 'listed'", name="unlist feeds")
@@ -29,14 +32,14 @@ def test_a_removal_takes_subscriptions_along_and_leaves_what_others_read(
         return {row["id"]: int(row["registered"]) for row in rows}
 
     assert registered() == {"listed": 1, "shared": 1, "alone": 1}
-    remove_user(database, name="Ada", clock=time)
+    remove_user(database, FolderStore(tmp_path / "objects"), name="Ada", clock=time)
     assert registered() == {"listed": 1, "shared": 1, "alone": 0}
     rows = database.query("SELECT user_id, feed_id FROM subscriptions", name="read subscriptions").rows
     assert [(row["user_id"], row["feed_id"]) for row in rows] == [(ben, "shared")]
     with pytest.raises(UserRefused):
         find_user(database, "ada")
     with pytest.raises(UserRefused):
-        remove_user(database, name="ada", clock=time)
+        remove_user(database, FolderStore(tmp_path / "objects"), name="ada", clock=time)
 
 
 def test_a_name_is_one_user_s_however_it_is_written(database: Database, time: Time) -> None:

@@ -96,6 +96,7 @@ def test_what_is_past_its_time_goes_and_does_not_come_back(stocked: Pipeline, se
         "backups_removed": 0,
         "backup_bytes_removed": 0,
         "backups_renewed": 0,
+        "users_backed_up": 0,
         "leftovers_removed": 0,
         "items_waiting": 0,
         "items_left": 0,

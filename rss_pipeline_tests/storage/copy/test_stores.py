@@ -239,6 +239,7 @@ def fill(side: Side) -> None:
         key = f"backups/f{n % 4}/2026-03-02T08:00:{n:02}Z.xml"
         side.objects.put(key, f"<rss>{n}</rss>".encode(), content_type="application/xml", metadata=metadata)
     side.objects.put("images/f1/aaaa/0.png", bytes(range(256)) * 8000, content_type="image/png")
+    side.objects.put("state/users/u1.jsonl.gz", b"\x1f\x8b state", content_type="application/gzip")
     side.objects.put("images/f1/世 界+%41/1.png", b"", content_type="image/svg+xml; charset=x")
 
 
