@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from rss_pipeline.api.fields import LINE_PATTERN
 from rss_pipeline.api.problems import MEDIA_TYPE, SCHEMA
 
 PUBLIC: dict[str, Any] = {"security": []}
@@ -52,6 +53,9 @@ def _completed(document: dict[str, Any]) -> dict[str, Any]:
     document["security"] = [{name: []} for name in _SCHEMES]
     for operations in document["paths"].values():
         for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path":
+                    parameter["schema"].setdefault("pattern", LINE_PATTERN)
             responses = operation["responses"]
             # FastAPI's own, which no answer of ours has.
             if _is_fastapi_s(responses.get("422", {})):

@@ -7,8 +7,6 @@ from pydantic import BaseModel, Field
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
-SHORTEST_INTERVAL = 15 * 60
-LONGEST_INTERVAL = 24 * 60 * 60
 EXAMPLE: dict[str, Any] = {
     "id": "daily-planet",
     "title": "The Daily Planet",

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
-from rss_pipeline.api.feed_json import EXAMPLE, LONGEST_INTERVAL, SHORTEST_INTERVAL, Feed, feed_json
-from rss_pipeline.api.fields import Folder, Number, Title
+from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
+from rss_pipeline.api.fields import Folder, Interval, Number, Position, Title
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, READS, changed_feed, no_feed
 from rss_pipeline.storage.accounts import users
@@ -50,10 +50,8 @@ class Changes(BaseModel):
 
     title: Title | None = Field(default=None, description="A title of your own; null for the feed's.")
     folder: Folder | None = Field(default=None, description="null for none.")
-    position: int = Field(
-        default=0, ge=0, le=1_000_000, strict=True, description="The place in your order of feeds."
-    )
-    interval: Annotated[int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True)] | None = Field(
+    position: Position = Field(default=0, description="The place in your order of feeds.")
+    interval: Interval | None = Field(
         default=None,
         description="Wished seconds between visits; the shortest wish of all subscribers counts, and what"
         " the server asks for stands above it. null for what suits the feed.",

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
 from rss_pipeline.api.answers import takes_gzip
@@ -26,7 +27,8 @@ _LISTS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "invalid_re
 
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items of a page.")]
 Cursor = Annotated[
-    Number | None, Query(description="The `next_cursor` of the page before; none for the first page.")
+    Number | SkipJsonSchema[None],
+    Query(description="The `next_cursor` of the page before; none for the first page."),
 ]
 Order = Annotated[Literal["newest", "oldest"], Query(description="Which arrivals are first.")]
 UnreadOnly = Annotated[bool, Query(description="Only unread items.")]
@@ -70,7 +72,7 @@ async def list_of_feed(
 async def list_all(
     request: Request,
     caller: SignedIn,
-    folder: Annotated[Folder | None, Query(description="Only feeds in this folder.")] = None,
+    folder: Annotated[Folder | SkipJsonSchema[None], Query(description="Only feeds in this folder.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     order: Order = "newest",

@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.feed_json import EXAMPLE, Feed
-from rss_pipeline.api.fields import Number
+from rss_pipeline.api.fields import Line, Seen
 from rss_pipeline.api.item_json import EXAMPLE as ITEM
 from rss_pipeline.api.routers.answered import CHANGES, changed_feed, json_of, no_item
 from rss_pipeline.storage.database import Statement
@@ -22,12 +22,12 @@ router = APIRouter(tags=["marks"])
 MOST_IDS = 1_000
 
 
-class Seen(BaseModel):
+class SeenFeed(BaseModel):
     """What the client has shown of a feed."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"up_to": EXAMPLE["version"]}})
 
-    up_to: Annotated[Number, Field(strict=True)] = Field(
+    up_to: Seen = Field(
         description="The `version` of the feed that the client saw, or the `cursor` of an item: this item and"
         " all before it are read. What came later stays unread."
     )
@@ -41,15 +41,9 @@ class Marks(BaseModel):
         json_schema_extra={"example": {"ids": [ITEM["id"]], "is_read": True, "is_starred": None}},
     )
 
-    ids: list[Annotated[str, Field(max_length=64)]] = Field(min_length=1, max_length=MOST_IDS)
+    ids: list[Annotated[Line, Field(max_length=64)]] = Field(min_length=1, max_length=MOST_IDS)
     is_read: Annotated[bool, Field(strict=True)] | None = None
     is_starred: Annotated[bool, Field(strict=True)] | None = None
-
-    @model_validator(mode="after")
-    def _has_mark(self) -> "Marks":
-        if self.is_read is None and self.is_starred is None:
-            raise ValueError("give is_read or is_starred")
-        return self
 
 
 class Marked(BaseModel):
@@ -62,7 +56,7 @@ class Marked(BaseModel):
 
 
 @router.post("/feeds/{id}/mark-read", operation_id="mark_feed_read", response_model=Feed, responses=CHANGES)
-async def mark_feed(caller: SignedIn, id: str, seen: Seen) -> Response:
+async def mark_feed(caller: SignedIn, id: str, seen: SeenFeed) -> Response:
     """Mark a feed read up to what the client has seen; answers the feed. The same again changes nothing."""
     found = await caller.write(
         *states.mark_read_up_to(caller.user_id, Scope(feed_id=id), seen.up_to), list_feeds(caller.user_id, id)

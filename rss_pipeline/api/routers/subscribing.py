@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.feed_json import LONGEST_INTERVAL, SHORTEST_INTERVAL
-from rss_pipeline.api.fields import Folder, Line, Title
+from rss_pipeline.api.fields import Folder, Interval, Line, Title
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import json_of
 from rss_pipeline.collector.models.clock import instant
@@ -40,7 +39,7 @@ class NewFeed(BaseModel):
     )
     title: Title | None = Field(default=None, description="A title of your own.")
     folder: Folder | None = None
-    interval: Annotated[int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True)] | None = Field(
+    interval: Interval | None = Field(
         default=None, description="Wished seconds between visits; null for what suits the feed."
     )
 
