@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.reading.advice import shown_error
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 EXAMPLE: dict[str, Any] = {
@@ -111,7 +112,7 @@ def _health(row: FeedRow) -> dict[str, Any]:
     is_failing = row.health in ("failing", "gone")
     failing_since = None if row.failing_since is None else instant(row.failing_since)
     last_success = None if row.last_success_at is None else instant(row.last_success_at)
-    reason = row.error if is_failing else None
+    reason = shown_error(row.error_kind, row.error) if is_failing else None
     return {
         "status": row.health,
         "summary": _summary(row.health, failing_since, reason),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rss_pipeline.pipeline.reading.advice import PRIVATE
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, subscribe
@@ -36,6 +37,27 @@ def test_a_feed_is_listed_with_title_folder_unread_items_and_version(reader: Rea
     assert found["health"]["status"] == "ok"
     assert found["health"]["reason"] is None
     assert found["next_visit"]["reason"] == "in an hour"
+
+
+def test_of_a_feed_that_leads_into_a_private_network_nobody_learns_the_address(reader: Reader) -> None:
+    """Its name may have been another's at first: users may not look names up in the operator's network."""
+    user = ann(reader, a=1)
+    task = user.client.post(f"{FEEDS}/a/refresh").json()["task_id"]
+    failed(reader.database, *claim_one(reader.database, "a"), now=NOW)
+    kind, error = "blocked_address", "intranet.example resolves to 10.1.2.3, a private address."
+    change(reader.database, "UPDATE feeds SET last_error_kind = ?, last_error = ?", kind, error)
+    change(
+        reader.database,
+        """UPDATE refresh_requests SET state = 'done', finished_at = requested_at, result = json_object(
+          'outcome', 'failed', 'milliseconds', 5, 'error_kind', ?, 'error', ?)""",
+        kind,
+        error,
+    )
+    result = user.client.get(f"/api/tasks/{task}").json()["result"]
+    health = feed(user)["health"]
+    assert result["error_kind"] == health["error_kind"] == "blocked_address"
+    assert result["error"] == health["reason"] == PRIVATE
+    assert "10.1.2.3" not in user.client.get(FEEDS).text
 
 
 def test_a_feed_that_fails_says_since_when_why_and_when_it_is_visited_next(reader: Reader) -> None:

@@ -50,16 +50,17 @@ def find_feed(session: Session, url: str, *, access: Access, allow_private: bool
     if page is None or result.kind != "html":
         return result
     named = _named(session, page)
-    first: str | None = None
+    first: Failure | None = None
     for each in named:
         _, outcome = _visit(session, each, allow_private=allow_private)
         if isinstance(outcome, Parsed):
             found = _found(each, outcome, Access())
             others = tuple(other for other in named if other != each)
             return replace(found, is_typed=False, others=others)
-        first = first or f"The web page names the feed {each}, but: {outcome.message}"
+        message = f"The web page names the feed {each}, but: {outcome.message}"
+        first = first or replace(outcome, message=message)
     if first is not None:
-        return replace(result, message=first)
+        return first
     for each in usual_places(page.response.url):
         _, outcome = _visit(session, each, allow_private=allow_private)
         if isinstance(outcome, Parsed):

@@ -17,11 +17,10 @@ from rss_pipeline.collector.registry.feed_url import (
     read_url,
     same_as,
 )
+from rss_pipeline.pipeline.reading.advice import PRIVATE
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row
-
-PRIVATE = "This address is in a private network, or at a port that is not open here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

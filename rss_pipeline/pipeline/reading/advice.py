@@ -1,7 +1,9 @@
-"""What a reader can do about a feed that fails, by the kind of the failure: a sentence each.
+"""What went wrong with a feed, as its readers may see it, and what they can do about it: a sentence each.
 
 For users, who have no registry and no logs. What an operator can do is in the messages of the failures.
 """
+
+PRIVATE = "This address is in a private network, or at a port that is not open here."
 
 _WAIT = "Nothing: it is tried again by itself."
 _ADDRESS = "Look for the feed's address on the site, and subscribe that instead."
@@ -32,6 +34,11 @@ _ADVICE = {
     "our_network": "Nothing: this server's own network was down. It is tried again by itself.",
     "too_many": "Unsubscribe what you no longer read.",
 }
+
+
+def shown_error(kind: str | None, error: str | None) -> str | None:
+    """The words of a failure of this kind. Of private networks nobody learns which name has which address."""
+    return PRIVATE if kind == "blocked_address" else error
 
 
 def what_to_do(kind: str) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from rss_pipeline.pipeline.reading.addresses import PRIVATE
-from rss_pipeline.pipeline.reading.advice import what_to_do
+from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 FAILING = frozenset({"failing", "gone"})
@@ -46,7 +45,7 @@ def _failing(row: FeedRow) -> FailingFeed:
         url=row.url,
         since=row.failing_since or row.added_at,
         error_kind=kind,
-        error=PRIVATE if kind == "blocked_address" else row.error or "The last visit failed.",
+        error=shown_error(kind, row.error) or "The last visit failed.",
         what_to_do=what_to_do(kind),
         next_visit=row.next_visit,
     )

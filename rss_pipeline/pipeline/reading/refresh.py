@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from rss_pipeline.collector.models.clock import Clock, from_instant
-from rss_pipeline.pipeline.reading.advice import what_to_do
+from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
 from rss_pipeline.pipeline.reading.mark import set_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Row, one
@@ -217,7 +217,7 @@ def _result_of(result: Row) -> TaskResult:
         items_new=int(result.get("items_new", 0)),
         milliseconds=int(result["milliseconds"]),
         error_kind=kind,
-        error=result.get("error"),
+        error=shown_error(kind, result.get("error")),
         what_to_do=None if kind is None else what_to_do(kind),
         until=from_instant(result.get("until")),
     )

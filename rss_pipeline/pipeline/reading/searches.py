@@ -21,7 +21,6 @@ from rss_pipeline.storage.feeds.subscribed import add_feeds
 from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 
-_BLOCKED = "This address is in a private network, or at a port that is not open here."
 _TOO_MANY = f"There would be more than {MAX_SUBSCRIPTIONS:,} subscriptions."
 
 
@@ -43,9 +42,7 @@ def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
     session.politeness.load(holds.hosts, holds.feeds)
     found = find_feed(session, address.url, access=Access(), allow_private=False)
     if isinstance(found, Failure):
-        # Of private networks nobody learns what is there.
-        is_blocked = found.kind == "blocked_address"
-        return _failed(found.kind, _BLOCKED if is_blocked else found.message), []
+        return _failed(found.kind, found.message), []
     return _subscribed(session, request, found)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.items.bodies import body_version
 from rss_pipeline.storage.items.items import stored_authors
 
@@ -61,7 +62,7 @@ def item_row(row: Row) -> ItemRow:
         arrived=int(row["arrived"]),
         feed_id=row["feed_id"],
         feed_title=row["feed_title"],
-        feed_url=row["feed_url"],
+        feed_url=shown_url(row["feed_url"]),
         feed_link=row["feed_link"],
         folder=row["folder"],
         title=row["title"],

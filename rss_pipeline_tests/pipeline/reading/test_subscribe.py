@@ -10,7 +10,8 @@ import pytest
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.reading.addresses import PRIVATE, Address, AddressRefused, read_address
+from rss_pipeline.pipeline.reading.addresses import Address, AddressRefused, read_address
+from rss_pipeline.pipeline.reading.advice import PRIVATE
 from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, read_task
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
@@ -186,8 +187,9 @@ def test_a_user_has_a_bound_of_feeds_and_of_searches(open_pipeline: Pipeline, an
     assert subscribe_address(ann, open_pipeline.settings, "http://127.0.0.1:80/y") == TooManyFeeds()
 
 
-def test_a_redirect_into_a_private_network_is_not_followed_and_tells_nothing(
-    pipeline: Pipeline, server: FeedServer
+@pytest.mark.parametrize("leads", ["by a redirect", "by a link"])
+def test_what_leads_into_a_private_network_is_not_followed_and_tells_nothing(
+    pipeline: Pipeline, server: FeedServer, leads: str
 ) -> None:
     """Here loopback is private, as it is everywhere."""
     bob = signed_in(pipeline.database, "bob", clock=pipeline.clock)
@@ -200,9 +202,13 @@ def test_a_redirect_into_a_private_network_is_not_followed_and_tells_nothing(
         allow_networks=(ip_network("127.0.0.3"),),
         allow_ports=frozenset({server.port}),
     )
+    page = f'<html><head><link rel="alternate" type="application/rss+xml" href="{url}"></head></html>'
+    answers = {
+        "by a redirect": Answer(status=302, headers={"Location": url}),
+        "by a link": Answer(body=page.encode(), headers={"Content-Type": "text/html"}),
+    }
     with closing(public):
-        leads = server.route("127.0.0.3", "/feed", Answer(status=302, headers={"Location": url}))
-        done = found(public, bob, leads)
+        done = found(public, bob, server.route("127.0.0.3", "/feed", answers[leads]))
     assert done.result is not None
     assert (done.result.error_kind, done.result.error) == ("blocked_address", PRIVATE)
     assert len(server.requests) == 1
