@@ -10,6 +10,7 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 
 from rss_pipeline.api.conditional import bytes_answer
+from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import PRIVATE, as_json
 from rss_pipeline.api.google_reader.atom import ATOM_TYPE, atom_document
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in, signed_in_by_token
@@ -76,14 +77,29 @@ async def stream_item_ids(call: Call) -> Response:
     session = signed_in(call)
     listing = await _listing(call, session, call.fields.first("s"), most=MOST_IDS)
     query = item_lists.list_numbers(session.user_id, listing.filter, listing.keys)
-    found, about, top = await session.run(
-        lambda caller: caller.read(query, _about(caller.user_id, listing.scope), highest_number())
+    found, about, top, wishes = await session.run(
+        lambda caller: caller.read(
+            query,
+            _about(caller.user_id, listing.scope),
+            highest_number(),
+            failing.wishes(caller.user_id),
+        )
     )
+    extra = await _failing(session, listing, wishes)
+    if listing.page.place == failing.STREAM:
+        return as_json(item_ids(*_cut([entry.number for entry in extra], listing.page)))
     _head(listing, about)
     if listing.page.is_empty:
         return as_json(item_ids([], None))
     page = item_lists.numbers_of(found, listing.keys)
     _show(session, listing, page.numbers, page.next_key, _number(top))
+    if extra:
+        numbers, next_text = _cut(
+            [*page.numbers, *(entry.number for entry in extra)],
+            listing.page,
+            has_more=page.next_key is not None,
+        )
+        return as_json(item_ids(numbers, next_text))
     return as_json(item_ids(page.numbers, _text(page.next_key)))
 
 
@@ -91,10 +107,10 @@ async def stream_contents(call: Call) -> Response:
     """stream/contents: items with their bodies; the stream is in the path, or in s."""
     session = signed_in(call)
     listing = await _listing(call, session, call.rest or call.fields.first("s"), most=MOST_CONTENTS)
-    entries, next_key, head = await _entries(session, listing)
+    entries, next_text, head = await _entries(session, listing)
     updated = in_microseconds(call.service.clock()) // 1_000_000
     return as_json(
-        contents(listing.stream, entries, updated=updated, title=head.title, continuation=_text(next_key))
+        contents(listing.stream, entries, updated=updated, title=head.title, continuation=next_text)
     )
 
 
@@ -102,9 +118,9 @@ async def atom(call: Call) -> Response:
     """reader/atom: the same as Atom, for newsboat before 2.24; 304 while neither items nor states changed."""
     session = signed_in(call)
     listing = await _listing(call, session, call.rest or call.fields.first("s"), most=MOST_CONTENTS)
-    entries, next_key, head = await _entries(session, listing)
+    entries, next_text, head = await _entries(session, listing)
     document = atom_document(
-        listing.stream, entries, title=head.title, site=head.site, continuation=_text(next_key)
+        listing.stream, entries, title=head.title, site=head.site, continuation=next_text
     )
     return bytes_answer(call.request, document, ATOM_TYPE)
 
@@ -143,13 +159,21 @@ async def item_contents(call: Call) -> Response:
 
 
 async def _named(session: SignedIn, numbers: Sequence[int]) -> list[Entry]:
+    places = {number: place for place, number in enumerate(numbers)}
+
     def read(caller: Caller) -> list[Entry]:
         (found,) = caller.read(item_lists.items_by(caller.user_id, Chosen.by_numbers(numbers)))
         entries = entries_of(item_lists.named_items(found), session.service.bodies, caller.database)
-        places = {number: place for place, number in enumerate(numbers)}
         return sorted(entries, key=lambda entry: places[entry.number])
 
-    return await session.run(read)
+    entries = await session.run(read)
+    if len(entries) < len(numbers) and failing.may_be_entries(numbers):
+        found = (await failing.read_failing(session)).entries
+        entries = sorted(
+            [*entries, *(entry for entry in found if entry.number in places)],
+            key=lambda entry: places[entry.number],
+        )
+    return entries
 
 
 async def _listing(call: Call, session: SignedIn, stream_id: str | None, *, most: int) -> _Listing:
@@ -168,21 +192,51 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
             return Scope(feed_id=await feed_id_of(session, feed))
 
 
-async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], int | None, _Head]:
-    if listing.page.is_empty:
-        about, top = await session.read(_about(session.user_id, listing.scope), highest_number())
-        return [], None, _head(listing, about)
-
-    def read(caller: Caller) -> tuple[list[Entry], item_lists.Items, Result, Result]:
+async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], str | None, _Head]:
+    def read(caller: Caller) -> tuple[list[Entry], item_lists.Items, Result, Result, Result]:
         query = item_lists.list_items(caller.user_id, listing.filter, listing.keys)
-        found, about, top = caller.read(query, _about(caller.user_id, listing.scope), highest_number())
+        found, about, top, wishes = caller.read(
+            query,
+            _about(caller.user_id, listing.scope),
+            highest_number(),
+            failing.wishes(caller.user_id),
+        )
         items = item_lists.items_of(found, listing.keys)
-        return entries_of(items.items, session.service.bodies, caller.database), items, about, top
+        entries = entries_of(items.items, session.service.bodies, caller.database)
+        return entries, items, about, top, wishes
 
-    entries, items, about, top = await session.run(read)
+    entries, items, about, top, wishes = await session.run(read)
+    extra = await _failing(session, listing, wishes)
     head = _head(listing, about)
+    if listing.page.is_empty:
+        return [], None, head
     _show(session, listing, [entry.number for entry in entries], items.next_key, _number(top))
-    return entries, items.next_key, head
+    if not extra:
+        return entries, _text(items.next_key), head
+    by_number = {entry.number: entry for entry in (*entries, *extra)}
+    numbers, next_text = _cut(list(by_number), listing.page, has_more=items.next_key is not None)
+    return [by_number[number] for number in numbers], next_text, head
+
+
+async def _failing(session: SignedIn, listing: _Listing, wishes: Result) -> list[Entry]:
+    """The entries of "Feeds that fail" that belong into a listing of it, or of all.
+
+    Raises:
+        Refused: it is the feed that is listed, and the user does not want it.
+    """
+    if listing.page.place not in (None, failing.STREAM):
+        return []
+    found = await failing.failing_of(session, wishes)
+    if listing.page.place is not None and not found.is_shown:
+        raise Refused(404, f"You do not subscribe {failing.STREAM}.")
+    return found.on(listing.page)
+
+
+def _cut(numbers: list[int], page: Page, *, has_more: bool = False) -> tuple[list[int], str | None]:
+    """The first numbers of a page, and its continuation."""
+    numbers.sort(reverse=not page.oldest_first)
+    found = numbers[: page.count]
+    return found, str(found[-1]) if found and (has_more or len(numbers) > len(found)) else None
 
 
 def _about(user_id: str, scope: Scope) -> Statement:
@@ -198,6 +252,8 @@ def _head(listing: _Listing, about: Result) -> _Head:
             if name not in folder_names(about):
                 raise Refused(404, f"You have no folder {name[:80]!r}.")
             return _Head(title=name, site=None)
+        case failing.STREAM:
+            return _Head(title=failing.TITLE, site=None)
         case feed:
             rows = feed_rows(about)
             if not rows:

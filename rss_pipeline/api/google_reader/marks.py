@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
+from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.feeds import Feeds, read_feeds
@@ -49,6 +50,9 @@ async def edit_tag(call: Call) -> Response:
         chosen = Chosen.by_numbers(numbers)
         if edit.is_read is not None:
             statements += mark_items(session.user_id, chosen, is_read=edit.is_read)
+            if failing.may_be_entries(numbers):
+                own = await failing.read_failing(session)
+                statements += failing.mark(session, own, numbers, is_read=edit.is_read)
         if edit.is_starred:
             statements += star_items(session.user_id, chosen, at=call.service.clock())
         elif edit.is_starred is not None:
@@ -71,9 +75,18 @@ async def mark_all_as_read(call: Call) -> Response:
     if stream == READ:
         await session.read()
         return ok()
+    own = failing.Failing()
+    if stream in (READING_LIST, failing.STREAM):
+        own = await failing.read_failing(session)
+    seen = [entry.number for entry in own.entries if time is None or entry.number <= time]
+    marked = failing.mark(session, own, seen, is_read=True)
+    if stream == failing.STREAM:
+        await (session.write(*marked) if marked else session.read())
+        return ok()
     feeds = await read_feeds(session) if isinstance(stream, FeedStream | FeedAddress) else None
     scope = _scope(stream, feeds)
-    await session.write(*mark_read_up_to(session.user_id, scope, _end(session, stream, feeds, time)))
+    end = _end(session, stream, feeds, time)
+    await session.write(*mark_read_up_to(session.user_id, scope, end), *marked)
     return ok()
 
 

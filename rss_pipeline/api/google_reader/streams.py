@@ -10,6 +10,9 @@ from rss_pipeline.api.google_reader.refused import Refused, not_understood
 StateName = Literal["reading-list", "read", "starred", "unread", "kept-unread", "fresh"]
 """`fresh` and `kept-unread` are names of `unread`; `reading-list` is all that the user subscribes."""
 
+FAILING_FEED_ID = "-failing"
+"""The id of the feed "Feeds that fail"; no feed of feeds.yaml or of a user begins with a hyphen."""
+
 STATES: frozenset[str] = frozenset(get_args(StateName))
 
 _FEED = re.compile(r"feed/(.+)", re.DOTALL)
@@ -85,7 +88,8 @@ def read_tag(text: str) -> Tag:
         plain = unquote(plain)
     if len(plain) <= _MAX_CHARACTERS and "\0" not in plain:
         if match := _FEED.fullmatch(plain):
-            return FeedStream(match[1]) if _FEED_ID.fullmatch(match[1]) else FeedAddress(match[1])
+            is_id = match[1] == FAILING_FEED_ID or _FEED_ID.fullmatch(match[1])
+            return FeedStream(match[1]) if is_id else FeedAddress(match[1])
         if match := _USER.fullmatch(plain):
             return _label(match[2]) if match[1] == "label" else _state(match[2])
     raise not_understood(

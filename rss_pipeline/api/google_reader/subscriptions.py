@@ -6,6 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import PRIVATE, as_json, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
 from rss_pipeline.api.google_reader.feeds import Feeds, read_feeds
@@ -37,7 +38,7 @@ from rss_pipeline.storage.subscriptions.folders import (
     remove_folder,
     rename_folder,
 )
-from rss_pipeline.storage.subscriptions.listing import FeedRow
+from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
 from rss_pipeline.storage.subscriptions.named_feeds import exported
 from rss_pipeline.storage.subscriptions.subscriptions import UNCHANGED
 
@@ -47,8 +48,12 @@ _MOST_MISTAKES = 20
 
 async def subscription_list(call: Call) -> Response:
     """subscription/list: newsboat ends where `categories` is missing, Capy Reader where `htmlUrl` is null."""
-    feeds = await read_feeds(signed_in(call))
-    return json_answer(call.request, {"subscriptions": [_subscription(row) for row in feeds.rows]})
+    session = signed_in(call)
+    listed, wishes = await session.read(list_feeds(session.user_id), failing.wishes(session.user_id))
+    found = [_subscription(row) for row in feed_rows(listed)]
+    if failing.is_wanted(wishes):
+        found.append(_failing_subscription(call))
+    return json_answer(call.request, {"subscriptions": found})
 
 
 async def tag_list(call: Call) -> Response:
@@ -64,14 +69,21 @@ async def tag_list(call: Call) -> Response:
 async def unread_count(call: Call) -> Response:
     """unread-count, for feeds, folders and all. Its numbers have been shown, as those of a listing."""
     session = signed_in(call)
-    counted, top = await session.run(
-        lambda caller: caller.read(count_unread(caller.user_id), highest_number())
+    counted, top, wishes = await session.run(
+        lambda caller: caller.read(
+            count_unread(caller.user_id), highest_number(), failing.wishes(caller.user_id)
+        )
     )
+    own = await failing.failing_of(session, wishes)
     number = one(top)
     session.service.seen.show(
         session.session_id, str(READING_LIST), 0 if number is None else int(number["number"])
     )
     counts = unread_counts(counted)
+    if own.is_shown:
+        unread = sum(not entry.is_read for entry in own.entries)
+        newest = max((entry.number for entry in own.entries), default=0)
+        counts.append(UnreadCount(feed_id=failing.STREAM.id, folder=None, unread=unread, newest=newest))
     folders = sorted({each.folder for each in counts if each.folder is not None})
     found = [_count(str(READING_LIST), counts)]
     found += [_count(str(Label(name)), [each for each in counts if each.folder == name]) for name in folders]
@@ -182,6 +194,19 @@ def _subscription(row: FeedRow) -> dict[str, object]:
     }
 
 
+def _failing_subscription(call: Call) -> dict[str, object]:
+    """Its URL is a page of ours: Liferea takes no two feeds with one URL, and RSS Guard none without."""
+    page = str(call.request.base_url.replace(path="/greader"))
+    return {
+        "id": str(failing.STREAM),
+        "title": failing.TITLE,
+        "categories": [],
+        "url": page,
+        "htmlUrl": page,
+        "iconUrl": "",
+    }
+
+
 def _count(stream: str, counts: Sequence[UnreadCount]) -> dict[str, object]:
     return {
         "id": stream,
@@ -207,6 +232,8 @@ def _changes(session: SignedIn, feeds: Feeds, edits: Sequence[FeedEdit]) -> list
 
 def _ends(session: SignedIn, feeds: Feeds, edits: Sequence[FeedEdit]) -> list[Statement]:
     """The ends of these subscriptions; one that has ended already is left out."""
+    if any(each.feed == failing.STREAM for each in edits):
+        raise not_understood(f"{failing.TITLE!r} is switched off in the preferences of the reader.")
     rows = [row for each in edits if (row := feeds.find(each.feed)) is not None]
     ids = [row.feed_id for row in rows]
     return subscriptions.unsubscribe(session.user_id, ids, at=session.service.clock()) if ids else []

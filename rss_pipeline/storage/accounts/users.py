@@ -4,11 +4,13 @@ Who may log in as one is decided in pipeline/accounts. Sessions are in sessions.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
+from rss_pipeline.storage.sql import compact
 
 NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 """A user's name."""
@@ -166,6 +168,19 @@ def end_restore(user_id: str) -> Statement:
         WHERE id = ? AND backed_up_version = {_RESTORING}""",
         [user_id],
         name="end the restore of a user",
+    )
+
+
+READ_FAILURES = "failing_read"
+"""The key, beside the preferences, for the failures of feeds that the user has seen."""
+
+
+def put_read_failures(user_id: str, numbers: Sequence[int]) -> Statement:
+    """Replace the numbers of the failures that the user has seen."""
+    return Statement(
+        f"UPDATE users SET preferences = json_set(preferences, '$.{READ_FAILURES}', json(?)) WHERE id = ?",
+        [compact(list(numbers)), user_id],
+        name="mark failures of feeds",
     )
 
 

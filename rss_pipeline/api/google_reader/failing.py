@@ -1,0 +1,142 @@
+"""The feed "Feeds that fail": an entry for each subscribed feed that fails, for users who want it.
+
+A feed that fails goes unseen by people who read through an app. The feed has an id that no real one can have;
+its entries have numbers of the second in which the failures began, beyond those that items get in a second.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from html import escape
+
+from rss_pipeline.api.google_reader.call import SignedIn
+from rss_pipeline.api.google_reader.entries import Entry, Origin
+from rss_pipeline.api.google_reader.pages import Page
+from rss_pipeline.api.google_reader.streams import FAILING_FEED_ID, FeedStream
+from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.pipeline.accounts.preferences import stored_preferences
+from rss_pipeline.pipeline.reading.failures import FailingFeed, failing_feeds
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+
+TITLE = "Feeds that fail"
+STREAM = FeedStream(FAILING_FEED_ID)
+
+_SECOND = 1_000_000
+_FROM = 500_000
+"""Items that came in one second have numbers from 1 up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """The entries of a user, newest first; none where the user does not want the feed."""
+
+    is_shown: bool = False
+    entries: tuple[Entry, ...] = ()
+
+    def on(self, page: Page) -> list[Entry]:
+        """The entries that a page's filters let through, behind its key; `page` is of this feed or of all."""
+        if page.is_empty or page.is_starred:
+            return []
+        found = [
+            entry
+            for entry in self.entries
+            if (page.is_read is None or entry.is_read is page.is_read)
+            and (page.since is None or entry.number >= page.since)
+            and (page.until is None or entry.number <= page.until)
+            and (page.behind is None or (entry.number > page.behind) is page.oldest_first)
+            and entry.number != page.behind
+        ]
+        return found[::-1] if page.oldest_first else found
+
+    def marked(self, numbers: Iterable[int], *, is_read: bool) -> list[int]:
+        """The numbers of all entries that are read once these are marked."""
+        named = set(numbers)
+        return [
+            entry.number for entry in self.entries if (is_read if entry.number in named else entry.is_read)
+        ]
+
+
+def may_be_entries(numbers: Iterable[int]) -> bool:
+    """True if one of these numbers may be that of an entry here."""
+    return any(number % _SECOND >= _FROM for number in numbers)
+
+
+def wishes(user_id: str) -> Statement:
+    """A query for `is_wanted` and `read_failing`, beside others in a batch."""
+    return users.preferences(user_id)
+
+
+def is_wanted(found: Result) -> bool:
+    """True if the user wants the feed."""
+    return bool(found.rows) and stored_preferences(found.rows[0]["preferences"]).show_failing_feed
+
+
+async def read_failing(session: SignedIn) -> Failing:
+    """The entries of the caller."""
+    (found,) = await session.read(wishes(session.user_id))
+    return await failing_of(session, found)
+
+
+async def failing_of(session: SignedIn, found: Result) -> Failing:
+    """The same, from what `wishes` found."""
+    if not is_wanted(found):
+        return Failing()
+    (listed,) = await session.read(list_feeds(session.user_id))
+    return failing(feed_rows(listed), found)
+
+
+def failing(rows: Sequence[FeedRow], found: Result) -> Failing:
+    """The same, from the feeds of the user too."""
+    if not is_wanted(found):
+        return Failing()
+    stored = json.loads(found.rows[0]["preferences"]).get(users.READ_FAILURES)
+    read = set(stored) if isinstance(stored, list) else set()
+    numbered = _numbered(failing_feeds(rows))
+    entries = [_entry(number, feed, is_read=number in read) for number, feed in numbered.items()]
+    entries.sort(key=lambda entry: entry.number, reverse=True)
+    return Failing(is_shown=True, entries=tuple(entries))
+
+
+def mark(session: SignedIn, failing: Failing, numbers: Iterable[int], *, is_read: bool) -> list[Statement]:
+    """Statements that mark these entries; none where nothing changes."""
+    before = failing.marked((), is_read=is_read)
+    after = failing.marked(numbers, is_read=is_read)
+    return [] if before == after else [users.put_read_failures(session.user_id, after)]
+
+
+def _numbered(feeds: Iterable[FailingFeed]) -> Mapping[int, FailingFeed]:
+    found: dict[int, FailingFeed] = {}
+    for feed in sorted(feeds, key=lambda each: each.feed_id):
+        second = in_microseconds(feed.since.replace(microsecond=0))
+        place = int.from_bytes(blake2b(feed.feed_id.encode(), digest_size=8).digest()) % (_SECOND - _FROM)
+        while second + _FROM + place in found:
+            place = (place + 1) % (_SECOND - _FROM)
+        found[second + _FROM + place] = feed
+    return found
+
+
+def _entry(number: int, feed: FailingFeed, *, is_read: bool) -> Entry:
+    since, next_visit = (at.strftime("%Y-%m-%d %H:%M UTC") for at in (feed.since, feed.next_visit))
+    sentences = (
+        f"{feed.title} fails since {since}.",
+        feed.error,
+        feed.what_to_do,
+        f"It stays subscribed; the next visit is at {next_visit}.",
+    )
+    return Entry(
+        number=number,
+        origin=Origin(feed_id=FAILING_FEED_ID, title=TITLE, url=feed.url, site=None, folder=None),
+        title=f"{feed.title} fails since {since}",
+        link=feed.url,
+        authors=(),
+        published=feed.since,
+        updated=feed.since,
+        html="".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence),
+        categories=(),
+        enclosures=(),
+        is_read=is_read,
+        is_starred=False,
+    )
