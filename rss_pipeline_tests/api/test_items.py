@@ -160,7 +160,8 @@ def test_a_page_that_cannot_be_is_refused_with_the_name_of_the_value(
 ) -> None:
     answer = ann(reader, a=1).client.get(path, params=params)
     assert answer.status_code == 422
-    assert [mistake["where"] for mistake in answer.json()["errors"]] == [f"query.{next(iter(params))}"]
+    mistakes = answer.json()["errors"]
+    assert {".".join(each["where"].split(".")[:2]) for each in mistakes} == {f"query.{next(iter(params))}"}
 
 
 @pytest.mark.slow
