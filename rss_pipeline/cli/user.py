@@ -45,7 +45,7 @@ def add(settings: Settings, name: str, from_stdin: bool) -> None:
     password = _password(from_stdin)
     with open_database(settings) as database:
         stored = add_user(database, name=name, password=password, clock=utc_now)
-    say(f"{stored} can log in now.")
+    say(f"{stored} can log in now. `rss-pipeline user app {stored} phone` makes the password for an app.")
 
 
 @user.command("list")
@@ -93,8 +93,10 @@ def app(settings: Settings, name: str, app: str) -> None:
 
     with open_database(settings) as database:
         new = create_for(database, find_user(database, name), app, now=utc_now())
-    own = f"http://{settings.reader_address}:{settings.reader_port}"
-    say(f"Server:   {own}/greader (or `/greader` at the name that your proxy has)")
+    for place in _places(settings):
+        say(f"Server:   {place}/greader")
+    if not settings.reader_hosts:
+        say("          From elsewhere: `/greader` at the name of your proxy (setting RSS_READER_HOSTS)")
     say(f"User:     {name.lower()}")
     say(f"Password: {new.secret}")
     say("The password is shown this once; the reader keeps only a hash of it.")
@@ -114,6 +116,15 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
             click.confirm(f"Remove {name} with all subscriptions, read states and stars?", abort=True)
         remove_user(database, open_objects(settings), name=name, clock=utc_now)
     say(f"{name} is removed.")
+
+
+def _places(settings: Settings) -> list[str]:
+    """The reader's URLs: by its names, or else that on this machine."""
+    scheme = "https" if settings.reader_proxies else "http"
+    if settings.reader_hosts:
+        return [f"{scheme}://{name}" for name in settings.reader_hosts]
+    address = settings.reader_address
+    return [f"http://{'127.0.0.1' if address == '0.0.0.0' else address}:{settings.reader_port}"]
 
 
 def _password(from_stdin: bool) -> str:

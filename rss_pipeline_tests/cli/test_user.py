@@ -55,7 +55,7 @@ def logs_in(name: str, password: str) -> bool:
 def test_a_user_is_added_listed_given_another_password_and_removed(run: Run) -> None:
     assert run("list").output == "There are no users: add one with `rss-pipeline user add NAME`.\n"
     added = run("add", "Ada", input=f"{PASSWORD}\n{PASSWORD}\n")
-    assert added.output.endswith("ada can log in now.\n")
+    assert "ada can log in now. `rss-pipeline user app ada phone`" in added.output
     assert PASSWORD not in added.output
     assert logs_in("ada", PASSWORD)
     run("add", "ben", "--password-stdin", input="another horse\n")
@@ -159,3 +159,24 @@ def test_an_app_gets_a_password_of_its_own_that_logs_in(run: Run) -> None:
     assert again.exit_code == 1
     assert "there is an app password phone already" in again.output
     assert run("app", "nobody", "phone").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "shown"),
+    [
+        (
+            {"RSS_READER_HOSTS": "rss.example.org", "RSS_READER_PROXIES": "127.0.0.1"},
+            "https://rss.example.org",
+        ),
+        ({"RSS_READER_HOSTS": "192.168.1.5:3001"}, "http://192.168.1.5:3001"),
+        ({"RSS_READER_ADDRESS": "0.0.0.0", "RSS_READER_PORT": "3005"}, "http://127.0.0.1:3005"),
+    ],
+)
+def test_the_address_to_type_is_one_that_the_reader_answers_at(
+    run: Run, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], shown: str
+) -> None:
+    run("add", "ada", "--password-stdin", input=f"{PASSWORD}\n")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    servers = [line for line in run("app", "ada", "phone").output.splitlines() if line.startswith("Server:")]
+    assert servers == [f"Server:   {shown}/greader"]
