@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline_tests.cli.test_main import run
+from rss_pipeline_tests.pipeline.replay.kept_users import back_up
 from rss_pipeline_tests.pipeline.replay.replays import collected, drop_database
 from rss_pipeline_tests.pipeline.replay.test_restore import changing
+from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer
 
@@ -18,14 +20,22 @@ def test_the_command_restores_and_says_what_it_did(
     changing(pipeline, server)
     pipeline.poll(all_feeds=True)
     before = collected(pipeline)
+    readers.add_user(pipeline.database, "ann")
+    back_up(pipeline)
     drop_database(pipeline)
     done = run(tmp_path, "restore", "--json")
     assert done.code == 0, done.err
     told = json.loads(done.out)
     assert (told["is_whole"], told["items_new"]) == (True, len(before["items"]))
+    assert (told["users"]["users"], told["users"]["problems"]) == (1, [])
     assert collected(pipeline) == before
 
     pipeline.objects.put("backups/growing/0.xml", b"", content_type="text/xml")
+    pipeline.database.query("DELETE FROM users")
+    pipeline.objects.put("state/users/broken.jsonl.gz", b"", content_type="application/gzip")
     done = run(tmp_path, "restore")
     assert done.code == 1
+    assert "1 users of the reader" in done.out
+    assert "rss-pipeline user password NAME" in done.out
+    assert "state/users/broken.jsonl.gz" in done.out
     assert "backups/growing/0.xml" in done.out

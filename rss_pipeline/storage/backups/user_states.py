@@ -103,7 +103,7 @@ def user_of(key: str) -> str | None:
 def put_state(store: ObjectStore, user_id: str, parts: Iterable[Part]) -> None:
     """Store a user's state; the head is its first part. The same parts make the same bytes."""
     packed = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as file:
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=packed, mtime=0) as file:
         for part in parts:
             file.write(json.dumps(_line(part), ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
     store.put(user_key(user_id), packed.getvalue(), content_type=_CONTENT_TYPE)

@@ -98,28 +98,26 @@ def test_a_backup_that_was_killed_before_its_mark_is_written_again_with_the_same
     assert before[0] == after[0]
 
 
-def test_a_change_during_a_backup_is_backed_up_by_the_next(
-    database: SqliteDatabase, objects: FolderStore
-) -> None:
+def test_a_change_during_a_backup_is_backed_up_by_the_next(database: SqliteDatabase, tmp_path: Path) -> None:
     class Changing(FolderStore):
         def put(self, *args, **options) -> bool:  # type: ignore[no-untyped-def]
             touch(database, "ann")
             return super().put(*args, **options)
 
-    store = Changing(objects._bodies)
+    store = Changing(tmp_path / "objects")
     assert back_up_user(database, store, "ann", now=NOW)
     assert "ann" in users.to_back_up(database)
 
 
 def test_a_user_who_is_removed_during_a_backup_leaves_none(
-    database: SqliteDatabase, objects: FolderStore
+    database: SqliteDatabase, objects: FolderStore, tmp_path: Path
 ) -> None:
     class Removing(FolderStore):
         def put(self, *args, **options) -> bool:  # type: ignore[no-untyped-def]
             database.batch([users.remove("ann")])
             return super().put(*args, **options)
 
-    assert not back_up_user(database, Removing(objects._bodies), "ann", now=NOW)
+    assert not back_up_user(database, Removing(tmp_path / "objects"), "ann", now=NOW)
     assert keys(objects) == []
 
 
