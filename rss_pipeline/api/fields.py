@@ -6,6 +6,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 15 * 60, 24 * 60 * 60
+MAX_TITLE_CHARACTERS = 500
+MAX_FOLDER_CHARACTERS = 500
+
 _CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """Controls and halves of characters. Joiners and marks of direction are part of emoji and of some scripts."""
 _BUT_LINES = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -49,7 +52,7 @@ Interval = Annotated[
     int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True), BeforeValidator(_whole)
 ]
 """Seconds between visits."""
-Title = Annotated[Line, Field(min_length=1, max_length=500)]
-Folder = Annotated[Line, Field(min_length=1, max_length=200)]
+Title = Annotated[Line, Field(min_length=1, max_length=MAX_TITLE_CHARACTERS)]
+Folder = Annotated[Line, Field(min_length=1, max_length=MAX_FOLDER_CHARACTERS)]
 Number = Annotated[int, Field(ge=0, lt=2**53)]
 """An arrival number: of an item, or the version of a feed."""

@@ -33,11 +33,12 @@ class Searching:
 
 
 async def subscribe_feed(
-    session: SignedIn, feed: Feed, *, title: str | None = None, folder: str | None = None
+    session: SignedIn, feed: Feed, *, title: str | None = None, folder: str | None = None, waits: bool = True
 ) -> Subscribed | Searching:
     """Subscribe a feed; one that is subscribed already gets this title and folder.
 
-    A feed is named by its address: by an id only one's own, since an id could be guessed.
+    `waits`: for the search of an unknown address, for a while. A feed is named by its address: by an id only
+    one's own, since an id could be guessed.
 
     Raises:
         Refused: the address can be none, there is no feed, or the user has too many.
@@ -54,7 +55,7 @@ async def subscribe_feed(
             case Known():
                 feed_id = answer.feed_id
             case Queued():
-                return await _searched(session, answer.task_id)
+                return await _searched(session, answer.task_id) if waits else Searching()
             case AddressRefused():
                 raise not_understood(answer.message)
             case TooMany():

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from rss_pipeline.api.fields import MAX_FOLDER_CHARACTERS, MAX_TITLE_CHARACTERS, has_controls
 from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.refused import not_understood
 from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream, Label, read_tag
@@ -11,8 +12,6 @@ Action = Literal["subscribe", "edit", "unsubscribe"]
 
 MAX_FEEDS = 500
 """Feeds of one request."""
-MAX_TITLE_CHARACTERS = 500
-MAX_FOLDER_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +61,15 @@ def read_subscription_edit(fields: Fields) -> SubscriptionEdit:
 
 
 def folder_name(label: Label) -> str:
-    """The name of a folder, if it is not too long.
+    """The name of a folder, if it can be stored.
 
     Raises:
-        Refused: it is.
+        Refused: it is too long, or has control characters.
     """
-    if len(label.name) > MAX_FOLDER_CHARACTERS:
-        raise not_understood(f"A folder's name has at most {MAX_FOLDER_CHARACTERS} characters.")
+    if len(label.name) > MAX_FOLDER_CHARACTERS or has_controls(label.name):
+        raise not_understood(
+            f"A folder's name has at most {MAX_FOLDER_CHARACTERS} characters, and no control character."
+        )
     return label.name
 
 
@@ -94,6 +95,8 @@ def _labels(fields: Fields, name: str) -> tuple[str, ...]:
 
 def _title(text: str) -> str | None:
     title = " ".join(text.split())
-    if len(title) > MAX_TITLE_CHARACTERS:
-        raise not_understood(f"A title has at most {MAX_TITLE_CHARACTERS} characters.")
+    if len(title) > MAX_TITLE_CHARACTERS or has_controls(title):
+        raise not_understood(
+            f"A title has at most {MAX_TITLE_CHARACTERS} characters, and no control character."
+        )
     return title or None

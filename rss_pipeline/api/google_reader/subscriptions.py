@@ -21,6 +21,7 @@ from rss_pipeline.api.google_reader.streams import (
 )
 from rss_pipeline.api.google_reader.subscribing import Subscribed, subscribe_feed
 from rss_pipeline.api.google_reader.subscription_edits import (
+    MAX_FEEDS,
     FeedEdit,
     folder_name,
     read_subscription_edit,
@@ -96,8 +97,10 @@ async def subscription_edit(call: Call) -> Response:
     session = signed_in(call)
     edit = read_subscription_edit(call.fields)
     if edit.action == "subscribe":
+        # Of many, each could wait for as long as a client waits for all.
+        waits = len(edit.feeds) == 1
         for each in edit.feeds:
-            await subscribe_feed(session, each.feed, title=each.title, folder=each.folder)
+            await subscribe_feed(session, each.feed, title=each.title, folder=each.folder, waits=waits)
         return ok()
     feeds = await read_feeds(session)
     statements = (
@@ -142,6 +145,8 @@ async def disable_tag(call: Call) -> Response:
     texts = call.fields.all("s") or call.fields.all("t")
     if not texts:
         raise not_understood("No folder is named: s is missing.")
+    if len(texts) > MAX_FEEDS:
+        raise not_understood(f"At most {MAX_FEEDS} folders in one request.")
     labels = [read_label(text) for text in texts]
     statements = [one for label in labels for one in remove_folder(session.user_id, label.name)]
     await session.write(*statements)

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 
 from rss_pipeline.api.google_reader.refused import not_understood
 from rss_pipeline.api.google_reader.streams import Label, OtherState, State, Tag, read_tag
+from rss_pipeline.api.google_reader.subscription_edits import folder_name
+
+MAX_NEW_FOLDERS = 100
+"""Of one request."""
 
 _UNREAD = (State("unread"), State("kept-unread"), State("fresh"))
 
@@ -52,14 +56,16 @@ def read_edit(add: Iterable[str], remove: Iterable[str], *, has_items: bool) -> 
         match tag:
             case State("starred"):
                 is_starred = True
-            case Label(name) if not has_items:
-                folders.append(name)
+            case Label() if not has_items:
+                folders.append(folder_name(tag))
             case _:
                 _state_only(tag)
     if any(tag in _UNREAD for tag in added):
         is_read = False
     elif State("read") in added:
         is_read = True
+    if len(folders) > MAX_NEW_FOLDERS:
+        raise not_understood(f"At most {MAX_NEW_FOLDERS} folders in one request.")
     return TagEdit(is_read=is_read, is_starred=is_starred, new_folders=tuple(folders))
 
 

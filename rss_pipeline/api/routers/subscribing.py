@@ -94,9 +94,6 @@ async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
     wishes = Wishes(title=given.title, folder=given.folder, wished_interval=given.interval)
     settings = caller.stores.settings
     answer = await caller.run(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
-    if isinstance(answer, AddressRefused):
-        # It is refused without a look at the session, which has to be alive first.
-        await caller.read()
     found = _answer(answer)
     return json_of(found, status=200 if found["status"] == "known" else 202)
 

@@ -73,6 +73,8 @@ def subscribe_address(
     """
     address = read_address(text, address_policy(settings))
     if isinstance(address, AddressRefused):
+        # Nobody but a caller learns what is refused.
+        caller.read()
         return address
     user_id = caller.user_id
     named, count = caller.read(named_feeds(user_id, [address.host]), subscription_count(user_id))

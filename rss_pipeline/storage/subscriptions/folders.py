@@ -6,6 +6,9 @@ stays when its last feed leaves it.
 
 from rss_pipeline.storage.database import Result, Statement
 
+MAX_FOLDERS = 1_000
+"""Folders of one user that were made by name."""
+
 
 def list_folders(user_id: str) -> Statement:
     """A query for the names of all folders, for `folder_names`."""
@@ -23,11 +26,12 @@ def folder_names(result: Result) -> list[str]:
 
 
 def add_folder(user_id: str, name: str) -> list[Statement]:
-    """Make a folder, which may stay empty."""
+    """Make a folder, which may stay empty; beyond MAX_FOLDERS none is made."""
     return [
         Statement(
-            "INSERT INTO folders (user_id, name) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            [user_id, name],
+            f"""INSERT INTO folders (user_id, name) SELECT ?, ?
+            WHERE (SELECT count(*) FROM folders WHERE user_id = ?) < {MAX_FOLDERS} ON CONFLICT DO NOTHING""",
+            [user_id, name, user_id],
             name="add folder",
         )
     ]
