@@ -90,6 +90,7 @@ soak: worker
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.images
+	$(BIN)/python -m benchmarks.reader_api
 
 worker: $(WORKER)/node_modules/.ready
 

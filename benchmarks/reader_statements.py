@@ -1,87 +1,25 @@
 """The time of the reader's statements in SQLite: `python -m benchmarks.reader_statements`.
 
-1,000 users subscribe 100 of 1,000 feeds each; 100,000 items of 3.5 KB. Each user has read half of every feed,
-some items above that and has kept some unread below it. Times are of one process, through `Database`, with
-the results as values.
+The database is reader_store.py's. Times are of one process, through `Database`, with the results as values.
 """
 
-import random
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.reader_store import fill, user_id
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline.storage.sql import compact
 from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
 
-USERS, FEEDS, ITEMS, SUBSCRIBED = 1_000, 1_000, 100, 100
 ROUNDS = 60
-FIRST = 1_770_000_000_000_000
-_AT = "2026-02-18T08:30:00Z"
-
-
-def fill(database: SqliteDatabase) -> None:
-    """Users, feeds, items and states."""
-    chance = random.Random(15)
-    series = "WITH RECURSIVE n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < ?)"
-    numbered: list[tuple[str, list[Value]]] = [
-        (
-            f"""{series} INSERT INTO users (id, name, password_hash, created_at)
-            SELECT printf('u%04d', n), printf('u%04d', n), 'x', ? FROM n""",
-            [USERS - 1, _AT],
-        ),
-        (
-            f"""{series} INSERT INTO feeds (id, url, title, host, next_fetch_at, created_at, listed)
-            SELECT printf('f%04d', n), printf('https://f%04d.example/', n), printf('Feed %d', n),
-              printf('f%04d.example', n), ?, ?, 1 FROM n""",
-            [FEEDS - 1, _AT, _AT],
-        ),
-        (
-            # In the order of arrival, feeds alternate.
-            f"""{series} INSERT INTO items (id, feed_id, guid, link, title, pub_date, content_html,
-              created_at, guid_source, pub_date_source, arrived)
-            SELECT printf('%032x', n), printf('f%04d', n % {FEEDS}), n, 'https://example.org/' || n,
-              'Item ' || n, ?, hex(randomblob(1750)), ?, 'guid', 'feed', {FIRST} + n * 1000 FROM n""",
-            [FEEDS * ITEMS - 1, _AT, _AT],
-        ),
-    ]
-    for sql, params in numbered:
-        database.query(sql, params)
-    for user in range(USERS):
-        feeds = chance.sample(range(FEEDS), SUBSCRIBED)
-        # Of each feed, item 50 is the last one that is read by number.
-        rows = [[f"f{feed:04}", FIRST + (50 * FEEDS + feed) * 1000] for feed in feeds]
-        exceptions = [
-            [f"f{feed:04}", FIRST + (nth * FEEDS + feed) * 1000, f"{nth * FEEDS + feed:032x}", int(nth > 50)]
-            for feed in feeds[:20]
-            for nth in (10, 20, 70, 80, 90)
-        ]
-        database.batch(
-            [
-                Statement(
-                    """INSERT INTO subscriptions (user_id, feed_id, read_up_to, added_at)
-                    SELECT ?, json_extract(value, '$[0]'), json_extract(value, '$[1]'), ?
-                    FROM json_each(?)""",
-                    [f"u{user:04}", _AT, compact(rows)],
-                    name="fill",
-                ),
-                Statement(
-                    """INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
-                    SELECT ?, json_extract(value, '$[0]'), json_extract(value, '$[1]'),
-                      json_extract(value, '$[2]'), json_extract(value, '$[3]') FROM json_each(?)""",
-                    [f"u{user:04}", compact(exceptions)],
-                    name="fill",
-                ),
-            ]
-        )
 
 
 def measure(
@@ -93,7 +31,7 @@ def measure(
     """Print the p50 and the p95 of a batch and its values, each time for another user."""
     took = []
     for user in range(ROUNDS):
-        statements, parse = build(f"u{user:04}")
+        statements, parse = build(user_id(user))
         begun = time.perf_counter()
         results = (
             [database.query(*_call(one)) for one in statements]

@@ -7,6 +7,7 @@ change of a feed's row, are storage.subscriptions'.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
@@ -27,6 +28,7 @@ class NewFeed:
     host: str
 
 
+@lru_cache(maxsize=10_000)
 def shown_url(url: str) -> str:
     """The URL of a feed as users see it, without the port that every request of its scheme has.
 

@@ -226,7 +226,9 @@ def stored_authors(row: Row) -> tuple[str, ...]:
 
     Rows from before there was a column for all of them have NULL there: the one author counts.
     """
-    return tuple(json.loads(row["authors"] or "[]")) or tuple(filter(None, [row["author"]]))
+    text = row["authors"] or "[]"
+    named = () if text == "[]" else tuple(json.loads(text))
+    return named or tuple(filter(None, [row["author"]]))
 
 
 def known_titles(database: Database, feed_id: str, fresh: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
@@ -73,9 +74,14 @@ def item_row(row: Row) -> ItemRow:
         is_dated=row["pub_date_source"] == "feed",
         updated_at=from_instant(row["updated_at"]),
         collected_at=datetime.fromisoformat(row["created_at"]),
-        categories=tuple(json.loads(row["categories"])),
-        enclosures=tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"])),
+        categories=tuple(_values(row["categories"])),
+        enclosures=tuple(Enclosure(**enclosure) for enclosure in _values(row["enclosures"])),
         is_read=bool(row["is_read"]),
         starred_at=from_instant(row["starred_at"]),
         body_version=row["body_version"],
     )
+
+
+def _values(text: str) -> list[Any]:
+    """A JSON list. Most are empty, and a page has hundreds."""
+    return [] if text == "[]" else json.loads(text)
