@@ -156,3 +156,19 @@ def test_too_many_names_at_once_are_refused() -> None:
     Chosen.by_ids(["0" * 32] * MAX_CHOSEN)
     with pytest.raises(ValueError, match="at most 20,000"):
         Chosen.by_ids(["0" * 32] * (MAX_CHOSEN + 1))
+
+
+def test_the_newest_item_is_read_with_its_feed_though_it_was_kept_unread(reading: Database) -> None:
+    mark(reading, "ann", "a", ["1", "2", "3"], is_read=True)
+    mark(reading, "ann", "a", ["3"], is_read=False)
+    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), version(reading, "ann", "a")))
+    assert (unread(reading, "ann")["a"], state_rows(reading, "ann")) == (0, 0)
+
+
+def test_what_one_user_keeps_unread_stays_so_when_another_marks_the_feed(reading: Database) -> None:
+    for user in ("ann", "bob"):
+        mark(reading, user, "a", ["1", "2", "3"], is_read=True)
+        mark(reading, user, "a", ["2"], is_read=False)
+    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), EVERYTHING))
+    assert (unread(reading, "ann")["a"], unread(reading, "bob")["a"]) == (0, 1)
+    assert guids(reading, "bob", UNREAD) == ["2"]
