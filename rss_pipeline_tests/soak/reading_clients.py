@@ -123,7 +123,7 @@ class Client:
         forged = [
             sign_jwt(OTHER_SECRET, user_id=user_id, session_id=session_id, now=now)[0],
             sign_jwt(OTHER_SECRET, user_id=user_id, session_id="0" * 64, now=now + timedelta(minutes=1))[0],
-            jwt.encode(claims, None, algorithm="none"),
+            jwt.encode(claims, "", algorithm="none"),
         ]
         for token in (*self._dead_tokens[-3:], *forged):
             assert self._call("GET", "/api/feeds", token=token).status_code == 401

@@ -90,6 +90,19 @@ def test_what_is_no_feed_subscribes_nothing_and_says_why(pipeline: Pipeline, ser
     assert pipeline.rows("SELECT id FROM feeds") == []
 
 
+@pytest.mark.slow
+def test_a_page_that_never_ends_is_given_up_at_its_limit_and_subscribes_nothing(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<!doctype html><html><body>"
+    endless = Answer(raw=head, endless=b"<p>more of it</p>" * 1_000)
+    task = searched(pipeline, server.route("127.0.0.2", "/", endless))
+    assert task.result is not None
+    assert (task.result.outcome, task.result.error_kind) == ("failed", "too_large")
+    assert task.result.what_to_do
+    assert subscriptions(pipeline) == []
+
+
 @pytest.mark.parametrize(
     ("address", "kind"),
     [

@@ -51,4 +51,7 @@ def seen(place: Pipeline) -> dict[str, tuple[bool, bool]]:
     page = Page(limit=100)
     [result] = place.database.batch([item_lists.list_items("ann", Filter(), page)])
     guids = {row["id"]: row["guid"] for row in place.items("one")}
-    return {guids[row.id]: (row.is_read, row.is_starred) for row in item_lists.items_of(result, page).items}
+    return {
+        guids[row.id]: (row.is_read, row.starred_at is not None)
+        for row in item_lists.items_of(result, page).items
+    }

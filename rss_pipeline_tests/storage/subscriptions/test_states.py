@@ -172,3 +172,10 @@ def test_what_one_user_keeps_unread_stays_so_when_another_marks_the_feed(reading
     reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), EVERYTHING))
     assert (unread(reading, "ann")["a"], unread(reading, "bob")["a"]) == (0, 1)
     assert guids(reading, "bob", UNREAD) == ["2"]
+
+
+def test_a_mark_up_to_an_item_moves_on_over_what_was_read_above_it(reading: Database) -> None:
+    mark(reading, "ann", "a", ["2"], is_read=True)
+    assert state_rows(reading, "ann") == 1
+    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), numbers(reading, "a")["1"]))
+    assert (unread(reading, "ann")["a"], state_rows(reading, "ann")) == (1, 0)

@@ -83,6 +83,8 @@ def test_no_user_has_more_feeds_than_the_limit(two: Database, monkeypatch: pytes
     monkeypatch.setattr(subscriptions, "_SUBSCRIBE", limited)
     subscribed(two, "ann", "b", "a")
     assert unread(two, "ann") == {"b": 0}
+    subscribed(two, "bob", "a", "b")
+    assert unread(two, "bob") == {"a": 0}
 
 
 def test_a_feed_that_is_not_listed_is_visited_while_somebody_subscribes_it(two: Database) -> None:
@@ -136,6 +138,7 @@ def test_a_user_who_goes_leaves_no_feed_in_use(two: Database) -> None:
     two.batch(unsubscribe_all("ann", at=NOW))
     assert [feed_row(two, id)["registered"] for id in ("a", "b")] == [0, 1]
     assert unread(two, "ann") == {}
+    assert unread(two, "bob") == {"b": 0}
     assert two.query("SELECT * FROM item_states").rows == []
 
 
@@ -160,7 +163,7 @@ def test_an_edit_changes_what_it_names_and_nothing_of_another_user(two: Database
     (row,) = listing.feed_rows(two.batch([listing.list_feeds("ann")])[0])
     assert (row.own_title, row.folder, row.position) == (None, "News", 7)
     (row,) = listing.feed_rows(two.batch([listing.list_feeds("bob")])[0])
-    assert (row.title, row.own_title) == ("His", "His")
+    assert (row.title, row.own_title, row.position) == ("His", "His", 1)
 
 
 def test_a_folder_is_renamed_merged_and_removed_with_its_feeds_kept(two: Database) -> None:
