@@ -76,15 +76,6 @@ def read_page(stream: Stream, fields: Fields, *, most: int) -> Page:
     )
 
 
-def continuation(page: Page, numbers: list[int]) -> str | None:
-    """The text that leads to the next page; None at the end, where no answer has the field at all.
-
-    `numbers` are those of the page and of one item more, if there is one. NetNewsWire goes on for ever with
-    an empty text.
-    """
-    return str(numbers[page.count - 1]) if 0 < page.count < len(numbers) else None
-
-
 class _Filters:
     """What all filters of a request come to."""
 

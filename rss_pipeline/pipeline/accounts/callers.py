@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import Clock, from_instant
-from rss_pipeline.errors import NoSession as NoSession
-from rss_pipeline.errors import StorageRejected
+from rss_pipeline.errors import NoSession, StorageRejected
 from rss_pipeline.storage.accounts import sessions
 from rss_pipeline.storage.database import Database, Result, Statement
 

@@ -75,11 +75,11 @@ def read_address(text: str, policy: AddressPolicy) -> Address | AddressRefused:
 
 def known_feed(address: Address, rows: Iterable[Row]) -> Row | None:
     """The first of these rows of `named_feeds` that has this address and that users may subscribe to."""
-    return next((row for row in rows if row["open"] and _same_as(row["url"]) == address.same_as), None)
+    return next((row for row in rows if row["open"] and stored_same_as(row["url"]) == address.same_as), None)
 
 
-def _same_as(url: str) -> str | None:
-    """None for a URL that is stored with its feed's id, since another feed has it."""
+def stored_same_as(url: str) -> str | None:
+    """`same_as` of a stored URL; None for one that is stored with its feed's id, as another feed has it."""
     try:
         return None if "#" in url else same_as(url)
     except ValueError:

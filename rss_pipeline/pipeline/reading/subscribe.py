@@ -38,8 +38,6 @@ from rss_pipeline.storage.subscriptions.subscriptions import (
 )
 
 _NO_WISHES = Wishes()
-SHORTEST_WISH, LONGEST_WISH = 900, 86_400
-"""Seconds that a user may wish as the interval of a feed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +63,7 @@ def subscribe_address(
     *,
     wishes: Wishes = _NO_WISHES,
 ) -> SubscribeAnswer:
-    """Subscribe the feed at an address, in two requests to the database. The interval that is wished is
-    within SHORTEST_WISH and LONGEST_WISH.
+    """Subscribe the feed at an address, in two requests to the database.
 
     Raises:
         NoSession, DatabaseUnavailable: as Caller's methods.

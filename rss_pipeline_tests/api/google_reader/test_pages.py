@@ -3,7 +3,7 @@
 import pytest
 
 from rss_pipeline.api.google_reader.forms import query_fields
-from rss_pipeline.api.google_reader.pages import Page, continuation, read_page
+from rss_pipeline.api.google_reader.pages import Page, read_page
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import FeedStream, Label, read_stream
 
@@ -82,10 +82,3 @@ def test_what_is_not_understood_is_refused_and_not_left_out(query: str) -> None:
     with pytest.raises(Refused) as refused:
         page(ALL, query)
     assert refused.value.status == 400
-
-
-def test_the_last_page_has_no_continuation_and_others_go_on_behind_their_last_item() -> None:
-    two = Page(count=2)
-    assert continuation(two, [9, 8, 7]) == "8"
-    assert continuation(two, [9, 8]) is None
-    assert continuation(two, []) is None
