@@ -10,8 +10,8 @@ import pytest
 from rss_pipeline.errors import NoSession
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading import opml_import
-from rss_pipeline.pipeline.reading.opml_import import ImportedList, import_list
-from rss_pipeline.pipeline.reading.opml_in import OpmlRefused
+from rss_pipeline.pipeline.reading.opml_import import ImportedList, import_list, plan_import
+from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList
 from rss_pipeline.pipeline.reading.opml_out import Subscribed, export_opml
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
@@ -197,3 +197,15 @@ def test_three_thousand_feeds_go_in_by_three_requests_and_out_and_in_again(
     ben = signed_in(counting, "ben", clock=time)
     assert import_list(ben, written, settings=settings).added == 3_000
     assert sorted(subscriptions(ben)) == sorted(listed)
+
+
+def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() -> None:
+    url = "https://a.example/feed"
+    former = {"id": "former", "url": f"{url}#former", "title": None, "open": 1, "subscribed": 0}
+    listed = ListedFeed(url=url, host="a.example", same_as="https://a.example:443/feed", line=1)
+    plan = plan_import(UploadedList(feeds=(listed,), merged=0), [former])
+    assert [feed.url for feed in plan.new] == [url]
+    now = {**former, "id": "now", "url": url}
+    assert [
+        each.feed_id for each in plan_import(UploadedList(feeds=(listed,), merged=0), [former, now]).wanted
+    ] == ["now"]
