@@ -75,19 +75,32 @@ async def mark_all_as_read(call: Call) -> Response:
     if stream == READ:
         await session.read()
         return ok()
-    own = failing.Failing()
-    if stream in (READING_LIST, failing.STREAM):
-        own = await failing.read_failing(session)
-    seen = [entry.number for entry in own.entries if time is None or entry.number <= time]
-    marked = failing.mark(session, own, seen, is_read=True)
     if stream == failing.STREAM:
-        await (session.write(*marked) if marked else session.read())
+        await _mark_failing(session, await failing.read_failing(session), time)
         return ok()
-    feeds = await read_feeds(session) if isinstance(stream, FeedStream | FeedAddress) else None
+    feeds = await read_feeds(session) if _needs_feeds(session, stream) else None
     scope = _scope(stream, feeds)
     end = _end(session, stream, feeds, time)
-    await session.write(*mark_read_up_to(session.user_id, scope, end), *marked)
+    *_, wishes = await session.write(
+        *mark_read_up_to(session.user_id, scope, end), failing.wishes(session.user_id)
+    )
+    if stream == READING_LIST:
+        await _mark_failing(session, await failing.failing_of(session, wishes), time)
     return ok()
+
+
+async def _mark_failing(session: SignedIn, own: failing.Failing, time: int | None) -> None:
+    """Mark the failures of feeds that are as old as this time."""
+    seen = [entry.number for entry in own.entries if time is None or entry.number <= time]
+    if marked := failing.mark(session, own, seen, is_read=True):
+        await session.write(*marked)
+
+
+def _needs_feeds(session: SignedIn, stream: Stream) -> bool:
+    """True where the id of the feed is not known, or its folder counts: it may have been shown."""
+    if isinstance(stream, FeedStream):
+        return session.service.seen.has_folders(session.session_id)
+    return isinstance(stream, FeedAddress)
 
 
 def _scope(stream: Stream, feeds: Feeds | None) -> Scope:
@@ -113,7 +126,7 @@ def _end(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | Non
         moment = session.service.clock() - _JUST_STORED
         return in_microseconds(moment.replace(microsecond=0)) if shown is None else shown
     # A folder, or all, may have been shown since, feed by feed; then only the time tells.
-    is_whole = feeds is not None or (shown is not None and shown == last)
+    is_whole = isinstance(stream, FeedStream | FeedAddress) or (shown is not None and shown == last)
     return min(time, shown) if shown is not None and is_whole else time
 
 
@@ -121,8 +134,10 @@ def _streams_around(stream: Stream, feeds: Feeds | None) -> list[str]:
     """The stream and those that hold all of it, as listings remember them."""
     if isinstance(stream, Label):
         return [str(stream), str(READING_LIST)]
-    row = None if feeds is None or not isinstance(stream, FeedStream | FeedAddress) else feeds.find(stream)
-    if row is None:
+    if not isinstance(stream, FeedStream | FeedAddress):
         return [str(READING_LIST)]
+    row = None if feeds is None else feeds.find(stream)
+    if row is None:
+        return [str(stream), str(READING_LIST)]
     folder = [] if row.folder is None else [str(Label(row.folder))]
     return [str(FeedStream(row.feed_id)), *folder, str(READING_LIST)]

@@ -14,6 +14,8 @@ MOST = 100_000
 
 _ANY = ""
 """Stands for whatever was listed last."""
+_FOLDERS = "user/-/label/"
+"""Stands for whichever folder was listed last; the stream of each folder begins with it."""
 
 
 class Seen:
@@ -27,7 +29,8 @@ class Seen:
     def show(self, session_id: str, stream: str, number: int) -> None:
         """Remember that all items of the stream up to this number were listed."""
         with self._lock:
-            for key in ((session_id, stream), (session_id, _ANY)):
+            kinds = [_ANY, _FOLDERS] if stream.startswith(_FOLDERS) else [_ANY]
+            for key in ((session_id, each) for each in (stream, *kinds)):
                 self._numbers[key] = max(number, self._numbers.pop(key, 0))
             while len(self._numbers) > self._most:
                 self._numbers.popitem(last=False)
@@ -37,6 +40,10 @@ class Seen:
         with self._lock:
             found = [self._numbers.get((session_id, stream)) for stream in streams]
         return max((number for number in found if number is not None), default=None)
+
+    def has_folders(self, session_id: str) -> bool:
+        """True if the session was shown any folder."""
+        return self.newest(session_id, [_FOLDERS]) is not None
 
     def last(self, session_id: str) -> int | None:
         """The greatest number of any listing of this session; None if there was none."""
