@@ -1,9 +1,13 @@
 """Types of values that requests bring, and which characters no text of them may have."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
+from rss_pipeline.collector.models.whole_number import whole_number
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 15 * 60, 24 * 60 * 60
 MAX_TITLE_CHARACTERS = 500
@@ -16,6 +20,19 @@ _BUT_LINES = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 LINE_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 """The same for the OpenAPI document, which has no halves of characters."""
+
+_SHORT, _LABEL = (rf"[A-Za-z0-9_](?:[A-Za-z0-9_-]{{0,{most}}}[A-Za-z0-9_])?" for most in (29, 61))
+_LETTERS = r"a-z\u00e0-\u00f6\u00f8-\u00ff\u03b1-\u03c9\u0430-\u044f\u3041-\u3096\u4e00-\u9fa5\uac00-\ud7a3"
+ADDRESS_PATTERN = (
+    r"^(?:https?://)?"
+    rf"(?:(?:{_SHORT}\.){{0,3}}(?:{_LABEL}\.){{1,2}}[A-Za-z][A-Za-z0-9]{{1,23}}"
+    rf"|(?:[0-9{_LETTERS}]{{1,12}}\.){{1,3}}[{_LETTERS}]{{2,12}})"
+    r"(?:/[!#-;=?-\[\]-~\u00a1-\u2027\u202a-\ud7ff]*)?$"
+)
+"""Addresses that can be requested, as far as a pattern can say it: names of up to six parts, at the usual
+port. A name in letters that are not in it is taken as well; its `xn--` form is in it."""
+ADDRESS_CHARACTERS = MAX_URL_CHARACTERS - len("https://")
+"""The most of an address, which may lack its scheme."""
 
 
 def has_controls(text: str) -> bool:
@@ -30,11 +47,6 @@ def _lines(text: str) -> str:
     return text
 
 
-def _whole(value: object) -> object:
-    """JSON has one type of numbers: 3.0 is a whole one."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _line(text: str) -> str:
     if has_controls(text):
         raise ValueError("line breaks, control characters and halves of characters cannot be stored")
@@ -45,14 +57,25 @@ Text = Annotated[str, AfterValidator(_lines)]
 """Text that can be stored; it may have line breaks and tabs."""
 Line = Annotated[str, AfterValidator(_line), Field(json_schema_extra={"pattern": LINE_PATTERN})]
 """Text of one line that can be stored: a name, a title."""
-Seen = Annotated[int, Field(ge=0, lt=2**53, strict=True), BeforeValidator(_whole)]
+Seen = Annotated[int, Field(ge=0, lt=2**53, strict=True), BeforeValidator(whole_number)]
 """An arrival number in JSON, and no text of one."""
-Position = Annotated[int, Field(ge=0, le=1_000_000, strict=True), BeforeValidator(_whole)]
+Position = Annotated[int, Field(ge=0, le=1_000_000, strict=True), BeforeValidator(whole_number)]
 Interval = Annotated[
-    int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True), BeforeValidator(_whole)
+    int, Field(ge=SHORTEST_INTERVAL, le=LONGEST_INTERVAL, strict=True), BeforeValidator(whole_number)
 ]
 """Seconds between visits."""
 Title = Annotated[Line, Field(min_length=1, max_length=MAX_TITLE_CHARACTERS)]
 Folder = Annotated[Line, Field(min_length=1, max_length=MAX_FOLDER_CHARACTERS)]
 Number = Annotated[int, Field(ge=0, lt=2**53)]
 """An arrival number: of an item, or the version of a feed."""
+
+
+class NeverNull:
+    """Of a value that may be left out, and so is None for us, but never null: no address has one."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The schema without null. (`SkipJsonSchema[None]` does so too, but gives each mistake twice.)"""
+        [given] = [each for each in handler(schema)["anyOf"] if each != {"type": "null"}]
+        return dict(given)

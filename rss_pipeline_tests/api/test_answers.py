@@ -109,6 +109,8 @@ def test_a_problem_says_when_to_come_again_and_which_methods_are_taken(client: h
     assert (waits.headers["retry-after"], waits.json()["retry_after"]) == ("90", 90)
     assert client.get("/api/is_away").headers["retry-after"]
     assert client.delete("/api/about").headers["allow"] == "GET, HEAD"
+    # Not those of feeds/{id}.
+    assert client.put("/api/feeds/updated").headers["allow"] == "GET, HEAD"
 
 
 def test_a_failure_is_in_the_log_without_the_query(

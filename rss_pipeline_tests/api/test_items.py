@@ -160,8 +160,7 @@ def test_a_page_that_cannot_be_is_refused_with_the_name_of_the_value(
 ) -> None:
     answer = ann(reader, a=1).client.get(path, params=params)
     assert answer.status_code == 422
-    mistakes = answer.json()["errors"]
-    assert {".".join(each["where"].split(".")[:2]) for each in mistakes} == {f"query.{next(iter(params))}"}
+    assert [mistake["where"] for mistake in answer.json()["errors"]] == [f"query.{next(iter(params))}"]
 
 
 @pytest.mark.slow

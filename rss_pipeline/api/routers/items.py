@@ -4,14 +4,13 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
-from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
 from rss_pipeline.api.answers import takes_gzip
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged
-from rss_pipeline.api.fields import Folder, Number
+from rss_pipeline.api.fields import Folder, NeverNull, Number
 from rss_pipeline.api.item_json import EXAMPLE, Item
 from rss_pipeline.api.item_pages import ItemPages
 from rss_pipeline.api.problems import documented
@@ -27,7 +26,8 @@ _LISTS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "invalid_re
 
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items of a page.")]
 Cursor = Annotated[
-    Number | SkipJsonSchema[None],
+    Number | None,
+    NeverNull(),
     Query(description="The `next_cursor` of the page before; none for the first page."),
 ]
 Order = Annotated[Literal["newest", "oldest"], Query(description="Which arrivals are first.")]
@@ -72,7 +72,7 @@ async def list_of_feed(
 async def list_all(
     request: Request,
     caller: SignedIn,
-    folder: Annotated[Folder | SkipJsonSchema[None], Query(description="Only feeds in this folder.")] = None,
+    folder: Annotated[Folder | None, NeverNull(), Query(description="Only feeds in this folder.")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
     order: Order = "newest",

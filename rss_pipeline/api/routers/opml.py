@@ -6,6 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.fields import ADDRESS_PATTERN
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.pipeline.reading.opml_import import import_list
 from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
@@ -17,6 +18,28 @@ router = APIRouter(tags=["feeds"])
 LARGER_BODIES = {"/api/import/opml": UPLOAD.file_bytes}
 MEDIA_TYPE = "text/x-opml"
 _MOST_MISTAKES = 100
+_FEEDS = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["xmlUrl"],
+        "properties": {
+            "xmlUrl": {
+                "type": "string",
+                "pattern": ADDRESS_PATTERN,
+                "xml": {"attribute": True},
+            }
+        },
+    },
+}
+_OPML = {
+    "type": "object",
+    "xml": {"name": "opml"},
+    "required": ["body"],
+    "properties": {"body": {"type": "object", "required": ["outline"], "properties": {"outline": _FEEDS}}},
+}
+"""What a schema can say of a list: that it has a feed."""
 
 
 class Imported(BaseModel):
@@ -35,11 +58,10 @@ class Imported(BaseModel):
     openapi_extra={
         "requestBody": {
             "required": True,
-            "description": "OPML 1.0 or 2.0: at most 1 MB, 10,000 outlines, ten levels, no document type.",
-            "content": {
-                kind: {"schema": {"type": "string", "format": "binary"}}
-                for kind in (MEDIA_TYPE, "text/xml", "application/xml", "application/octet-stream")
-            },
+            "description": "OPML 1.0 or 2.0: at most 1 MB, 10,000 outlines, ten levels, no document type."
+            " Attributes and folders are OPML's; every feed has an `xmlUrl`. Any other type, such as"
+            f" {MEDIA_TYPE}, is read as XML, too.",
+            "content": {kind: {"schema": _OPML} for kind in ("text/xml", "application/xml")},
         }
     },
 )

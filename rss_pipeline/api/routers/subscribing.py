@@ -7,11 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.fields import Folder, Interval, Line, Title
+from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Folder, Interval, Line, Title
 from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.api.routers.answered import json_of
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.pipeline.reading.addresses import AddressRefused
 from rss_pipeline.pipeline.reading.refresh import Held, Queued, TooMany, VisitRunning
 from rss_pipeline.pipeline.reading.subscribe import (
@@ -34,8 +33,10 @@ class NewFeed(BaseModel):
         json_schema_extra={"example": {"url": "https://planet.example/", "folder": "News"}},
     )
 
-    url: Annotated[Line, Field(min_length=1, max_length=MAX_URL_CHARACTERS)] = Field(
-        description="The address of a feed, or of a web page that names its feed. `https://` may be left out."
+    url: Annotated[Line, Field(min_length=1, max_length=ADDRESS_CHARACTERS)] = Field(
+        description="The address of a feed, or of a web page that names its feed. `https://` may be left out;"
+        " a name in letters that the pattern lacks has an `xn--` form, and is taken as it is, too.",
+        json_schema_extra={"pattern": ADDRESS_PATTERN},
     )
     title: Title | None = Field(default=None, description="A title of your own.")
     folder: Folder | None = None

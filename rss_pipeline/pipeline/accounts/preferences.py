@@ -1,10 +1,11 @@
 """The preferences of a user: how the reader shows things. They are one JSON text in the user's row."""
 
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from rss_pipeline.collector.models.whole_number import whole_number
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.storage.accounts import users
 
@@ -24,8 +25,8 @@ class Preferences(BaseModel):
     dates: Literal["relative", "absolute"] = Field(
         default="relative", description="Dates as ages or as dates."
     )
-    entries_per_page: int = Field(
-        default=50, ge=10, le=200, strict=True, description="Entries that are loaded at once."
+    entries_per_page: Annotated[int, Field(ge=10, le=200, strict=True), BeforeValidator(whole_number)] = (
+        Field(default=50, description="Entries that are loaded at once.")
     )
     show_read: bool = Field(default=False, strict=True, description="Show entries that were read, too.")
     mark_read_on_open: bool = Field(default=True, strict=True, description="An entry that is opened is read.")

@@ -46,6 +46,12 @@ def test_what_no_preference_can_be_is_refused(wrong: dict[str, object]) -> None:
         Preferences.model_validate(wrong)
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert Preferences.model_validate({"entries_per_page": 50.0}) == Preferences(entries_per_page=50)
+    with pytest.raises(ValidationError):
+        Preferences.model_validate({"entries_per_page": 50.5})
+
+
 def test_what_a_newer_version_wrote_reads_as_the_default() -> None:
     text = '{"theme": "sepia", "order": "oldest", "entries_per_page": 1000, "font": "large"}'
     assert stored_preferences(text) == Preferences(order="oldest")
