@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis.strategies import from_regex
 from pydantic import TypeAdapter, ValidationError
 
 from rss_pipeline.api.fields import ADDRESS_CHARACTERS, ADDRESS_PATTERN, Line, Text
@@ -36,11 +34,44 @@ def test_a_line_has_no_breaks_and_a_text_may() -> None:
             LINE.validate_python(text)
 
 
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
-@given(from_regex(re.compile(ADDRESS_PATTERN.removesuffix("$") + r"\Z")))
-def test_every_address_of_the_pattern_is_one_that_can_be_requested(text: str) -> None:
-    assert isinstance(read_address(text[:ADDRESS_CHARACTERS], POLICY), Address)
+CHARACTERS = [chr(code) for code in range(0x21, 0xD800)]
+
+
+def is_taken(text: str) -> bool:
+    return isinstance(read_address(text, POLICY), Address)
+
+
+def test_every_path_of_the_pattern_can_be_requested() -> None:
+    start = "https://planet.example/"
+    # What is behind a # is not looked at.
+    found = [each for each in CHARACTERS if each != "#" and re.search(ADDRESS_PATTERN, start + each)]
+    assert len(found) > 50_000
+    for first in range(0, len(found), 1_900):
+        assert is_taken(start + "".join(found[first : first + 1_900]))
+
+
+@pytest.mark.parametrize("name", ["{}.example", "{}a.example", "a{}.example", "a{}a.example", "planet.a{}"])
+def test_every_letter_of_a_name_in_the_pattern_can_be_requested(name: str) -> None:
+    letters = [*CHARACTERS[:1_200], *CHARACTERS[1_200::97]]
+    found = [each for each in letters if re.search(ADDRESS_PATTERN, name.format(each))]
+    assert len(found) > 300
+    assert [each for each in found if not is_taken(name.format(each))] == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".".join(["a" * 31] * 3 + ["b" * 63] * 2 + ["c" * 24]),
+        ".".join(["\u9fa5\u4e00" * 6] * 4),
+        ".".join(["\ud7a3\uac00" * 6] * 4),
+        ".".join(["\u9fa5z\u044f\uac00" * 3] * 4),
+    ],
+    ids=["latin", "han", "hangul", "mixed"],
+)
+def test_the_longest_names_of_the_pattern_can_be_requested(name: str) -> None:
+    assert re.search(ADDRESS_PATTERN, name)
+    assert is_taken(name)
+    assert is_taken((name + "/" + "a" * ADDRESS_CHARACTERS)[:ADDRESS_CHARACTERS])
 
 
 @pytest.mark.parametrize(
