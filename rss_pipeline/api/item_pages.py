@@ -124,7 +124,7 @@ class ItemPages:
             items = item_lists.items_of(items_found, page)
             read = ReadPage(tag=tag, json=self._json(caller.database, items))
         if takes_gzip and read.gzip is None and read.json is not None:
-            read = replace(read, gzip=gzipped(read.json))
+            read = replace(read, gzip=gzipped(read.json, is_kept=True))
         self._keep(key, read)
         return read if takes_gzip else replace(read, gzip=None)
 

@@ -25,6 +25,8 @@ _URN = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,30}[A-Za-z0-9]:[^\s#?]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TAG = re.compile(r"(?:[a-z0-9._-]+@)?[a-z0-9.-]+,[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2})?)?:[\x21-\x7e]*")
 _WEB = ("http", "https")
+_USUAL = re.compile(r"https?://[a-z0-9][a-z0-9.-]*(?:/[A-Za-z0-9._~/-]{0,2000})?")
+"""Most URLs: for these, all below changes nothing."""
 _ILLEGAL = re.compile(rf"%(?!{_ESCAPE[1:]})|[^%?#{_PATH}{_PRIVATE}]")
 
 
@@ -48,6 +50,8 @@ def is_absolute_iri(text: str) -> bool:
 @lru_cache(maxsize=1_000)
 def published_url(url: str | None) -> str | None:
     """A stored URL as an IRI: what an IRI cannot hold is percent-encoded. None if it cannot be one."""
+    if url is not None and _USUAL.fullmatch(url):
+        return url
     text = absolute(url, ())
     if text is None:
         return None
