@@ -358,12 +358,13 @@ HOSTILE: dict[str, Callable[[], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_megabyte_of_hostile_html_takes_less_than_a_second(make: Callable[[], str]) -> None:
+def test_a_megabyte_of_hostile_html_takes_no_time_that_grows_with_its_square(make: Callable[[], str]) -> None:
     html = make()
     archived = dict(mapping(find_images(html, bases=[BASE])[:5_000], ~0)) or {A: "https://img.example/A"}
     spent: list[float] = []
-    while len(spent) < 4 and min(spent, default=1) >= 1:  # the best of some, for tests run beside each other
+    # Less than a second where nothing else runs; by its square it would take minutes.
+    while len(spent) < 4 and min(spent, default=4) >= 4:
         started = time.process_time()
         render(html, archived=archived, bases=[BASE])
         spent.append(time.process_time() - started)
-    assert min(spent) < 1
+    assert min(spent) < 4

@@ -120,6 +120,7 @@ def test_a_change_of_the_registry_is_told_and_nothing_else(three: DagsterPipelin
         "added": 0,
         "updated": 0,
         "unregistered": 1,
+        "subscribed": 0,
         "removed": 1,
         "topics": 0,
     }
