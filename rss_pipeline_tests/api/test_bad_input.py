@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
+from rss_pipeline.api.fields import ADDRESS_CHARACTERS
 from rss_pipeline_tests.api.google_reader.phone import Phone
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
@@ -125,7 +125,7 @@ def _kept(work: Callable[[], None], failed: list[BaseException]) -> Callable[[],
 
 def test_an_address_may_have_its_most_characters_and_no_more(reader: Reader) -> None:
     user = ann(reader)
-    url = "https://x.example/".ljust(MAX_URL_CHARACTERS, "y")
+    url = "https://x.example/".ljust(ADDRESS_CHARACTERS, "y")
     assert user.client.post("/api/feeds", json={"url": url}).status_code == 202
     assert user.client.post("/api/feeds", json={"url": f"{url}y"}).status_code == 422
 

@@ -16,6 +16,8 @@ from rss_pipeline_tests.storage.values import item, visit
 from rss_pipeline_tests.support.reader import HOST, Reader, User, reader_settings
 
 EVERY = {(each.method, each.path) for each in OPERATIONS} | PUBLIC | {LOGOUT}
+LIST = "/api/import/opml"
+"""Its body is XML: an outline without an address is a folder, which the schema cannot allow beside others."""
 EXAMPLES = 6
 """Requests of each kind to each operation: some 200 in all."""
 
@@ -56,7 +58,7 @@ def test_no_request_is_answered_other_than_the_document_says(
     tried: Tried, method: str, path: str, mode: GenerationMode
 ) -> None:
     operation = tried.schema[path][method]
-    if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
+    if mode is GenerationMode.NEGATIVE and (path == LIST or not (operation.body or operation.query)):
         return
 
     @settings(

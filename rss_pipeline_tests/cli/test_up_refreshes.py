@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,11 @@ def runs(up: Up) -> list[dict[str, Any]]:
 def refresher(up: Up) -> psutil.Process | None:
     """The process that waits for requests: a child of the services without a command of its own."""
     for process in psutil.Process(up.process.pid).children(recursive=True):
-        parent = process.parent()
-        if parent is not None and all(SERVICES in each.cmdline() for each in (process, parent)):
-            return process
+        # One that ended meanwhile.
+        with suppress(psutil.NoSuchProcess):
+            parent = process.parent()
+            if parent is not None and all(SERVICES in each.cmdline() for each in (process, parent)):
+                return process
     return None
 
 
