@@ -36,15 +36,20 @@ def user() -> None:
 @user.command()
 @click.argument("name")
 @_from_stdin
+@click.option("--subscribe", is_flag=True, help="Subscribe the feeds of feeds.yaml for this user.")
 @click.pass_obj
-def add(settings: Settings, name: str, from_stdin: bool) -> None:
+def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> None:
     """Add a user NAME, and ask for a password."""
-    from rss_pipeline.pipeline.accounts.users import add_user, check_new_name
+    from rss_pipeline.pipeline.accounts.users import add_user, check_new_name, find_user
+    from rss_pipeline.pipeline.reading.listed_feeds import subscribe_listed
 
     check_new_name(name)
     password = _password(from_stdin)
     with open_database(settings) as database:
         stored = add_user(database, name=name, password=password, clock=utc_now)
+        if subscribe:
+            count = subscribe_listed(database, find_user(database, stored), at=utc_now())
+            say(f"{stored} subscribes {count} feeds of {settings.feeds_file}, as the last poll read it.")
     say(f"{stored} can log in now. `rss-pipeline user app {stored} phone` makes the password for an app.")
 
 

@@ -13,9 +13,11 @@ from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.pipeline.accounts.login import LoggedIn, LoginRefused, log_in, log_in_with_app_password
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline_tests.storage.values import register, spec
 
 Run = Callable[..., Result]
 PASSWORD = "correct horse"
@@ -180,3 +182,14 @@ def test_the_address_to_type_is_one_that_the_reader_answers_at(
         monkeypatch.setenv(name, value)
     servers = [line for line in run("app", "ada", "phone").output.splitlines() if line.startswith("Server:")]
     assert servers == [f"Server:   {shown}/greader"]
+
+
+def test_a_new_user_may_subscribe_the_feeds_of_the_file(run: Run) -> None:
+    settings = Settings.from_environ(os.environ, cwd=Path.cwd())
+    with open_database(settings) as database:
+        register(database, spec("a"), spec("b", folder="News"), spec("c", access=Access(password="secret")))
+    added = run("add", "ada", "--password-stdin", "--subscribe", input=f"{PASSWORD}\n")
+    assert added.output.startswith("ada subscribes 2 feeds of ")
+    with open_database(settings) as database:
+        rows = database.query("SELECT feed_id, folder FROM subscriptions ORDER BY feed_id").rows
+    assert rows == [{"feed_id": "a", "folder": None}, {"feed_id": "b", "folder": "News"}]

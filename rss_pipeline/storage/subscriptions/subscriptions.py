@@ -70,6 +70,14 @@ _KEEP_FRESH = f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, i
 _BEGIN = "UPDATE subscriptions SET read_up_to = -1 - read_up_to WHERE user_id = ? AND read_up_to < 0"
 
 
+def joinable_listed() -> Statement:
+    """A query for `id` and `folder` of the feeds of feeds.yaml that any user may subscribe."""
+    return Statement(
+        f"SELECT id, folder FROM feeds WHERE listed = 1 AND {JOINABLE} ORDER BY id LIMIT {MAX_SUBSCRIPTIONS}",
+        name="find listed feeds to subscribe",
+    )
+
+
 def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[Statement]:
     """Subscribe known feeds. Those that are subscribed already stay as they are; feeds that are unknown or
     private, and those beyond MAX_SUBSCRIPTIONS, are left out.

@@ -1,0 +1,15 @@
+"""The feeds of feeds.yaml as subscriptions of a new user: for who collects for themselves."""
+
+from datetime import datetime
+
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.subscriptions.subscriptions import Wanted, joinable_listed, subscribe
+
+
+def subscribe_listed(database: Database, user_id: str, *, at: datetime) -> int:
+    """Subscribe all feeds of feeds.yaml that users may subscribe, in their folders; return their number."""
+    [found] = database.batch([joinable_listed()])
+    wanted = [Wanted(feed_id=row["id"], folder=row["folder"]) for row in found.rows]
+    if wanted:
+        database.batch(subscribe(user_id, wanted, at=at))
+    return len(wanted)
