@@ -26,8 +26,8 @@ from rss_pipeline.storage.subscriptions.item_lists import Filter, Items, Page, P
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 MOST_PAGES_BYTES = 16_000_000
-MOST_BODIES_BYTES = 48_000_000
-"""Together with the pages 64 MB."""
+MOST_BODIES_BYTES = 32_000_000
+"""With the pages, and the bodies of Google Reader clients (16 MB), 64 MB."""
 KEPT_SECONDS = 3600.0
 _PAGE_BYTES = 1_000
 """Of a kept page beside its texts."""
