@@ -3,7 +3,6 @@
 import json
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.storage.conftest import nobody
+from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -385,8 +385,7 @@ def test_five_thousand_feeds_are_listed_in_a_second(invoke: Any, pipeline: Pipel
         [json.dumps(list(range(20))), ago(days=1)],
     )
     invoke("status")
-    began = time.process_time()
-    result = invoke("status")
-    assert time.process_time() - began < 1
+    with costs_less_than(1):
+        result = invoke("status")
     assert "5,000 feeds scheduled, 1,666 failing" in result.stdout
     assert result.stdout.count("failing") == 51, "50 of them are listed"

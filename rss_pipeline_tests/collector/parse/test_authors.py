@@ -1,7 +1,6 @@
 """The authors of an item: all that a document names, in each format and on each way of reading."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from rss_pipeline.collector.parse.loose_fields import with_plain_authors
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml_tree import read_tree
 from rss_pipeline_tests.collector.parse.documents import NOW, URL, atom, only, rss
+from rss_pipeline_tests.support.cost import costs_less_than
 
 Authors = tuple[str | None, tuple[str, ...]]
 
@@ -144,10 +144,9 @@ def test_a_json_feed_item_has_all_its_authors_or_those_of_the_feed(
 @pytest.mark.parametrize("part", ["<author>", "<author><name>", "<x:author><name ", "<author>a</x:author>"])
 def test_authors_that_never_end_take_no_more_time_than_others(part: str) -> None:
     text = f"<rss><channel><item><guid>1</guid>{part * 100_000}"
-    started = time.process_time()
-    with_plain_authors(text)
-    with_plain_authors(f"<author><name>{' ' * 1_000_000}</name></author>")
-    assert time.process_time() - started < 5
+    with costs_less_than(5):
+        with_plain_authors(text)
+        with_plain_authors(f"<author><name>{' ' * 1_000_000}</name></author>")
 
 
 def test_an_item_has_a_hundred_authors_at_most() -> None:

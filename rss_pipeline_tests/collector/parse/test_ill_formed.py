@@ -1,6 +1,5 @@
 """Ill-formed documents: what is repaired, what is left out, and that two ways of reading agree."""
 
-import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape
@@ -16,6 +15,7 @@ from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml_tree import read_tree
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline_tests.collector.parse.documents import atom, parsed
+from rss_pipeline_tests.support.cost import costs_less_than
 
 URL = "https://example.com/feed"
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -155,9 +155,8 @@ def test_a_document_that_was_cut_off_before_an_item_ended_is_a_failure() -> None
 def test_entities_cannot_explode() -> None:
     declared = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "lol"}">' for n in range(12))
     text = f"<!DOCTYPE rss [{declared}]>" + rss("<item><guid>1</guid><title>&e11;</title></item>")
-    started = time.process_time()
-    (item,) = parse_feed(text.encode()).items
-    assert time.process_time() - started < 1
+    with costs_less_than(1):
+        (item,) = parse_feed(text.encode()).items
     assert item.title == "&e11;"
 
 
@@ -198,9 +197,8 @@ def test_an_id_read_by_feedparser_is_not_resolved() -> None:
 def test_feedparser_sees_no_tag_with_thousands_of_attributes(tag: str) -> None:
     many = " ".join(f'a{n}=""' for n in range(20_000))
     text = rss(f"<item><guid>1</guid><{tag} {many}/></itme></item>")
-    started = time.process_time()
-    assert parse_feed(text.encode()).items[0].guid == "1"
-    assert time.process_time() - started < 2
+    with costs_less_than(2):
+        assert parse_feed(text.encode()).items[0].guid == "1"
 
 
 def test_equal_signs_in_a_long_address_are_no_attributes() -> None:
@@ -228,10 +226,8 @@ def test_equal_signs_in_a_long_address_are_no_attributes() -> None:
     ids=["comments", "ampersands", "brackets", "instructions", "nesting", "nesting in content", "attributes"],
 )
 def test_hostile_documents_take_no_more_than_their_length(text: str) -> None:
-    started = time.process_time()
-    with suppress(NotAFeed):
+    with costs_less_than(10), suppress(NotAFeed):
         assert parse_feed(text.encode()).items[0].guid == "1"
-    assert time.process_time() - started < 10
 
 
 WORDS = st.text(

@@ -1,6 +1,5 @@
 """An item is the same one on both ways of reading: by the strict parser and by feedparser, whichever mode."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +10,7 @@ from rss_pipeline.collector.parse.identity import guid_of
 from rss_pipeline.collector.parse.raw_feed import RawItem
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.xml_tree import read_tree
+from rss_pipeline_tests.support.cost import costs_less_than
 
 URL = "http://e.example/feed.xml"
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -108,6 +108,5 @@ def test_an_item_is_the_same_one_on_both_ways(text: str) -> None:
 def test_tags_that_never_end_take_no_more_time_than_others(tag: str) -> None:
     """20 s of processor time are a document's limit."""
     text = f"<rss><channel><item>{tag * 10_000}<guid>1</guid></item></channel></rss>"
-    begun = time.process_time()
-    read_with_feedparser(text, URL, now=NOW)
-    assert time.process_time() - begun < 10
+    with costs_less_than(10):
+        read_with_feedparser(text, URL, now=NOW)

@@ -1,10 +1,9 @@
 """The names that the text of an author counts for."""
 
-import time
-
 import pytest
 
 from rss_pipeline.collector.streams.names import names_of
+from rss_pipeline_tests.support.cost import costs_less_than
 
 
 @pytest.mark.parametrize(
@@ -40,7 +39,6 @@ def test_any_other_text_counts_for_itself_alone(author: str) -> None:
 
 
 def test_long_texts_take_no_more_than_their_length() -> None:
-    started = time.process_time()
-    for part in ("a", "a@", "a@b (", "(", " ", "a@b )"):
-        names_of(part * (1_000_000 // len(part)))
-    assert time.process_time() - started < 2
+    with costs_less_than(2):
+        for part in ("a", "a@", "a@b (", "(", " ", "a@b )"):
+            names_of(part * (1_000_000 // len(part)))
