@@ -282,7 +282,10 @@ async def _beside_poll(client: Client, user: User, start: Callable[[], subproces
 async def _measure(arguments: argparse.Namespace, folder: Path, urls: Sequence[str]) -> list[Verdict]:
     home = folder / "home"
     home.mkdir()
-    lines = [f"  - {{url: {url}, id: {feed_id(n)}, allow_private: true, shared: true}}\n" for n, url in enumerate(urls)]
+    lines = [
+        f"  - {{url: {url}, id: {feed_id(n)}, allow_private: true, shared: true}}\n"
+        for n, url in enumerate(urls)
+    ]
     (folder / "feeds.yaml").write_text("feeds:\n" + "".join(lines), "utf-8")
     ours = {
         "RSS_PIPELINE_HOME": str(home),

@@ -61,6 +61,7 @@ OPERATIONS = (
     Operation("GET", "/api/export/opml"),
     Operation("GET", "/api/user/preferences"),
     Operation("PUT", "/api/user/preferences", {"theme": "dark"}),
+    Operation("PATCH", "/api/user/preferences", {"theme": "dark"}),
     Operation("GET", "/api/user/sessions"),
     Operation("DELETE", "/api/user/sessions"),
     Operation("DELETE", "/api/user/sessions/{id}", None, "session"),

@@ -6,9 +6,17 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.problems import documented
-from rss_pipeline.pipeline.accounts.preferences import Preferences, read_preferences, write_preferences
+from rss_pipeline.pipeline.accounts.preferences import (
+    Preferences,
+    SomePreferences,
+    change_preferences,
+    read_preferences,
+    write_preferences,
+)
 
 router = APIRouter(prefix="/user/preferences", tags=["preferences"])
+
+_WRITES = documented("malformed_request", "not_signed_in", "foreign_origin")
 
 
 @router.get("", response_model=Preferences, responses=documented("not_signed_in", "foreign_origin"))
@@ -18,12 +26,14 @@ async def preferences(request: Request, caller: SignedIn) -> Response:
     return json_answer(request, found.model_dump(mode="json"))
 
 
-@router.put(
-    "",
-    response_model=Preferences,
-    responses=documented("malformed_request", "not_signed_in", "foreign_origin"),
-)
+@router.put("", response_model=Preferences, responses=_WRITES)
 async def put_preferences(caller: SignedIn, given: Preferences) -> Preferences:
     """Replace all preferences; one that is left out has its default again."""
     await caller.run(lambda one: write_preferences(one, given))
     return given
+
+
+@router.patch("", response_model=Preferences, responses=_WRITES)
+async def patch_preferences(caller: SignedIn, given: SomePreferences) -> Preferences:
+    """Set the preferences that are given; the others stay as they are."""
+    return await caller.run(lambda one: change_preferences(one, given))

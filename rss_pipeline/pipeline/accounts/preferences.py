@@ -1,7 +1,7 @@
 """The preferences of a user: how the reader shows things. They are one JSON text in the user's row."""
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -37,6 +37,17 @@ class Preferences(BaseModel):
     )
 
 
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for field in schema["properties"].values():
+        field.pop("default")
+
+
+class SomePreferences(Preferences):
+    """The preferences to set; those that are left out stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
 def stored_preferences(text: str) -> Preferences:
     """Preferences from a user's row. What this version does not know, a newer one may have written: it keeps
     its default."""
@@ -53,6 +64,15 @@ def stored_preferences(text: str) -> Preferences:
 def read_preferences(caller: Caller) -> Preferences:
     """The caller's preferences. Raises NoSession where the session has ended."""
     [found] = caller.read(users.preferences(caller.user_id))
+    return stored_preferences(found.rows[0]["preferences"])
+
+
+def change_preferences(caller: Caller, changes: SomePreferences) -> Preferences:
+    """Set the preferences that are given; return all. Raises NoSession where the session has ended."""
+    given = changes.model_dump_json(exclude_unset=True)
+    _, found = caller.write(
+        users.change_preferences(caller.user_id, given), users.preferences(caller.user_id)
+    )
     return stored_preferences(found.rows[0]["preferences"])
 
 

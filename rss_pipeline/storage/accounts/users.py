@@ -96,6 +96,10 @@ def remove(user_id: str) -> Statement:
     return Statement("DELETE FROM users WHERE id = ?", [user_id], name="remove a user")
 
 
+READ_FAILURES = "failing_read"
+"""The key, beside the preferences, for the failures of feeds that the user has seen."""
+
+
 def preferences(user_id: str) -> Statement:
     """The JSON of a user's preferences, and the version of what the user sees."""
     return Statement(
@@ -104,9 +108,21 @@ def preferences(user_id: str) -> Statement:
 
 
 def put_preferences(user_id: str, preferences: str) -> Statement:
-    """Replace a user's preferences."""
+    """Replace a user's preferences, and nothing that is beside them."""
+    beside = f"json_object('{READ_FAILURES}', json_extract(preferences, '$.{READ_FAILURES}'))"
     return Statement(
-        "UPDATE users SET preferences = ? WHERE id = ?", [preferences, user_id], name="write preferences"
+        f"UPDATE users SET preferences = json_patch(?, {beside}) WHERE id = ?",
+        [preferences, user_id],
+        name="write preferences",
+    )
+
+
+def change_preferences(user_id: str, changes: str) -> Statement:
+    """Set these preferences of a user; the others stay as they are."""
+    return Statement(
+        "UPDATE users SET preferences = json_patch(preferences, ?) WHERE id = ?",
+        [changes, user_id],
+        name="change preferences",
     )
 
 
@@ -169,10 +185,6 @@ def end_restore(user_id: str) -> Statement:
         [user_id],
         name="end the restore of a user",
     )
-
-
-READ_FAILURES = "failing_read"
-"""The key, beside the preferences, for the failures of feeds that the user has seen."""
 
 
 def put_read_failures(user_id: str, numbers: Sequence[int]) -> Statement:

@@ -1,12 +1,17 @@
 """Preferences: each with a default, none that is unknown, and none lost to another version."""
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
 from rss_pipeline.errors import NoSession
+from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.login import log_out
 from rss_pipeline.pipeline.accounts.preferences import (
     Preferences,
+    SomePreferences,
+    change_preferences,
     read_preferences,
     stored_preferences,
     write_preferences,
@@ -31,6 +36,24 @@ def test_preferences_are_as_they_were_written_and_each_user_s_own(database: Data
     for refused in (lambda: read_preferences(ada), lambda: write_preferences(ada, wanted)):
         with pytest.raises(NoSession):
             refused()
+
+
+def test_what_is_not_given_stays_also_what_is_beside_the_preferences(database: Database, time: Time) -> None:
+    ada = signed_in(database, "ada", clock=time)
+    write_preferences(ada, Preferences(theme="dark", order="oldest"))
+    ada.write(users.put_read_failures(ada.user_id, [7, 8]))
+    assert change_preferences(ada, SomePreferences(theme="light")) == Preferences(
+        theme="light", order="oldest"
+    )
+    assert beside(ada) == [7, 8]
+    write_preferences(ada, Preferences())
+    assert read_preferences(ada) == Preferences()
+    assert beside(ada) == [7, 8]
+
+
+def beside(caller: Caller) -> object:
+    [row] = caller.read(users.preferences(caller.user_id))[0].rows
+    return json.loads(row["preferences"])[users.READ_FAILURES]
 
 
 @pytest.mark.parametrize(
