@@ -1,4 +1,4 @@
-"""Logging in, by an account's own password or an app's; renewing a token; logging out.
+"""Logging in, by an account's own password or an app's; renewing a token; logging out; another password.
 
 A password is looked at only after the attempt has been counted (throttle.py): attempts made at once would
 otherwise all slip past the limit. The right one takes the count back. Every answer to a wrong login is the
@@ -14,12 +14,13 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import HashingBusy, NoSession
 from rss_pipeline.pipeline.accounts import throttle
 from rss_pipeline.pipeline.accounts.app_passwords import secret_hash
-from rss_pipeline.pipeline.accounts.passwords import hash_password, is_outdated, is_right
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.accounts.passwords import check_new, hash_password, is_outdated, is_right
 from rss_pipeline.pipeline.accounts.tokens import Opaque, new_opaque, read_opaque, sign_jwt
 from rss_pipeline.pipeline.accounts.users import as_name
 from rss_pipeline.storage.accounts import app_passwords, login_failures, sessions, users
 from rss_pipeline.storage.accounts.login_failures import Key
-from rss_pipeline.storage.database import Database, Row, one
+from rss_pipeline.storage.database import Database, one
 
 _BUSY_SECONDS = 2
 
@@ -47,6 +48,15 @@ class LoginRefused:
     """Seconds in which no login is tried; None: name or password is wrong."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Right:
+    """A password that was right, and what its attempt was counted for."""
+
+    user_id: str
+    password_hash: str
+    counted: Sequence[Key]
+
+
 def log_in(
     database: Database, secret: bytes, *, name: str, password: str, address: str, client: str, clock: Clock
 ) -> LoggedIn | LoginRefused:
@@ -55,35 +65,17 @@ def log_in(
     `address` is the client's, `client` its user agent.
     """
     name, address = as_name(name), throttle.client_address(address)
-    every_key = throttle.keys_of_login(name, address)
     while True:
         now = clock()
-        found, known, lock, _ = database.batch(
-            [
-                users.by_name(name),
-                login_failures.is_known(name, address, now=now),
-                login_failures.lock(every_key, name=name, address=address, now=now),
-                login_failures.count(every_key, name=name, address=address, now=now),
-            ]
-        )
-        locked_until = login_failures.locked_until(lock)
-        if locked_until is not None:
-            return _refused(locked_until - now)
-        counted = [key for key in every_key if key.of_known == bool(known.rows[0]["known"])]
-        user = one(found)
-        try:
-            right = is_right(password, None if user is None else user["password_hash"])
-        except HashingBusy:
-            database.batch(login_failures.take_back(counted))
-            return LoginRefused(_BUSY_SECONDS)
-        if user is None or not right:
-            return LoginRefused()
+        tried = _try_password(database, name, password, address, now)
+        if isinstance(tried, LoginRefused):
+            return tried
         opaque = new_opaque()
-        if _begin(database, opaque, user, name, address, client, counted, now):
+        if _begin(database, opaque, tried, name, address, client, now):
             break
         # The hash is another one now: of a new password, or of the same one with newer parameters.
-    _rehash(database, user, password)
-    user_id = str(user["id"])
+    _rehash(database, tried, password)
+    user_id = tried.user_id
     token, expires_at = sign_jwt(secret, user_id=user_id, session_id=opaque.session_id, now=now)
     return LoggedIn(
         user_id=user_id,
@@ -155,14 +147,70 @@ def log_out(database: Database, session_id: str) -> None:
     database.batch([sessions.end(session_id)])
 
 
+def change_own_password(
+    caller: Caller, *, current: str, new: str, address: str, revoke_apps: bool
+) -> LoginRefused | None:
+    """Give the caller another password, and end every session but the caller's own. Apps log in again by
+    themselves with their app passwords, unless those are revoked too.
+
+    The current password is tried as at a login: whoever finds an open browser is not to guess it.
+
+    Raises:
+        PasswordRefused: the new password can be none.
+        HashingBusy: too many passwords are being checked.
+        NoSession: the session has ended.
+    """
+    check_new(new)
+    [found] = caller.read(users.named(caller.user_id))
+    name, now = str(found.rows[0]["name"]), caller.clock()
+    tried = _try_password(caller.database, name, current, throttle.client_address(address), now)
+    if isinstance(tried, LoginRefused):
+        return tried
+    caller.database.batch(login_failures.take_back(tried.counted))
+    # Whoever has set another one meanwhile has ended this session, so nothing is written.
+    caller.write(
+        users.change_password(caller.user_id, hash_password(new)),
+        sessions.end_others(caller.user_id, caller.key.session_id),
+        *([app_passwords.revoke_all(caller.user_id)] if revoke_apps else []),
+    )
+    return None
+
+
+def _try_password(
+    database: Database, name: str, password: str, address: str, now: datetime
+) -> _Right | LoginRefused:
+    """Look at a password, if this name and this address may try one now."""
+    every_key = throttle.keys_of_login(name, address)
+    found, known, lock, _ = database.batch(
+        [
+            users.by_name(name),
+            login_failures.is_known(name, address, now=now),
+            login_failures.lock(every_key, name=name, address=address, now=now),
+            login_failures.count(every_key, name=name, address=address, now=now),
+        ]
+    )
+    locked_until = login_failures.locked_until(lock)
+    if locked_until is not None:
+        return _refused(locked_until - now)
+    counted = [key for key in every_key if key.of_known == bool(known.rows[0]["known"])]
+    user = one(found)
+    try:
+        right = is_right(password, None if user is None else user["password_hash"])
+    except HashingBusy:
+        database.batch(login_failures.take_back(counted))
+        return LoginRefused(_BUSY_SECONDS)
+    if user is None or not right:
+        return LoginRefused()
+    return _Right(str(user["id"]), user["password_hash"], counted)
+
+
 def _begin(
     database: Database,
     opaque: Opaque,
-    user: Row,
+    right: _Right,
     name: str,
     address: str,
     client: str,
-    counted: Sequence[Key],
     now: datetime,
 ) -> bool:
     """Begin a session of a user whose password was right; False if it is no longer the password."""
@@ -170,10 +218,10 @@ def _begin(
     begun, *_ = database.batch(
         [
             sessions.begin_by_password(
-                id, user["id"], password_hash=user["password_hash"], client=client, now=now
+                id, right.user_id, password_hash=right.password_hash, client=client, now=now
             ),
             sessions.tidy(id, now=now),
-            *login_failures.take_back(counted),
+            *login_failures.take_back(right.counted),
             login_failures.forget([throttle.owner_key(name, address)]),
             *login_failures.know(id, address, now=now),
             login_failures.tidy(now=now),
@@ -182,14 +230,14 @@ def _begin(
     return begun.changes == 1
 
 
-def _rehash(database: Database, user: Row, password: str) -> None:
+def _rehash(database: Database, right: _Right, password: str) -> None:
     """Hash a right password anew where its hash has old parameters; if that fails, the next login does."""
-    if is_outdated(user["password_hash"]):
+    if is_outdated(right.password_hash):
         try:
             new = hash_password(password)
         except HashingBusy:
             return
-        database.batch([users.rehash(user["id"], old=user["password_hash"], new=new)])
+        database.batch([users.rehash(right.user_id, old=right.password_hash, new=new)])
 
 
 def _refused(left: timedelta) -> LoginRefused:

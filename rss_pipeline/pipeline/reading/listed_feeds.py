@@ -2,14 +2,19 @@
 
 from datetime import datetime
 
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Result
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, joinable_listed, subscribe
 
 
 def subscribe_listed(database: Database, user_id: str, *, at: datetime) -> int:
     """Subscribe all feeds of feeds.yaml that users may subscribe, in their folders; return their number."""
     [found] = database.batch([joinable_listed()])
-    wanted = [Wanted(feed_id=row["id"], folder=row["folder"]) for row in found.rows]
+    wanted = wanted_listed(found)
     if wanted:
         database.batch(subscribe(user_id, wanted, at=at))
     return len(wanted)
+
+
+def wanted_listed(listed: Result) -> list[Wanted]:
+    """The feeds that `joinable_listed` found, as they are subscribed."""
+    return [Wanted(feed_id=row["id"], folder=row["folder"]) for row in listed.rows]

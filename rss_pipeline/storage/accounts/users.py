@@ -44,6 +44,21 @@ def insert(database: Database, *, id: str, name: str, password_hash: str, now: d
     return added.changes == 1
 
 
+def insert_first(*, id: str, name: str, password_hash: str, now: datetime) -> Statement:
+    """Add a user while there is none; else it changes no row."""
+    return Statement(
+        """INSERT INTO users (id, name, password_hash, created_at)
+        SELECT ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM users)""",
+        [id, name, password_hash, instant(now)],
+        name="add the first user",
+    )
+
+
+def is_there_one() -> Statement:
+    """One row with `is_there`: 1 if there is a user."""
+    return Statement("SELECT EXISTS (SELECT 1 FROM users) AS is_there", name="look for users")
+
+
 def by_name(name: str) -> Statement:
     """The id and the password's hash of the user with this name, if there is one."""
     return Statement("SELECT id, password_hash FROM users WHERE name = ?", [name], name="find a user")

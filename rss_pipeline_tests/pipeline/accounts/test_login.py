@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from rss_pipeline.errors import NoSession
+from rss_pipeline.errors import NoSession, PasswordRefused
 from rss_pipeline.pipeline.accounts import app_passwords, passwords
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.login import (
     LoggedIn,
     LoginRefused,
+    change_own_password,
     log_in,
     log_in_with_app_password,
     log_out,
@@ -147,6 +148,54 @@ def test_another_password_ends_every_session_and_apps_log_in_again(door: Door) -
     assert isinstance(door.app(secret), LoggedIn)
     change_password(door.database, name="ada", password="a third horse", revoke_apps=True)
     assert door.app(secret) == LoginRefused()
+
+
+def test_a_user_gives_another_password_and_stays_where_it_was_given(door: Door) -> None:
+    here, elsewhere = door.enter(), door.enter(address=AWAY)
+    secret = app_passwords.create(door.caller(here), "phone").secret
+    phone = door.app(secret)
+    assert isinstance(phone, LoggedIn)
+    assert another(door, here) is None
+    assert door.opens(here)
+    assert not door.opens(elsewhere)
+    assert not door.opens(phone)
+    assert isinstance(door.app(secret), LoggedIn)
+    assert door.log_in() == LoginRefused()
+    door.enter(password="another horse")
+    assert another(door, here, current="another horse", new="a third horse", revoke_apps=True) is None
+    assert door.app(secret) == LoginRefused()
+    assert door.count("login_failures WHERE key LIKE 'account:%'") == 0
+
+
+def test_whoever_has_a_session_cannot_guess_the_password(home: Door) -> None:
+    found = home.enter()
+    for _ in range(5):
+        assert another(home, found, current="wrong horse") == LoginRefused()
+    refused = another(home, found)
+    assert refused is not None
+    assert refused.retry_after is not None
+    home.time.passes(minutes=20)
+    with pytest.raises(PasswordRefused):
+        another(home, found, new="short")
+    home.enter()
+    elsewhere = home.enter()
+    assert another(home, elsewhere) is None
+    with pytest.raises(NoSession):
+        another(home, found, current="another horse")
+    home.enter(password="another horse")
+
+
+def another(
+    door: Door,
+    entered: LoggedIn,
+    *,
+    current: str = PASSWORD,
+    new: str = "another horse",
+    revoke_apps: bool = False,
+) -> LoginRefused | None:
+    return change_own_password(
+        door.caller(entered), current=current, new=new, address=HOME, revoke_apps=revoke_apps
+    )
 
 
 def test_a_removed_user_is_gone_with_everything(door: Door, tmp_path: Path) -> None:
