@@ -87,7 +87,7 @@ def test_a_run_shows_its_reason_and_no_user_and_reports_the_new_items(
     assert isinstance(answer, Queued)
     pipeline.clock.turn(seconds=1)
     definitions = refresh_definitions(pipeline.settings, clock=pipeline.clock)
-    reason = "1 feeds are requested in the reader."
+    reason = "A feed is requested in the reader."
     assert refresh_in_process(definitions, pipeline.instance, reason=reason) is None
     assert pipeline.guids(feed) == ["a", "b"]
     result = task(pipeline, answer.task_id).result
@@ -111,7 +111,7 @@ def test_the_sensor_leaves_new_requests_to_up_and_starts_a_run_for_those_that_wa
     assert isinstance(started, dg.RunRequest)
     assert started.tags == {
         "dagster/priority": "10",
-        "rss_pipeline/reason": "1 feeds are requested in the reader.",
+        "rss_pipeline/reason": "A feed is requested in the reader.",
     }
 
 

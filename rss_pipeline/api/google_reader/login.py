@@ -50,8 +50,9 @@ async def client_login(call: Call) -> Response:
     _logger.warning("a login of an app from %s was refused: wrong name or app password", address)
     raise Refused(
         401,
-        "Error=BadAuthentication\nInfo=Name or password is wrong. Apps log in with an app password, which you"
-        " make in the reader; the account's own password opens no app.",
+        "Error=BadAuthentication\nInfo=Name or password is wrong. Apps log in with an app password; the"
+        " password of the account opens no app. Make one in the settings of the reader, or by"
+        " `rss-pipeline user app`.",
     )
 
 

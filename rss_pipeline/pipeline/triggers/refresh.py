@@ -20,8 +20,7 @@ def decide_refresh(
     """Start a run for requests that nothing on this machine has taken up, or wait. `runs` are the newest runs
     of the job, newest first."""
     if waiting.can_begin == 0 or waiting.oldest_ms is None:
-        count = waiting.count
-        return Wait(reason=f"{count} requests wait for other runs." if count else "No feed is requested.")
+        return Wait(reason=_others(waiting.count) if waiting.count else "No feed is requested.")
     if now - datetime.fromtimestamp(waiting.oldest_ms / 1000, UTC) < PATIENCE:
         return Wait(reason="The requests are new: `rss-pipeline up` starts a run for them at once.")
     return reason_to_wait(runs, live_run_ids, now=now) or Start(reason=refresh_reason(waiting))
@@ -29,4 +28,11 @@ def decide_refresh(
 
 def refresh_reason(waiting: Waiting) -> str:
     """The reason of a run; no user's name."""
-    return f"{waiting.can_begin} feeds are requested in the reader."
+    count = waiting.can_begin
+    return (
+        "A feed is requested in the reader." if count == 1 else f"{count} feeds are requested in the reader."
+    )
+
+
+def _others(count: int) -> str:
+    return "A request waits for another run." if count == 1 else f"{count} requests wait for other runs."

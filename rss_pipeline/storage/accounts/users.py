@@ -75,6 +75,16 @@ def named(user_id: str) -> Statement:
     return Statement("SELECT name FROM users WHERE id = ?", [user_id], name="name a user")
 
 
+def look_for_owner(user_id: str) -> Statement:
+    """A query that gives one row if this user is the owner of the installation: the one that was made first,
+    of those that are left."""
+    return Statement(
+        "SELECT 1 FROM (SELECT id FROM users ORDER BY created_at, id LIMIT 1) AS first WHERE first.id = ?",
+        [user_id],
+        name="look for the owner",
+    )
+
+
 def accounts(database: Database, *, now: datetime) -> list[Account]:
     """All users by name."""
     rows = database.query(

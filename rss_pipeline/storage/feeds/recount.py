@@ -36,6 +36,11 @@ def recount_without(user_id: str, *, at: datetime) -> Statement:
 
 
 _ANEW = "new.used AND NOT registered AND NOT listed"
+_WISHED = """strftime('%Y-%m-%dT%H:%M:%SZ', ?,
+  '+' || CAST(max(new.wish, coalesce(max_age, 0), coalesce(ttl, 0)) AS INTEGER) || ' seconds')"""
+_IS_SHORTER = "(new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0)"
+_SOONER = "sooner than planned: wished by a subscriber"
+_PLANNED = "planned before a subscriber's wish was changed"
 
 
 def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Statement:
@@ -50,15 +55,16 @@ def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Stat
           folder = CASE WHEN {_ANEW} THEN NULL ELSE folder END,
           registered_title = CASE WHEN {_ANEW} THEN NULL ELSE registered_title END,
           next_fetch_at = CASE WHEN new.used AND NOT registered AND NOT enabled THEN ?
-            WHEN new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0
-              THEN min(next_fetch_at, strftime('%Y-%m-%dT%H:%M:%SZ', ?,
-                '+' || CAST(max(new.wish, coalesce(max_age, 0), coalesce(ttl, 0)) AS INTEGER) || ' seconds'))
-            ELSE next_fetch_at END
+            WHEN {_IS_SHORTER} THEN min(next_fetch_at, {_WISHED}) ELSE next_fetch_at END,
+          schedule_reason = CASE WHEN {_IS_SHORTER} AND {_WISHED} < next_fetch_at THEN ?
+            -- The time stays; the interval that it came from is nobody's wish any more.
+            WHEN feeds.wished_interval < coalesce(new.wish, 9e9) AND consecutive_failures = 0 THEN ?
+            ELSE schedule_reason END
         FROM (SELECT f.id AS feed_id, f.listed OR EXISTS ({of_feed.format("1")}) AS used,
             ({of_feed.format("min(s.wished_interval)")}) AS wish
           FROM feeds AS f WHERE f.{among}) AS new
         WHERE feeds.id = new.feed_id AND forgotten = 0
           AND (registered <> new.used OR feeds.wished_interval IS NOT new.wish)""",
-        [instant(at), instant(at), instant(at), without, without, param],
+        [*4 * (instant(at),), _SOONER, _PLANNED, without, without, param],
         name="recount feeds",
     )

@@ -9,6 +9,7 @@ import pytest
 
 from rss_pipeline.errors import UserRefused
 from rss_pipeline.pipeline.accounts.users import add_user, find_user, remove_user
+from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.subscriptions import Wanted, subscribe
@@ -40,6 +41,22 @@ def test_a_removal_takes_subscriptions_along_and_leaves_what_others_read(
         find_user(database, "ada")
     with pytest.raises(UserRefused):
         remove_user(database, FolderStore(tmp_path / "objects"), name="ada", clock=time)
+
+
+def test_the_owner_is_the_user_who_was_made_first_of_those_that_are_left(
+    database: Database, time: Time, tmp_path: Path
+) -> None:
+    made = {}
+    for name in ("zoe", "ada", "ben"):
+        made[name] = with_sessions_only(database, name, clock=time)
+        time.passes(seconds=1)
+
+    def owners() -> list[str]:
+        return [name for name, id in made.items() if database.batch([look_for_owner(id)])[0].rows]
+
+    assert owners() == ["zoe"]
+    remove_user(database, FolderStore(tmp_path / "objects"), name="zoe", clock=time)
+    assert owners() == ["ada"]
 
 
 def test_a_name_is_one_user_s_however_it_is_written(database: Database, time: Time) -> None:

@@ -18,7 +18,7 @@ from rss_pipeline.storage.feeds.feeds import registry_changes, registry_rows
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline.storage.subscriptions import subscriptions as subscribing
-from rss_pipeline.storage.subscriptions.subscriptions import Wanted
+from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit
 from rss_pipeline_tests.storage.values import (
     DAY,
     HOUR,
@@ -125,6 +125,26 @@ def test_a_wish_brings_the_next_visit_nearer_but_not_that_of_a_feed_that_fails(d
         subscribe(database, "ada", "a", wish=1800)
         assert feed_row(database)["next_fetch_at"] == instant(due)
         leave(database, "ada", "a")
+
+
+def test_the_reason_of_the_next_visit_follows_a_changed_wish(database: Database) -> None:
+    user(database, "ada")
+
+    def wish(interval: int | None) -> tuple[object, object]:
+        database.batch(edit("ada", "a", Edit(wished_interval=interval), at=NOW))
+        row = feed_row(database)
+        return row["next_fetch_at"], row["schedule_reason"]
+
+    subscribe(database, "ada", "a")
+    database.query(
+        "UPDATE feeds SET next_fetch_at = ?, schedule_reason = 'every hour'", [instant(NOW + HOUR)]
+    )
+    assert wish(7200) == (instant(NOW + HOUR), "every hour")
+    soon = instant(NOW + timedelta(minutes=15))
+    assert wish(900) == (soon, "sooner than planned: wished by a subscriber")
+    assert wish(None) == (soon, "planned before a subscriber's wish was changed")
+    database.query("UPDATE feeds SET consecutive_failures = 1, schedule_reason = 'failed once'")
+    assert wish(900) == (soon, "failed once")
 
 
 @pytest.mark.parametrize("column", ["max_age", "ttl"])
