@@ -144,6 +144,22 @@ def schedule_row(next: NextVisit) -> Row:
     }
 
 
+_DAY = "substr(clock.now, 1, 10)"
+_PLACE = "'$.\"' || substr(clock.now, 9, 2) || '\"'"
+
+
+def count_visit(outcome: str) -> str:
+    """The assignment that counts a visit in `visit_days` (migration 0027), from `clock(now)`.
+
+    `outcome` is SQL for 'news' (with new items), 'unchanged' or 'failed'.
+    """
+    place = f"{_PLACE} || CASE {outcome} WHEN 'news' THEN '[1]' WHEN 'unchanged' THEN '[2]' ELSE '[3]' END"
+    first = ", ".join(f"{outcome} = '{each}'" for each in ("news", "unchanged", "failed"))
+    return f"""visit_days = CASE WHEN json_extract(visit_days, {_PLACE} || '[0]') = {_DAY}
+    THEN json_set(visit_days, {place}, json_extract(visit_days, {place}) + 1)
+    ELSE json_set(coalesce(visit_days, '{{}}'), {_PLACE}, json_array({_DAY}, {first})) END"""
+
+
 _OF_DOCUMENT = "(SELECT value FROM json_each(listed.ids))"
 # Only the feed's latest items before this document: a title may well come again after a year.
 _EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {FIELD.format("id")} AND id NOT IN {_OF_DOCUMENT}

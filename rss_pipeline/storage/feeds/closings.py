@@ -24,6 +24,7 @@ from rss_pipeline.storage.feeds.closing_parts import (
     SET_GAP,
     SET_SCHEDULE,
     VALIDATOR_COLUMNS,
+    count_visit,
     document_row,
     from_json,
     gap_row,
@@ -140,6 +141,7 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- The whole document is current again, or the same cut one came, whose warning stays.
   cut_hash = CASE WHEN {FIELD.format("cut_off")} THEN cut_hash END,
   warning = CASE WHEN {_STAYS} THEN warning END, warning_kinds = CASE WHEN {_STAYS} THEN warning_kinds END,
+  {count_visit("'unchanged'")},
   -- A run that died between store and extract_images left items without a search for images.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
@@ -179,6 +181,7 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   failing_since = CASE consecutive_failures WHEN 0 THEN clock.now ELSE failing_since END,
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
+  {count_visit("'failed'")},
   -- Items may be stored although the visit failed: in a run that died, or before the refused statement.
   images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
     {FIELD.format("last_error_kind")} = 'storage_rejected'),
@@ -256,6 +259,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
     json_patch({GAP_FACT}, json_set({FIELD.format("facts")}, '$.items_new', fresh.n
       + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
         ELSE 0 END)) ELSE last_change END,
+  {count_visit("CASE WHEN fresh.n > 0 THEN 'news' ELSE 'unchanged' END")},
   day_items = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_items ELSE 0 END + fresh.n,
   day_image_bytes = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_image_bytes ELSE 0 END,
   counted_day = substr(clock.now, 1, 10),

@@ -257,6 +257,31 @@ def test_whatever_a_failure_quotes_it_can_be_recorded(known: Database, message: 
     assert len(feed_row(known)["last_error"]) <= 2000
 
 
+def test_visits_are_counted_by_day_and_outcome(known: Database) -> None:
+    evening = NOW.replace(hour=23)
+    for at, body in [(NOW, "second"), (evening, "second"), (evening + 2 * HOUR, "third")]:
+        visit(known, [item("1"), item(body)], at=at, content_hash=body)
+    unchanged(known, *claim_one(known, now=evening), now=evening)
+    failed(known, *claim_one(known, now=evening + 3 * HOUR), now=evening + 3 * HOUR)
+    failed(known, *claim_one(known, now=evening + 4 * HOUR), now=evening + 4 * HOUR)
+    # Of this day: the fixture's visit and `second` with news, the same items again, and a 304.
+    assert json.loads(feed_row(known)["visit_days"]) == {
+        "18": ["2026-02-18", 2, 2, 0],
+        "19": ["2026-02-19", 1, 0, 2],
+    }
+
+
+def test_a_day_of_visits_takes_the_place_of_that_of_the_month_before(known: Database) -> None:
+    for day in range(1, 60):
+        unchanged(known, *claim_one(known, now=NOW + day * DAY), now=NOW + day * DAY)
+    days = json.loads(feed_row(known)["visit_days"])
+    last = NOW + 59 * DAY
+    assert len(days) == 31
+    kept = {date for date, *_ in days.values()}
+    assert {(last - back * DAY).date().isoformat() for back in range(28)} <= kept
+    assert all(count == [0, 1, 0] for _, *count in days.values())
+
+
 def test_a_value_no_store_takes_is_refused_and_closes_nothing(known: Database) -> None:
     feed, token = claim_one(known)
     for etag in ("\ud800", "a\0b", "x" * 2_000_001):
