@@ -1,6 +1,6 @@
 """The reader as one ASGI application: its layers, its routers, its answers to errors.
 
-What a route does is in routers/ and google_reader/; what the server itself limits in connections.py.
+What a route does is in routers/, google_reader/ and pages/; what the server itself limits in connections.py.
 """
 
 import time
@@ -17,6 +17,8 @@ from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
+from rss_pipeline.api.pages import routes as pages
+from rss_pipeline.api.pages.errors import PageErrors
 from rss_pipeline.api.routers import (
     about,
     app_passwords,
@@ -75,6 +77,7 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
             Middleware(Answers),
+            Middleware(PageErrors),
             Middleware(ProxyHeadersMiddleware, trusted_hosts=[str(each) for each in settings.reader_proxies]),
             Middleware(OwnHosts, own=own_hosts(settings)),
             Middleware(Limits, larger_bodies=LARGER_BODIES),
@@ -87,6 +90,8 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
+    for router in pages.ROUTERS:
+        app.include_router(router)
     app.state.google_reader = google_reader.service_on(stores, clock=clock)
     app.router.routes.extend(google_reader.routes(app.state.google_reader))
     complete(app)

@@ -74,7 +74,7 @@ def problem(answer: httpx.Response) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("method", "path", "kind"),
     [
-        ("GET", "/", "not_found"),
+        ("GET", "/api", "not_found"),
         ("GET", "/api/nothing", "not_found"),
         ("GET", "/api/about/", "not_found"),
         ("GET", "//api/about", "not_found"),
@@ -209,7 +209,7 @@ def test_text_of_a_kilobyte_is_packed_for_a_client_that_takes_it(
 
 
 def test_every_answer_is_closed_to_frames_scripts_and_guesses(client: httpx.Client) -> None:
-    for path in ("/api/about", "/api/docs", "/api/large", "/nothing", "/api/fails"):
+    for path in ("/api/about", "/api/docs", "/api/large", "/api/nothing", "/api/fails"):
         headers = client.get(path).headers
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"

@@ -1,0 +1,41 @@
+"""Addresses of pages, and the check of an address that a request names to go back to."""
+
+from urllib.parse import quote, unquote
+
+from rss_pipeline.api.fields import has_controls
+
+HOME = "/unread"
+_MOST_CHARACTERS = 2_000
+_API = ("api", "reader", "accounts", "greader", "greader.php")
+"""First parts of addresses that programs ask for."""
+
+
+def is_page(path: str) -> bool:
+    """True for an address that people open: an error of it is a page, not problem details."""
+    return path.lstrip("/").partition("/")[0].lower() not in _API
+
+
+def feed_url(feed_id: str) -> str:
+    return f"/feeds/{quote(feed_id, safe='')}"
+
+
+def folder_url(name: str) -> str:
+    """The list of a folder. No path can name the folders `.` and `..`: browsers resolve them."""
+    path = quote(name, safe="")
+    return f"/folders?name={path}" if name.strip(".") == "" else f"/folders/{path}"
+
+
+def item_url(item_id: str) -> str:
+    return f"/items/{quote(item_id, safe='')}"
+
+
+def local(address: str | None, default: str = HOME) -> str:
+    """The address if it is one of this server without its origin (`/unread?show=all`), else the default.
+
+    Browsers read `//host` and `/\\host` as other servers.
+    """
+    if not address or len(address) > _MOST_CHARACTERS or not address.startswith("/"):
+        return default
+    if address[1:2] in ("/", "\\") or has_controls(address) or "\\" in unquote(address.partition("?")[0]):
+        return default
+    return address

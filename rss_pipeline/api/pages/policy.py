@@ -1,0 +1,42 @@
+"""Headers of every page, above all the Content-Security-Policy: what a page may load and to whom it sends."""
+
+from collections.abc import Mapping
+
+from rss_pipeline.api.stores import Stores
+from rss_pipeline.storage.objects import public_url
+
+
+def page_headers(stores: Stores) -> Mapping[str, str]:
+    """The headers of a page of the reader on these stores.
+
+    `same-origin` says nothing to a publisher, and lets browsers send Origin with our own forms: with
+    `no-referrer` they send `null` (https://fetch.spec.whatwg.org/#append-a-request-origin-header).
+    """
+    return {
+        "Content-Security-Policy": content_policy(stores),
+        "Referrer-Policy": "same-origin",
+        "Cache-Control": "private, no-cache",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+
+
+def content_policy(stores: Stores) -> str:
+    """The policy. Audio and video come from publishers, and only once somebody plays them."""
+    directives = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": " ".join(["'self'", *_public_images(stores)]),
+        "media-src": "'self' https: http:",
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+        "base-uri": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in directives.items())
+
+
+def _public_images(stores: Stores) -> list[str]:
+    url = public_url(stores.objects, "images/x")
+    return [] if url is None else [url.removesuffix("x")]

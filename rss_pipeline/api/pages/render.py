@@ -1,0 +1,122 @@
+"""Templates to pages.
+
+How a page is added:
+
+1. A module here with `router = APIRouter(include_in_schema=False)`. A page that needs a login has the
+   parameter `caller: SignedIn` of api/auth.py: nobody gets as far as the route, but to /login. It reads by
+   `frame, [found] = await read_frame(caller, statement)` (frame.py), in one batch, and answers
+   `page(request, "name.html", frame=frame, title="...", found=found)`.
+2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
+   `caller.write(...)`, and answers `see_other(local(fields.get("back")))`. That it comes from a page of ours
+   is checked with `SignedIn`. `here` is the address of the page that is rendered.
+3. A template that extends `base.html`: `{% block main %}` with an `<h1>`. Values are escaped. Text of
+   publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
+   `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
+   `.button`, `.notice`. No style and no script stands in a template: the policy of pages refuses both.
+4. The router in `ROUTERS` of routes.py. An address with a variable comes behind those without.
+
+An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
+"""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from fastapi import Request
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+from starlette.responses import Response
+
+from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url
+from rss_pipeline.api.pages.frame import Frame
+from rss_pipeline.api.pages.policy import page_headers
+from rss_pipeline.api.pages.static import static_url
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.pipeline.accounts.preferences import Preferences
+
+NAME = "rss_pipeline"
+_DEFAULTS = Preferences()
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    title: str,
+    frame: Frame | None = None,
+    status: int = 200,
+    **values: object,
+) -> Response:
+    """A page as an answer; without a frame it is one for nobody in particular."""
+    html = _TEMPLATES.get_template(template).render(
+        title=title,
+        frame=frame,
+        preferences=_DEFAULTS if frame is None else frame.preferences,
+        here=_here(request),
+        path=request.url.path,
+        now=request.app.state.clock(),
+        **values,
+    )
+    headers = page_headers(request.app.state.stores)
+    return Response(html, status_code=status, headers=headers, media_type="text/html")
+
+
+def see_other(address: str) -> Response:
+    """The answer to a form: the browser opens this page."""
+    return Response(status_code=303, headers={"Location": address})
+
+
+def _here(request: Request) -> str:
+    """The address of the page, to come back to."""
+    query = request.url.query
+    return request.url.path + (f"?{query}" if query else "")
+
+
+@pass_context
+def _when(context: Context, at: datetime | None) -> Markup:
+    """An instant as `<time>`; the script puts it into the reader's zone."""
+    if at is None:
+        return Markup("")
+    utc = at.astimezone(UTC)
+    full = f"{utc:%-d %B %Y, %H:%M} UTC"
+    shown = full
+    if context["preferences"].dates == "relative":
+        shown = age(utc, context["now"])
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(instant(utc), full, shown)
+
+
+def age(at: datetime, now: datetime) -> str:
+    """`now`, `5 min`, `3 h`, `2 d`, then the date: `14 Nov`, `14 Nov 2024`."""
+    span = now - at
+    if timedelta() <= span < timedelta(minutes=1):
+        return "now"
+    if timedelta() <= span < timedelta(hours=1):
+        return f"{span // timedelta(minutes=1)} min"
+    if timedelta() <= span < timedelta(days=1):
+        return f"{span // timedelta(hours=1)} h"
+    if timedelta() <= span < timedelta(days=7):
+        return f"{span.days} d"
+    return f"{at:%-d %b}" if at.year == now.year else f"{at:%-d %b %Y}"
+
+
+def _environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    found.globals |= {
+        "name": NAME,
+        "feed_url": feed_url,
+        "folder_url": folder_url,
+        "item_url": item_url,
+        "static_url": static_url,
+    }
+    found.filters["when"] = _when
+    return found
+
+
+_TEMPLATES = _environment()
