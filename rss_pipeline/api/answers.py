@@ -31,6 +31,11 @@ _DEFAULTS = (
 _logger = logging.getLogger(__name__)
 
 
+class BrokenOff(Exception):
+    """Ends an answer that has begun and cannot be completed: the connection is closed without the end of the
+    body, so that no client takes it for whole."""
+
+
 class Answers:
     """An ASGI application that finishes the answers of `app`."""
 
@@ -47,6 +52,9 @@ class Answers:
             scope = {**scope, "method": "GET"}
         try:
             await self._app(scope, receive, finished)
+        except BrokenOff as reason:
+            # The server closes the connection where an application returns before the end of its answer.
+            _logger.error("%s %s was broken off: %s", scope["method"], scope["path"], reason)
         except Exception:
             # Of a library or of ours: the client gets a problem, the log gets the rest, without the query.
             _logger.exception("%s %s failed", scope["method"], scope["path"])

@@ -1,8 +1,9 @@
-"""A database that counts what it is asked, around a real one."""
+"""A database that counts what it is asked, or fails when a test wants it, around a real one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.settings import D1Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.support.reader import Reader
@@ -25,6 +26,32 @@ class Counted:
 
     def close(self) -> None:
         self._database.close()
+
+
+class Failing(Counted):
+    """Cannot work from the request with this number on, once it is set."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.fails_at: int | None = None
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        self._look()
+        return super().query(sql, params, name=name)
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        self._look()
+        return super().batch(statements)
+
+    def _look(self) -> None:
+        if self.fails_at is not None and self.requests + 1 >= self.fails_at:
+            raise DatabaseUnavailable("database is locked")
+
+
+def failing(reader: Reader) -> tuple[Reader, Failing]:
+    """A reader on the same stores whose database can fail."""
+    database = Failing(reader.database)
+    return Reader(replace(reader.stores, database=database, prompt=database), reader.loop), database
 
 
 def as_on_d1(reader: Reader) -> tuple[Reader, Counted]:

@@ -46,6 +46,8 @@ class Client:
         """Requests that were not answered."""
         self.tasks: dict[str, float] = {}
         """When each task was answered that is not done yet."""
+        self.queued: set[str] = set()
+        """Every task that was answered."""
         self.ended: list[float] = []
         """Seconds that each task took."""
         self.logins = 0
@@ -161,7 +163,7 @@ class Client:
         assert answer.json()["feed_id"] == id
         self._mine.setdefault(id, Mine())
         if task := answer.json()["task_id"]:
-            self.tasks.setdefault(task, time.monotonic())
+            self._follow(task)
 
     def _unsubscribe(self) -> None:
         if len(self._mine) > 2:
@@ -212,7 +214,11 @@ class Client:
             # 409: refreshed very often.
             assert answer.status_code in (202, 409), answer.text
             if answer.status_code == 202:
-                self.tasks.setdefault(answer.json()["task_id"], time.monotonic())
+                self._follow(answer.json()["task_id"])
+
+    def _follow(self, task: str) -> None:
+        self.queued.add(task)
+        self.tasks.setdefault(task, time.monotonic())
 
     def _log_in(self) -> None:
         self.logins += 1

@@ -38,6 +38,7 @@ WITH_ALL = ("refresher", "daemon", "services")
 """When one of these is killed, all of `up` starts anew."""
 KINDS = (*5 * ("reader",), *4 * ("run",), *WITH_ALL)
 TASK_SECONDS = 120
+"""A task is done so long after the last kill, at the latest, where nobody else uses the processors."""
 
 
 class Publishers:
@@ -70,6 +71,8 @@ class Killed:
         self.up = up
         self.url = f"http://127.0.0.1:{up.reader_port}"
         self.kills: Counter[str] = Counter()
+        self.last_at = 0.0
+        """When the last one was killed."""
         self._instance = instance
 
     def answers(self) -> bool:
@@ -85,6 +88,7 @@ class Killed:
             for process in self._processes(kind):
                 process.send_signal(signal.SIGKILL)
                 self.kills[kind] += 1
+                self.last_at = time.monotonic()
                 return True
         return False
 
@@ -142,15 +146,19 @@ def nothing_is_lost(killed: Killed, clients: list[Client], publishers: Publisher
     """Let the users stop, wait for their requests, and compare what is there with what they know."""
     for client in clients:
         client.stop()
-    began = time.monotonic()
+    queued = {id for client in clients for id in client.queued}
 
     def are_done() -> bool:
         for client in clients:
             client.look_at_tasks()
         return not any(client.tasks for client in clients)
 
-    soon(are_done, seconds=TASK_SECONDS)
-    waited = time.monotonic() - began
+    soon(are_done, seconds=TASK_SECONDS * max(1, os.getloadavg()[0] / (os.cpu_count() or 1)))
+    waited = time.monotonic() - killed.last_at
+    open_ones = killed.up.rows("SELECT id, state FROM refresh_requests WHERE state <> 'done'")
+    assert open_ones == [], "nobody waits for these"
+    known = {id for (id,) in killed.up.rows("SELECT id FROM refresh_requests")}
+    assert queued - known == set(), "lost"
     publishers.has_news = False
     for client in clients:
         client.look_at_everything()
@@ -171,7 +179,8 @@ def nothing_is_lost(killed: Killed, clients: list[Client], publishers: Publisher
         f"killed {dict(killed.kills)}; {sum(client.done for client in clients)} actions,"
         f" {sum(client.repeated for client in clients)} requests repeated;"
         f" {len(ended)} tasks, half within {ended[len(ended) // 2]:.1f} s, the last in {ended[-1]:.1f} s,"
-        f" all done {waited:.1f} s after the last click; {len(stored)} items"
+        f" all done {waited:.1f} s after the last kill; {len(stored)} items;"
+        f" load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
     )
 
 

@@ -3,12 +3,13 @@
 A list's end is the highest number of arrival in the same moment; it is what the session was shown (seen.py).
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
 from starlette.responses import Response, StreamingResponse
 
+from rss_pipeline.api.answers import BrokenOff
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import PRIVATE, as_json
@@ -22,6 +23,7 @@ from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.shown import entries_of
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, Stream, read_stream
 from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.storage.database import Result, Statement, one
 from rss_pipeline.storage.items.cursor import highest_number
@@ -37,6 +39,9 @@ MOST_NAMED = 10_000
 """Items of one items/contents; RSS Guard asks for 9,999, and there is no continuation."""
 AT_ONCE = 200
 """Items that are read and made into JSON together."""
+WHOLE_BYTES = 4_000_000
+"""An answer up to this size, some 1,000 items, is made before its first byte is sent. It is compressed, and
+where the store fails in the middle, it is an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,34 +133,47 @@ async def atom(call: Call) -> Response:
 async def item_contents(call: Call) -> Response:
     """stream/items/contents: named items in their order; those that are unknown, or others', are left out.
 
-    Thousands are sent piece by piece, so that no answer is in memory as a whole.
+    A large answer is sent piece by piece, so that it is never in memory as a whole.
     """
     session = signed_in_by_token(call)
     numbers = item_numbers(call.fields.all("i"))
     if len(numbers) > MOST_NAMED:
         raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
     updated = in_microseconds(call.service.clock()) // 1_000_000
-    first = await _named(session, numbers[:AT_ONCE])
-    if len(numbers) <= AT_ONCE:
-        return as_json(contents(READING_LIST, first, updated=updated, title=_TITLES["reading-list"]))
+    pieces = _pieces(session, numbers, updated=updated)
+    first, size = [], 0
+    async for piece in pieces:
+        first.append(piece)
+        size += len(piece)
+        if size > WHOLE_BYTES:
+            return StreamingResponse(_or_broken_off(first, pieces), headers=PRIVATE, media_type=_JSON)
+    return Response(b"".join(first), headers=PRIVATE, media_type=_JSON)
 
-    async def pieces() -> AsyncIterator[bytes]:
-        empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=_TITLES["reading-list"]))
-        before, after = empty.split(b'"items":[')
-        yield before + b'"items":['
-        separator, entries, start = b"", first, 0
-        while True:
-            piece = b",".join(orjson.dumps(entry_as_json(entry)) for entry in entries)
-            if piece:
-                yield separator + piece
-                separator = b","
-            start += AT_ONCE
-            if start >= len(numbers):
-                break
-            entries = await _named(session, numbers[start : start + AT_ONCE])
-        yield after
 
-    return StreamingResponse(pieces(), headers=PRIVATE, media_type="application/json")
+async def _pieces(session: SignedIn, numbers: Sequence[int], *, updated: int) -> AsyncIterator[bytes]:
+    """The JSON of these items, `AT_ONCE` by `AT_ONCE`."""
+    empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=_TITLES["reading-list"]))
+    before, after = empty.split(b'"items":[')
+    yield before + b'"items":['
+    separator = b""
+    # Without items the session is looked up all the same.
+    for start in range(0, max(len(numbers), 1), AT_ONCE):
+        entries = await _named(session, numbers[start : start + AT_ONCE])
+        if entries:
+            yield separator + b",".join(orjson.dumps(entry_as_json(entry)) for entry in entries)
+            separator = b","
+    yield after
+
+
+async def _or_broken_off(first: Iterable[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of an answer that has begun: 503 or 401 can no longer be its status."""
+    for piece in first:
+        yield piece
+    try:
+        async for piece in rest:
+            yield piece
+    except (InfrastructureError, Refused) as error:
+        raise BrokenOff(str(error)) from error
 
 
 async def _named(session: SignedIn, numbers: Sequence[int]) -> list[Entry]:
@@ -288,6 +306,7 @@ def _text(next_key: int | None) -> str | None:
     return None if next_key is None else str(next_key)
 
 
+_JSON = "application/json"
 _TITLES = {
     "reading-list": "All items",
     "read": "Read items",
