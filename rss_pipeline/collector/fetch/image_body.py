@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from rss_pipeline.collector.fetch.image_sizes import image_size
 from rss_pipeline.collector.fetch.image_types import (
     SIGNATURE_BYTES,
     ImageType,
@@ -17,6 +18,7 @@ from rss_pipeline.collector.fetch.image_types import (
 from rss_pipeline.collector.http.body import BodyDecoder, spooling
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.models.image_size import ImageSize
 
 MEMORY_BYTES = 1_000_000
 """A larger body goes to the spool."""
@@ -33,6 +35,8 @@ class Image:
     """Bytes, or for a large image a file in the spool, which is removed after it was stored."""
     url: str
     """The URL of the response, after redirects."""
+    pixels: ImageSize | None = None
+    """As its first bytes tell it."""
 
 
 async def receive_image(
@@ -46,6 +50,7 @@ async def receive_image(
     decoder = BodyDecoder(answer, policy)
     detector = _TypeDetector(host)
     held = bytearray()
+    pixels: ImageSize | None = None
     file: BinaryIO | None = None
     try:
         async for chunk in answer.chunks():
@@ -57,6 +62,7 @@ async def receive_image(
                 held += piece
                 detector.look(held)
                 if len(held) > MEMORY_BYTES:
+                    pixels = image_size(detector.verdict(held), bytes(held))
                     with spooling(path):
                         file = path.open("wb")
                         file.write(held)
@@ -69,7 +75,9 @@ async def receive_image(
         if file is not None:
             file.close()
     kind = detector.verdict(held)
-    return Image(type=kind, size=decoder.size, body=path if file else bytes(held), url=url)
+    if file is None:
+        pixels = image_size(kind, bytes(held))
+    return Image(type=kind, size=decoder.size, body=path if file else bytes(held), url=url, pixels=pixels)
 
 
 class _TypeDetector:

@@ -203,6 +203,7 @@ class _Round:
             size=image.size,
             content_type=image.type.content_type,
             extension=image.type.extension,
+            pixels=image.pixels,
         )
 
     def _let_wait(self) -> None:
@@ -254,7 +255,9 @@ class _Round:
                 self._given_back.append(request.id)
 
     def _add(self, task_id: str, stored: StoredImage) -> None:
-        self._archived.append(Archived(task_id=task_id, key=stored.key, bytes=stored.size))
+        self._archived.append(
+            Archived(task_id=task_id, key=stored.key, bytes=stored.size, pixels=stored.pixels)
+        )
         if len(self._archived) >= _RECORDED_AT_ONCE:
             self._record_archived()
 

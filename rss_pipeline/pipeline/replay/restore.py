@@ -23,7 +23,7 @@ from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.backups import restore as restores
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.restore import FeedState
-from rss_pipeline.storage.images.objects import TASK_METADATA
+from rss_pipeline.storage.images.objects import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import ObjectInfo
 
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
@@ -221,7 +221,9 @@ def _adopt_images(run: RunContext, restored: Restored) -> None:
                         restored.images_orphaned += 1
                     else:
                         images[task] = head
-                restored.images_adopted += restores.adopt(run.database, images)
+                restored.images_adopted += restores.adopt(
+                    run.database, images, pixels_of=lambda head: stored_pixels(head.metadata)
+                )
                 tasks.update((task, head.key) for task, head in images.items())
                 for _ in some:
                     run.progress.advance("images")

@@ -3,7 +3,7 @@
 Every statement may be repeated: what is known already stays as it is. Items are in storage.items.replay.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from urllib.parse import urlsplit, urlunsplit
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row, Statement
@@ -180,16 +181,24 @@ def _task_pages(database: Database, feed_id: str) -> Iterator[list[Row]]:
         item, task = page[-1]["item_id"], page[-1]["id"]
 
 
-def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
+def adopt(
+    database: Database,
+    images: Mapping[str, ObjectInfo],
+    *,
+    pixels_of: Callable[[ObjectInfo], ImageSize | None] = lambda _: None,
+) -> int:
     """Make these objects, by task id, the images of their tasks, and return how many were new to theirs.
 
     A task that a run is downloading at this moment is left to that run, which finds the object.
     """
     adopted = 0
-    rows: Iterable[str] = (
-        compact([task, info.key, info.size, instant(info.modified)]) for task, info in images.items()
-    )
-    for chunk in chunked(rows):
+
+    def row(task: str, info: ObjectInfo) -> str:
+        pixels = pixels_of(info)
+        sides = (pixels.width, pixels.height) if pixels is not None else (None, None)
+        return compact([task, info.key, info.size, instant(info.modified), *sides])
+
+    for chunk in chunked(row(task, info) for task, info in images.items()):
         *_, result = database.batch(
             [
                 mark_stale_of(
@@ -201,6 +210,7 @@ def adopt(database: Database, images: Mapping[str, ObjectInfo]) -> int:
                 Statement(
                     """UPDATE image_tasks SET status = 'success', r2_key = json_extract(j.value, '$[1]'),
                 bytes = json_extract(j.value, '$[2]'), updated_at = json_extract(j.value, '$[3]'),
+                width = json_extract(j.value, '$[4]'), height = json_extract(j.value, '$[5]'),
                 last_error = NULL, last_error_kind = NULL, next_attempt_at = NULL
                 FROM json_each(?) AS j
                 WHERE image_tasks.id = json_extract(j.value, '$[0]') AND status <> 'success'

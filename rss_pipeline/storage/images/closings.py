@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.sql import chunked, compact, storable
 from rss_pipeline.storage.topics.stale import mark_stale_of
@@ -18,11 +19,12 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """A task with its image in the object store. `bytes` is its size."""
+    """A task with its image in the object store. `bytes` is its size, `pixels` that on a screen."""
 
     task_id: str
     key: str
     bytes: int
+    pixels: ImageSize | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ def record_archived(
     """
     at = instant(now)
     statements: list[Statement] = []
-    for chunk in chunked(compact([each.task_id, each.key, each.bytes]) for each in archived):
+    for chunk in chunked(map(_row, archived)):
         # Counted first: the next statement ends the claim that shows which tasks are ours.
         statements.append(Statement(_COUNTED, [at[:10], chunk, token], name="count bytes of images"))
         if are_public:
@@ -52,6 +54,11 @@ def record_archived(
     if not statements:
         return set()
     return {row["id"] for result in database.batch(statements) for row in result.rows}
+
+
+def _row(each: Archived) -> str:
+    sides = (each.pixels.width, each.pixels.height) if each.pixels is not None else (None, None)
+    return compact([each.task_id, each.key, each.bytes, *sides])
 
 
 def record_attempted(
@@ -136,7 +143,8 @@ def _record(
 
 _OURS = "FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]') AND lease_token = ?"
 _ARCHIVED = f"""UPDATE image_tasks SET status = 'success', r2_key = json_extract(v.value, '$[1]'),
-  bytes = json_extract(v.value, '$[2]'), last_error = NULL, last_error_kind = NULL,
+  bytes = json_extract(v.value, '$[2]'), width = json_extract(v.value, '$[3]'),
+  height = json_extract(v.value, '$[4]'), last_error = NULL, last_error_kind = NULL,
   next_attempt_at = NULL, lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
   status = CASE WHEN attempts + 1 >= {MAX_ATTEMPTS} THEN 'failed' ELSE 'pending' END,

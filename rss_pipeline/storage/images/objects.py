@@ -4,14 +4,19 @@ Which image a task is for is image_tasks.py's; bytes are an ObjectStore's busine
 """
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
 
 TASK_METADATA = "task-id"
+PIXELS_METADATA = "pixels"
+"""Width and height, so that an image which is adopted later has them in its row without being read."""
+_PIXELS = re.compile("([1-9][0-9]{0,5})x([1-9][0-9]{0,5})")
 _DIGITS = (8, 16, 32)
 
 
@@ -29,10 +34,19 @@ class ImagePlace:
 class StoredImage:
     key: str
     size: int
+    """Bytes."""
+    pixels: ImageSize | None = None
 
 
 def put_image(
-    store: ObjectStore, place: ImagePlace, body: bytes | Path, *, size: int, content_type: str, extension: str
+    store: ObjectStore,
+    place: ImagePlace,
+    body: bytes | Path,
+    *,
+    size: int,
+    content_type: str,
+    extension: str,
+    pixels: ImageSize | None = None,
 ) -> StoredImage:
     """Store an image; where it is already, it stays as it is.
 
@@ -43,14 +57,16 @@ def put_image(
         StorageRejected: the store refuses it.
         ObjectStoreUnavailable: the store is not there.
     """
+    metadata = {TASK_METADATA: place.task_id}
+    if pixels is not None:
+        metadata[PIXELS_METADATA] = f"{pixels.width}x{pixels.height}"
     for digits in _DIGITS:
         key = f"{_folder(place, digits)}/{place.position}.{extension}"
-        metadata = {TASK_METADATA: place.task_id}
         if store.put(key, body, content_type=content_type, metadata=metadata, only_if_absent=True):
-            return StoredImage(key, size)
+            return StoredImage(key, size, pixels)
         there = store.head(key)
         if there is not None and there.metadata.get(TASK_METADATA) == place.task_id:
-            return StoredImage(key, there.size)
+            return StoredImage(key, there.size, stored_pixels(there.metadata))
     raise StorageRejected(f"images/{place.feed_id}: {place.position} of this item is another image's")
 
 
@@ -64,7 +80,13 @@ def stored_images(store: ObjectStore, place: ImagePlace) -> Iterator[StoredImage
     for info in _candidates(store, place):
         known = store.head(info.key)
         if known is not None and known.metadata.get(TASK_METADATA) == place.task_id:
-            yield StoredImage(known.key, known.size)
+            yield StoredImage(known.key, known.size, stored_pixels(known.metadata))
+
+
+def stored_pixels(metadata: Mapping[str, str]) -> ImageSize | None:
+    """The size in an image's metadata; None for one that was stored without."""
+    found = _PIXELS.fullmatch(metadata.get(PIXELS_METADATA, ""))
+    return ImageSize(int(found[1]), int(found[2])) if found else None
 
 
 def _candidates(store: ObjectStore, place: ImagePlace) -> Iterator[ObjectInfo]:

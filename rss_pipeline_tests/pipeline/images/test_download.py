@@ -85,7 +85,9 @@ def test_images_of_every_kind_are_archived_by_what_they_are_and_not_by_what_is_s
         assert found[0] == bodies[kind]
         assert row["bytes"] == len(bodies[kind])
         assert found[1].content_type == types.get(kind, f"image/{kind}")
-        assert found[1].metadata == {"task-id": row["id"]}
+        size = (2, 2) if kind == "avif" else (1, 1)
+        assert (row["width"], row["height"]) == size
+        assert found[1].metadata == {"task-id": row["id"], "pixels": f"{size[0]}x{size[1]}"}
     assert (done.archived, done.bytes) == (6, sum(map(len, bodies.values())))
     assert home.rows("SELECT * FROM items") == before
     assert home.rows("SELECT * FROM leases") == []

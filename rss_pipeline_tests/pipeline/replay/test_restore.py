@@ -354,9 +354,9 @@ def test_downloaded_images_are_not_asked_for_again(place: Pipeline, server: Feed
     place.poll()
     place.download()
     before = place.rows(
-        "SELECT id, r2_key, bytes, position FROM image_tasks WHERE status = 'success' ORDER BY id"
+        "SELECT id, r2_key, bytes, width, position FROM image_tasks WHERE status = 'success' ORDER BY id"
     )
-    assert len(before) == 2
+    assert sorted(row["width"] for row in before) == [ord("a"), ord("b")]
     drop_database(place)
 
     assert restored(place).images_adopted == 2
@@ -364,7 +364,7 @@ def test_downloaded_images_are_not_asked_for_again(place: Pipeline, server: Feed
     place.download()
     assert [request.target for request in server.requests if request.host == host] == ["/c.png"]
     after = place.rows(
-        "SELECT id, r2_key, bytes, position FROM image_tasks WHERE status = 'success' ORDER BY id"
+        "SELECT id, r2_key, bytes, width, position FROM image_tasks WHERE status = 'success' ORDER BY id"
     )
     assert after == before
 

@@ -8,6 +8,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.collector.models.item import image_task_id, item_id
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds import leases
@@ -172,7 +173,7 @@ def test_a_host_that_asked_for_a_pause_is_left_alone(known: Database, table: str
 def test_success_is_recorded_with_key_and_size(known: Database) -> None:
     wait_for(known, "1", "https://x.example/1")
     claimed = claim(known)
-    archived = [Archived(task_id=ONE, key="images/a/x/0.png", bytes=70)]
+    archived = [Archived(task_id=ONE, key="images/a/x/0.png", bytes=70, pixels=ImageSize(6, 4))]
     assert closings.record_archived(known, claimed.token, archived, now=NOW + HOUR) == {ONE}
     row = task(known)
     assert (row["status"], row["r2_key"], row["bytes"], row["attempts"]) == (
@@ -181,6 +182,7 @@ def test_success_is_recorded_with_key_and_size(known: Database) -> None:
         70,
         0,
     )
+    assert (row["width"], row["height"]) == (6, 4)
     assert (row["updated_at"], row["lease_token"], row["last_error"]) == (instant(NOW + HOUR), None, None)
     lapse(known)
     assert claim(known).tasks == ()

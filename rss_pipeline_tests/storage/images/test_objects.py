@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.backends.r2 import R2Store
-from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, put_image, stored_image
+from rss_pipeline.storage.images.objects import (
+    ImagePlace,
+    StoredImage,
+    put_image,
+    stored_image,
+    stored_pixels,
+)
 from rss_pipeline.storage.objects import ObjectStore
 
 HASH = hashlib.md5(b"guid", usedforsecurity=False).hexdigest()
@@ -60,6 +67,22 @@ def test_what_a_run_did_not_live_to_record_is_found_whatever_its_extension(objec
     assert stored_image(objects, place("t", position=1)) == StoredImage(f"images/feed/{HASH[:8]}/1.jpg", 5)
     assert stored_image(objects, place("t", position=11)) is None
     assert stored_image(objects, place("t", position=2)) is None
+
+
+def test_the_size_in_pixels_goes_with_the_image(objects: ObjectStore) -> None:
+    size = ImageSize(640, 480)
+    stored = put_image(
+        objects, place(), b"image", size=5, content_type="image/png", extension="png", pixels=size
+    )
+    assert stored.pixels == size
+    assert stored_image(objects, place()) == stored
+    # Another download of the same URL: the image that is there counts, with its size.
+    assert put(objects, place()) == stored
+
+
+@pytest.mark.parametrize("text", ["", "0x5", "5", "5x-1", "1x1x1", "1000000x1", "a"])
+def test_a_size_that_somebody_else_wrote_is_none(text: str) -> None:
+    assert stored_pixels({"pixels": text}) is None
 
 
 @pytest.mark.parametrize(
