@@ -115,6 +115,16 @@ def test_the_sensor_leaves_new_requests_to_up_and_starts_a_run_for_those_that_wa
     }
 
 
+@pytest.mark.parametrize(
+    ("made", "starts"), [(-10, True), (-9, False), (9, False), (10, True), (86_400, True)]
+)
+def test_a_request_from_before_the_clock_was_put_back_does_not_wait_until_then(
+    made: int, starts: bool
+) -> None:
+    waiting = Waiting(count=1, can_begin=1, oldest_ms=milliseconds(NOON + timedelta(seconds=made)))
+    assert isinstance(decide_refresh(waiting, [], [], now=NOON), Start if starts else Wait)
+
+
 def test_no_second_run_starts_while_one_is_alive_or_a_store_fails() -> None:
     now = NOON
     waiting = Waiting(count=2, can_begin=2, oldest_ms=milliseconds(now - timedelta(minutes=1)))

@@ -21,7 +21,9 @@ def decide_refresh(
     of the job, newest first."""
     if waiting.can_begin == 0 or waiting.oldest_ms is None:
         return Wait(reason=_others(waiting.count) if waiting.count else "No feed is requested.")
-    if now - datetime.fromtimestamp(waiting.oldest_ms / 1000, UTC) < PATIENCE:
+    age = now - datetime.fromtimestamp(waiting.oldest_ms / 1000, UTC)
+    # One from further in the future was made before the clock was put back.
+    if abs(age) < PATIENCE:
         return Wait(reason="The requests are new: `rss-pipeline up` starts a run for them at once.")
     return reason_to_wait(runs, live_run_ids, now=now) or Start(reason=refresh_reason(waiting))
 

@@ -256,6 +256,34 @@ def test_a_refresh_waits_for_a_feed_of_its_run_that_another_run_holds_until_then
     assert task(pipeline, answer.task_id).state == "done"
 
 
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ("UPDATE refresh_requests SET feed_id = 'forgotten'", "refused"),
+        ("UPDATE feeds SET enabled = 0", "refused"),
+        ("UPDATE feeds SET registered = 0", "refused"),
+        ("UPDATE feeds SET needs_access = 1", "unchanged"),
+        ("UPDATE feeds SET unclosed_claims = 1", "unchanged"),
+        ("UPDATE feeds SET unclosed_claims = 9", "failed"),
+        (
+            """INSERT INTO hosts (host, hold_until, reason)
+            SELECT host, strftime('%Y-%m-%dT%H:%M:%SZ', last_visited_at, '+1 hour'), '429' FROM feeds""",
+            "held",
+        ),
+    ],
+)
+def test_a_request_for_a_feed_that_can_no_longer_be_visited_is_answered_all_the_same(
+    pipeline: Pipeline, feed: str, change: str, outcome: str
+) -> None:
+    id = queued(pipeline, feed)
+    pipeline.database.query(change)
+    run(pipeline)
+    result = task(pipeline, id).result
+    assert result is not None
+    assert result.outcome == outcome
+    assert is_waiting(pipeline) == (0, 0)
+
+
 class FullStore:
     """An ObjectStore that is found full before anybody is asked."""
 
