@@ -4,7 +4,7 @@ Each keeps the feeds in step: `registered`, the shortest wished interval, and si
 Which feed an address is, and whether it may be fetched at all, is decided in pipeline.reading.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -175,3 +175,13 @@ def edit(user_id: str, feed_id: str, changes: Edit, *, at: datetime) -> list[Sta
         name="edit subscription",
     )
     return [statement, *(recount([feed_id], at=at) if "wished_interval" in columns else [])]
+
+
+def place(user_id: str, positions: Mapping[str, int]) -> Statement:
+    """Put feeds, by id, at these places in the user's order."""
+    return Statement(
+        """UPDATE subscriptions SET position = j.value FROM json_each(?) AS j
+        WHERE user_id = ? AND feed_id = j.key AND position <> j.value""",
+        [compact(dict(positions)), user_id],
+        name="place subscriptions",
+    )
