@@ -1,6 +1,7 @@
 """Addresses of pages, and the check of an address that a request names to go back to."""
 
-from urllib.parse import quote, unquote
+from collections.abc import Mapping
+from urllib.parse import quote, unquote, urlencode
 
 from rss_pipeline.api.fields import has_controls
 
@@ -27,6 +28,19 @@ def folder_url(name: str) -> str:
 
 def item_url(item_id: str) -> str:
     return f"/items/{quote(item_id, safe='')}"
+
+
+def edit_url(feed_id: str) -> str:
+    return f"{feed_url(feed_id)}/edit"
+
+
+def task_url(task_id: str) -> str:
+    return f"/tasks/{quote(task_id, safe='')}"
+
+
+def with_query(path: str, query: Mapping[str, str]) -> str:
+    """The address of a page with these values, in their order."""
+    return f"{path}?{urlencode(query)}" if query else path
 
 
 def local(address: str | None, default: str = HOME) -> str:

@@ -52,3 +52,12 @@ def unread_counts(result: Result) -> list[UnreadCount]:
         )
         for row in result.rows
     ]
+
+
+def count_starred(user_id: str, feed_id: str) -> Statement:
+    """A query for `n`, the items of a feed to which the user has given a star."""
+    return Statement(
+        "SELECT count(*) AS n FROM item_states WHERE user_id = ? AND feed_id = ? AND starred_at IS NOT NULL",
+        [user_id, feed_id],
+        name="count stars of a feed",
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rss_pipeline.pipeline.reading.kept_documents import kept_document, kept_documents
+from rss_pipeline.pipeline.reading.kept_documents import KeptDocument, kept_document, kept_documents
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline_tests.storage.values import NOW, document
@@ -29,7 +29,8 @@ def store(tmp_path: Path) -> FolderStore:
 
 
 def test_backups_are_listed_newest_first_in_parts_and_say_what_they_are(store: FolderStore) -> None:
-    found, name = [], None
+    found: list[KeptDocument] = []
+    name: str | None = None
     for size in (2, 2, 1):
         part = kept_documents(store, "a", before=name, limit=2)
         assert len(part.documents) == size

@@ -1,0 +1,34 @@
+"""The feeds of a user that fail: since when, why, what to do, and the next visit."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.pages.owner import partition_url
+from rss_pipeline.api.pages.render import page
+from rss_pipeline.pipeline.reading.failures import failing_feeds
+from rss_pipeline.storage.accounts.users import look_for_owner
+
+router = APIRouter(include_in_schema=False)
+
+_OFF = ("disabled", "unlisted", "unused")
+
+
+@router.get("/failing")
+async def failing(request: Request, caller: SignedIn) -> Response:
+    """Feeds whose last visit failed, and those that are not visited at all."""
+    frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
+    failures = failing_feeds(frame.feeds)
+    settings, scope = caller.stores.settings, request.scope
+    partitions = {each.feed_id: partition_url(settings, scope, each.feed_id) for each in failures}
+    return page(
+        request,
+        "failing.html",
+        frame=frame,
+        title="Feeds that fail",
+        failures=failures,
+        off=[feed for feed in frame.feeds if feed.health in _OFF],
+        partitions=partitions if owner.rows else {},
+        is_owner=bool(owner.rows),
+    )

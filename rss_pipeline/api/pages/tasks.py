@@ -1,0 +1,167 @@
+"""Refresh now, for a feed, a folder or all; and what became of it, and of an address that was added."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.pages.addresses import local, task_url, with_query
+from rss_pipeline.api.pages.forms import form_fields
+from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.pipeline.reading.mark import set_mark
+from rss_pipeline.pipeline.reading.refresh import (
+    Held,
+    NotPolled,
+    NotSubscribed,
+    Queued,
+    TooMany,
+    VisitRunning,
+    answer_to,
+    new_ask,
+    task_of,
+)
+from rss_pipeline.storage.database import one
+from rss_pipeline.storage.feeds.refresh_requests import ask_statements, milliseconds, task_statement
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.refreshes import (
+    ask_for_many,
+    list_tasks,
+    named_tasks,
+    requested_of,
+)
+
+router = APIRouter(include_in_schema=False)
+
+Count = Annotated[int, Query(ge=0, le=10_000)]
+
+_LATE = timedelta(minutes=1)
+"""A visit that has not begun by then probably has nobody who makes it."""
+_MOST_SHOWN = 500
+_RECENT = timedelta(hours=1)
+
+
+@router.get("/tasks/{id}")
+async def task(request: Request, caller: SignedIn, id: str) -> Response:
+    """One task. The page comes again until the task is done."""
+    now = request.app.state.clock()
+    frame, [found] = await read_frame(caller, task_statement(caller.user_id, id, now=now))
+    task = task_of(one(found))
+    if task is None:
+        raise ApiError(
+            "not_found",
+            "You have no such visit.",
+            what_to_do="Visits that you asked for are shown for a day.",
+        )
+    feed = next((each for each in frame.feeds if each.feed_id == task.feed_id), None)
+    is_late = task.state == "queued" and now - task.requested_at > _LATE
+    return page(
+        request, "task.html", frame=frame, title=_title(task.state), task=task, feed=feed, is_late=is_late
+    )
+
+
+@router.get("/tasks")
+async def tasks(
+    request: Request,
+    caller: SignedIn,
+    since: int | None = None,
+    held: Count = 0,
+    off: Count = 0,
+    over: Count = 0,
+) -> Response:
+    """The user's visits that are still to be made, or were asked for since this millisecond.
+
+    The counts are of feeds that were left out then.
+    """
+    now: datetime = request.app.state.clock()
+    begin = now - _RECENT
+    if since is not None and 0 <= since <= milliseconds(now):
+        begin = datetime.fromtimestamp(since / 1000, UTC)
+    listed = list_tasks(caller.user_id, since=begin, now=now, limit=_MOST_SHOWN)
+    frame, [found] = await read_frame(caller, listed)
+    shown = [(task_of(each.row), each.name) for each in named_tasks(found)]
+    done = [task for task, _ in shown if task is not None and task.result is not None]
+    outcomes = Counter(task.result.outcome for task in done if task.result is not None)
+    open_ones = len(shown) - len(done)
+    return page(
+        request,
+        "tasks.html",
+        frame=frame,
+        title=_title("running" if open_ones else "done"),
+        tasks=shown,
+        open_ones=open_ones,
+        done=len(done),
+        items_new=sum(task.result.items_new for task in done if task.result is not None),
+        failed=outcomes["failed"],
+        most=_MOST_SHOWN if len(shown) == _MOST_SHOWN else None,
+        held=held,
+        off=off,
+        over=over,
+    )
+
+
+@router.post("/feeds/{id}/refresh")
+async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
+    """Visit one feed now, and show its task."""
+    fields = await form_fields(request)
+    ask = new_ask(caller.user_id, id, now=caller.clock())
+    settings = caller.stores.settings
+    answer = await caller.run(lambda own: answer_to(ask, own.write(*ask_statements(ask)), settings))
+    match answer:
+        case Queued(task_id=task_id) | VisitRunning(task_id=task_id):
+            return see_other(task_url(task_id))
+        case Held(until=until, reason=reason):
+            frame, _ = await read_frame(caller)
+            return page(
+                request,
+                "held.html",
+                frame=frame,
+                title="This feed cannot be visited now",
+                status=409,
+                feed_id=id,
+                until=until,
+                reason=reason,
+            )
+        case TooMany(retry_after=seconds):
+            raise ApiError(
+                "too_many_requests",
+                "You have asked for very many visits within an hour.",
+                what_to_do=f"Ask again in {-(-seconds // 60)} minutes. Feeds are visited by themselves, too.",
+                retry_after=seconds,
+            )
+        case NotPolled(message=message):
+            raise ApiError("conflict", message, what_to_do="Tell whoever runs this server.")
+        case NotSubscribed():
+            raise no_feed()
+    return see_other(local(fields.get("back")))
+
+
+@router.post("/refresh")
+async def refresh_many(request: Request, caller: SignedIn) -> Response:
+    """Visit the feeds of a folder now, or all, and show how far it is."""
+    fields = await form_fields(request)
+    now = caller.clock()
+    scope = Scope(folder=fields.get("folder") or None)
+    *_, last = await caller.write(*ask_for_many(caller.user_id, scope, now=now))
+    requested = requested_of(last)
+    if requested.requested:
+        set_mark(caller.stores.settings)
+    over = requested.feeds - requested.requested - requested.held - requested.off
+    counts = {"held": requested.held, "off": requested.off, "over": over}
+    query = {"since": milliseconds(now)} | {name: count for name, count in counts.items() if count > 0}
+    return see_other(with_query("/tasks", {name: str(value) for name, value in query.items()}))
+
+
+def _title(state: str) -> str:
+    return {"queued": "A visit is about to begin", "running": "Visiting"}.get(state, "Visited")
+
+
+def no_feed() -> ApiError:
+    """The answer for another's feed, an unknown one, and what is no id."""
+    return ApiError(
+        "not_found", "You subscribe no such feed.", what_to_do="Your feeds are in the column on the left."
+    )
