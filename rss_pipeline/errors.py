@@ -21,6 +21,7 @@ RssPipelineError
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
+    ├ SearchUnavailable      the search index is not there or cannot be read; all else works
     ├ ObjectStoreUnavailable
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
        └ NothingReached     the same before any feed has ever answered
@@ -147,6 +148,10 @@ class InfrastructureError(RssPipelineError):
 
 class DatabaseUnavailable(InfrastructureError):
     """The database is locked, read-only, full, unreachable or answers with a server error."""
+
+
+class SearchUnavailable(InfrastructureError):
+    """The search index is not made yet, is broken, or cannot be made by this SQLite."""
 
 
 class ObjectStoreUnavailable(InfrastructureError):

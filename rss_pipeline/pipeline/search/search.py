@@ -1,0 +1,209 @@
+"""A user's search: the index gives arrival numbers, the database the items, and only those of the user.
+
+Twice the subscriptions decide: the index is asked for the user's feeds alone, and the items are read through
+the user's subscriptions. So nobody finds, counts or pages by what another one subscribes, and what was
+removed since the index was written is not shown.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from typing import Literal
+
+from rss_pipeline.pipeline.search.build import FIRST_YEAR, LAST_YEAR
+from rss_pipeline.pipeline.search.query import Query, months
+from rss_pipeline.pipeline.search.snippets import Marker
+from rss_pipeline.pipeline.search.words import folded, normal
+from rss_pipeline.storage.database import Result, Row
+from rss_pipeline.storage.search import documents, finding
+from rss_pipeline.storage.search.finding import Match, RankKey
+from rss_pipeline.storage.search.index_file import IndexFile
+from rss_pipeline.storage.search.writing import Generation, generations, scope_of_time
+from rss_pipeline.storage.subscriptions import item_lists
+from rss_pipeline.storage.subscriptions.chosen import Chosen
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+
+Order = Literal["date", "rank"]
+Read = Callable[..., list[Result]]
+"""The results of statements, read for the user in one batch (pipeline.accounts.callers.Caller.read)."""
+
+_ROUNDS = 2
+"""Looks into the index for one page: what it finds may be gone from the database."""
+_RANK_KEY = re.compile(r"(\d{1,16})_(-?\d{1,4}\.\d{1,17}(?:e-?\d{1,3})?)_(\d{1,18})")
+_DATE_KEY = re.compile(r"\d{1,16}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An item that was found."""
+
+    item: ItemRow
+    title_html: str
+    """The title, escaped, with the hits in <mark>; empty for an item without one."""
+    snippet_html: str
+    """A part of the content, likewise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """A page of a search."""
+
+    found: tuple[Found, ...] = ()
+    next_key: str | None = None
+    left_out: tuple[str, ...] = ()
+    """A sentence for each part of the query that was not used, and for an index that is being built."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """One page of what a user searches for.
+
+    `key` is the `next_key` of the page before. It takes at most three batches: the user's feeds, twice items.
+    """
+
+    file: IndexFile
+    read: Read
+    user_id: str
+    query: Query
+    order: Order = "date"
+    limit: int = 50
+    key: str | None = None
+    _left_out: list[str] = field(default_factory=list, init=False)
+
+    def results(self) -> Results:
+        """The page.
+
+        Raises:
+            SearchUnavailable: the index is not there or cannot be read now.
+            ValueError: the key is none of ours.
+        """
+        self._left_out = list(self.query.left_out)
+        order = check_key(self.key, self.order)
+        if self.query.is_empty:
+            return Results(left_out=tuple(self._left_out))
+        generation = generations(self.file)[0]
+        if not generation.is_complete:
+            self._left_out.append("The index is being built: the newest items are not in it yet.")
+        [found] = self.read(documents.subscribed_feeds(self.user_id))
+        feeds = self._feeds(found.rows)
+        match = _match(self.query, feeds)
+        if match is None or not feeds:
+            return Results(left_out=tuple(self._left_out))
+        return order(self, generation, match)
+
+    def by_date(self, generation: Generation, match: Match) -> Results:
+        """The newest arrivals first."""
+        shown: list[Found] = []
+        before = None if self.key is None else int(self.key)
+        for _ in range(_ROUNDS):
+            wanted = self.limit - len(shown)
+            numbers = finding.newest(self.file, generation, match, limit=wanted + 1, before=before)
+            has_more = len(numbers) > wanted
+            shown += self._shown(numbers[:wanted])
+            before = numbers[wanted - 1] if has_more else None
+            if not has_more or len(shown) == self.limit:
+                break
+        return self._page(shown, None if before is None else str(before))
+
+    def by_rank(self, generation: Generation, match: Match) -> Results:
+        """The best first."""
+        up_to, after = generation.arrived, None
+        if self.key is not None:
+            known = _RANK_KEY.fullmatch(self.key)
+            assert known is not None
+            up_to, after = int(known[1]), RankKey(float(known[2]), int(known[3]))
+        ranked = finding.best(self.file, generation, match, limit=self.limit + 1, up_to=up_to, after=after)
+        shown = self._shown([each.arrived for each in ranked[: self.limit]])
+        next_key = None
+        if len(ranked) > self.limit:
+            last = ranked[self.limit - 1].key
+            next_key = f"{up_to}_{_decimal(last.score)}_{last.slot}"
+        return self._page(shown, next_key)
+
+    def _page(self, shown: Sequence[Found], next_key: str | None) -> Results:
+        return Results(found=tuple(shown), next_key=next_key, left_out=tuple(self._left_out))
+
+    def _shown(self, numbers: Sequence[int]) -> list[Found]:
+        """These items in their order, without those that are gone."""
+        if not numbers:
+            return []
+        items, texts = self.read(
+            item_lists.items_by(self.user_id, Chosen.by_numbers(numbers)), documents.shown_texts(numbers)
+        )
+        rows = {row.arrived: row for row in item_lists.named_items(items)}
+        html = {int(row["arrived"]): row["html"] or "" for row in texts.rows}
+        marker = Marker([term.text for term in self.query.terms if not term.is_author])
+        return [
+            Found(
+                item=rows[number],
+                title_html=marker.marked(rows[number].title or ""),
+                snippet_html=marker.snippet(html.get(number, "")),
+            )
+            for number in numbers
+            if number in rows
+        ]
+
+    def _feeds(self, rows: Sequence[Row]) -> list[str]:
+        """The ids of the feeds that are searched."""
+        chosen = rows
+        if self.query.feeds:
+            chosen = []
+            for name in self.query.feeds:
+                named = [row for row in rows if _is_named(row, name)]
+                chosen += named
+                if not named:
+                    self._left_out.append(f"You subscribe no feed with “{name[:40]}” in its title.")
+        without = [row["id"] for name in self.query.without_feeds for row in rows if _is_named(row, name)]
+        return sorted({row["id"] for row in chosen} - set(without))
+
+
+def check_key(key: str | None, order: Order) -> Callable[[Search, Generation, Match], Results]:
+    """The order with its keys.
+
+    Raises:
+        ValueError: the key is none of this order.
+    """
+    pattern = _RANK_KEY if order == "rank" else _DATE_KEY
+    if key is not None and pattern.fullmatch(key) is None:
+        raise ValueError("a page goes on at the key of the page before, with the same order")
+    return Search.by_rank if order == "rank" else Search.by_date
+
+
+def _match(query: Query, feed_ids: Sequence[str]) -> Match | None:
+    """What the index is asked; None where nothing can match."""
+    parts = [term.expression for term in query.terms]
+    if query.after is not None or query.before is not None:
+        marks = [
+            scope_of_time(year, month)
+            for year, month in months(query.after, query.before, first=FIRST_YEAR, last=LAST_YEAR)
+        ]
+        if not marks:
+            return None
+        parts.append(f"({' OR '.join(chr(34) + mark + chr(34) for mark in marks)})")
+    return Match(
+        expression=" AND ".join(map(_grouped, parts)) or finding.every(),
+        without=" OR ".join(_grouped(term.expression) for term in query.without),
+        feed_ids=feed_ids,
+        published_from=_seconds(query.after),
+        published_before=_seconds(query.before),
+    )
+
+
+def _grouped(expression: str) -> str:
+    return f"({expression})"
+
+
+def _seconds(day: date | None) -> int | None:
+    return None if day is None else int(datetime.combine(day, time(), UTC).timestamp())
+
+
+def _is_named(row: Row, name: str) -> bool:
+    wanted = folded(normal(name))
+    titles = (row["own_title"], row["title"])
+    return row["id"] == name.lower() or any(wanted in folded(normal(title)) for title in titles if title)
+
+
+def _decimal(score: float) -> str:
+    text = repr(float(score))
+    return text if "." in text else text.replace("e", ".0e") if "e" in text else f"{text}.0"

@@ -1,0 +1,187 @@
+"""What the search index finds: arrival numbers of items by an FTS5 expression, newest first or by rank.
+
+Every query is cut to the feeds that it names, here, before anything is sorted or cut off. The marks of feeds,
+years and months are words of the index, so that FTS5 steps from one match to the next by all of them at once:
+a very common word and a feed with ten items cost as little as a rare word.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rss_pipeline.storage.search.index_file import IndexFile
+from rss_pipeline.storage.search.slots import first_slot
+from rss_pipeline.storage.search.writing import EVERY, Generation, scope_of_feed
+
+MARKED_FEEDS = 300
+"""With more feeds, matches are first looked through one by one: each mark costs, and of many feeds some match
+soon comes."""
+_LOOKED_AT = 20_000
+RANKED = 1_000
+"""The newest matches among which the best are."""
+_WEIGHTS = "1.0, 8.0, 4.0, 0.0"
+"""Of content, title, author, scope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """The items that are searched for."""
+
+    expression: str
+    """Of FTS5; `EVERY` where only feeds or times are named."""
+    without: str = ""
+    """Of FTS5: items that match it are left out."""
+    feed_ids: Sequence[str]
+    """All that are searched."""
+    published_from: int | None = None
+    """Seconds since 1970, as the next one; inclusive."""
+    published_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RankKey:
+    """The place behind an item in the order of rank."""
+
+    score: float
+    """Lower is better."""
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An item found by rank."""
+
+    arrived: int
+    key: RankKey
+
+
+def newest(
+    file: IndexFile, generation: Generation, match: Match, *, limit: int, before: int | None = None
+) -> list[int]:
+    """Arrival numbers of matching items, newest arrivals first, from below the number `before`."""
+    feeds = _numbers(file, match.feed_ids)
+    if not feeds:
+        return []
+    below = None if before is None else _slot_from(file, generation, before)
+    if len(feeds) > MARKED_FEEDS:
+        found = _looked_through(file, generation, match, feeds, limit, below)
+        if len(found) == limit:
+            return found
+    n = generation.number
+    condition, params = _conditions(match)
+    rows = file.rows(
+        f"""SELECT d.arrived FROM words_{n} CROSS JOIN documents_{n} AS d ON d.slot = words_{n}.rowid
+        WHERE words_{n} MATCH ? AND words_{n}.rowid < ? {condition}
+        ORDER BY words_{n}.rowid DESC LIMIT ?""",
+        [_expression(match, feeds), _bound(below), *params, limit],
+    )
+    return [arrived for (arrived,) in rows]
+
+
+def best(
+    file: IndexFile,
+    generation: Generation,
+    match: Match,
+    *,
+    limit: int,
+    up_to: int | None = None,
+    after: RankKey | None = None,
+) -> list[Ranked]:
+    """Matching items by rank (BM25, words of title and author count more), best first, among the newest
+    RANKED of them with arrival numbers up to `up_to`; behind `after`."""
+    feeds = _numbers(file, match.feed_ids)
+    if not feeds:
+        return []
+    below = None if up_to is None else _slot_from(file, generation, up_to + 1)
+    n = generation.number
+    condition, params = _conditions(match)
+    behind = RankKey(-1e300, 0) if after is None else after
+    rows = file.rows(
+        f"""SELECT arrived, score, slot FROM (
+          SELECT d.arrived, bm25(words_{n}, {_WEIGHTS}) AS score, d.slot
+          FROM words_{n} CROSS JOIN documents_{n} AS d ON d.slot = words_{n}.rowid
+          WHERE words_{n} MATCH ? AND words_{n}.rowid < ? {condition}
+          ORDER BY words_{n}.rowid DESC LIMIT {RANKED})
+        WHERE score > ? OR (score = ? AND slot < ?) ORDER BY score, slot DESC LIMIT ?""",
+        [
+            _expression(match, feeds),
+            _bound(below),
+            *params,
+            behind.score,
+            behind.score,
+            behind.slot,
+            limit,
+        ],
+    )
+    return [Ranked(arrived, RankKey(score, slot)) for arrived, score, slot in rows]
+
+
+def _looked_through(
+    file: IndexFile,
+    generation: Generation,
+    match: Match,
+    feeds: Sequence[int],
+    limit: int,
+    below: int | None,
+) -> list[int]:
+    """The newest among the first so many matches in all feeds."""
+    n = generation.number
+    condition, params = _conditions(match)
+    rows = file.rows(
+        f"""SELECT d.arrived FROM (SELECT rowid AS slot FROM words_{n}
+          WHERE words_{n} MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT {_LOOKED_AT}) AS m
+        CROSS JOIN documents_{n} AS d ON d.slot = m.slot
+        WHERE d.feed IN (SELECT value FROM json_each(?)) {condition} LIMIT ?""",
+        [_expression(match, ()), _bound(below), json.dumps(feeds), *params, limit],
+    )
+    return [arrived for (arrived,) in rows]
+
+
+def _expression(match: Match, feeds: Sequence[int]) -> str:
+    parts = [f"({match.expression})"]
+    if feeds:
+        parts.append(f"({' OR '.join(_quoted(scope_of_feed(feed)) for feed in feeds)})")
+    wanted = " AND ".join(parts)
+    return f"({wanted}) NOT ({match.without})" if match.without else wanted
+
+
+def every() -> str:
+    """The expression that all items match."""
+    return _quoted(EVERY)
+
+
+def _quoted(mark: str) -> str:
+    return f'"{mark}"'
+
+
+def _conditions(match: Match) -> tuple[str, list[int]]:
+    condition = ""
+    params: list[int] = []
+    for operator, bound in ((">=", match.published_from), ("<", match.published_before)):
+        if bound is not None:
+            condition, params = f"{condition} AND d.published {operator} ?", [*params, bound]
+    return condition, params
+
+
+def _bound(below: int | None) -> int:
+    return 2**62 if below is None else below
+
+
+def _slot_from(file: IndexFile, generation: Generation, arrived: int) -> int:
+    n = generation.number
+
+    def look(slot: int) -> tuple[int, int] | None:
+        rows = file.rows(
+            f"SELECT slot, arrived FROM documents_{n} WHERE slot >= ? ORDER BY slot LIMIT 1", [slot]
+        )
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    return first_slot(look, file.rows(f"SELECT max(slot) FROM documents_{n}")[0][0], arrived)
+
+
+def _numbers(file: IndexFile, ids: Sequence[str]) -> list[int]:
+    rows = file.rows(
+        "SELECT f.number FROM json_each(?) AS j CROSS JOIN feeds AS f ON f.id = j.value",
+        [json.dumps(list(ids))],
+    )
+    return sorted(number for (number,) in rows)
