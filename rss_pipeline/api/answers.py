@@ -37,10 +37,16 @@ class BrokenOff(Exception):
 
 
 class Answers:
-    """An ASGI application that finishes the answers of `app`."""
+    """An ASGI application that finishes the answers of `app`; `failed` makes one where `app` raised."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        failed: Callable[[Scope, ApiError], ASGIApp] = lambda _, error: error.response(),
+    ) -> None:
         self._app = app
+        self._failed = failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -61,7 +67,7 @@ class Answers:
             if finished.has_started:
                 raise
             error = ApiError("internal_error", "The reader failed at this request.")
-            await error.response()(scope, receive, finished)
+            await self._failed(scope, error)(scope, receive, finished)
 
 
 class _Finished:

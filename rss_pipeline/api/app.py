@@ -17,8 +17,9 @@ from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
+from rss_pipeline.api.pages import lists_of_feeds
 from rss_pipeline.api.pages import routes as pages
-from rss_pipeline.api.pages.errors import PageErrors
+from rss_pipeline.api.pages.errors import PageErrors, failed
 from rss_pipeline.api.routers import (
     about,
     app_passwords,
@@ -52,7 +53,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     tasks.router,
 )
 """Routers below /api."""
-LARGER_BODIES: dict[str, int] = {**google_reader.LARGER_BODIES, **opml.LARGER_BODIES}
+LARGER_BODIES: dict[str, int] = {
+    **google_reader.LARGER_BODIES,
+    **opml.LARGER_BODIES,
+    **lists_of_feeds.LARGER_BODIES,
+}
 """Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
 
 DESCRIPTION = """\
@@ -76,7 +81,7 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
         # Nothing is measured or sent, whatever other packages have set up in this process.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
-            Middleware(Answers),
+            Middleware(Answers, failed=failed),
             Middleware(PageErrors),
             Middleware(ProxyHeadersMiddleware, trusted_hosts=[str(each) for each in settings.reader_proxies]),
             Middleware(OwnHosts, own=own_hosts(settings)),

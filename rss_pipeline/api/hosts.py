@@ -43,6 +43,20 @@ def own_hosts(settings: Settings) -> frozenset[Authority]:
     return own_authorities(settings.reader_port, names)
 
 
+def places(settings: Settings) -> list[str]:
+    """The reader's URLs: by its names, or else that on this machine."""
+    if settings.reader_hosts:
+        scheme = "https" if settings.reader_proxies else "http"
+        return [f"{scheme}://{name}" for name in settings.reader_hosts]
+    return [own_url(settings)]
+
+
+def own_url(settings: Settings) -> str:
+    """The reader's URL on this machine."""
+    address = settings.reader_address
+    return f"http://{'127.0.0.1' if address == EVERY_ADDRESS else address}:{settings.reader_port}"
+
+
 def client_address(scope: Scope) -> str:
     """The IP address of the client, or of the last proxy that is not ours; `unknown` for none.
 

@@ -6,15 +6,17 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from ipaddress import ip_address
 
 import uvicorn
 
 from rss_pipeline.api.app import create_app
 from rss_pipeline.api.asgi import ASGIApp
 from rss_pipeline.api.connections import Connection
-from rss_pipeline.api.hosts import EVERY_ADDRESS
+from rss_pipeline.api.hosts import EVERY_ADDRESS, own_url
 from rss_pipeline.api.stores import open_stores
 from rss_pipeline.errors import SettingMistake, SettingsError
+from rss_pipeline.pipeline.reading.first_user import has_users
 from rss_pipeline.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75
@@ -24,7 +26,7 @@ STOP_SECONDS = 10
 
 
 def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
-    """Serve until this process gets SIGINT or SIGTERM; `say` gets the line with the URL.
+    """Serve until this process gets SIGINT or SIGTERM; `say` gets the lines for whoever started it.
 
     Raises:
         SettingsError: the port is in use, or this machine does not have the address.
@@ -36,7 +38,9 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
         listening(settings.reader_address, settings.reader_port) as listener,
         open_stores(settings) as stores,
     ):
-        say(f"The reader is at {url(settings)}")
+        say(f"The reader is at {own_url(settings)}")
+        if not has_users(stores.database):
+            say(f"There is no user yet. {_first_user(settings)}")
         # uvicorn raises a signal again after it has stopped.
         with suppress(KeyboardInterrupt):
             server(create_app(stores)).run(sockets=[listener])
@@ -76,7 +80,9 @@ def listening(address: str, port: int) -> socket.socket:
         raise SettingsError(SettingMistake(("RSS_READER_PORT",), sentence)) from error
 
 
-def url(settings: Settings) -> str:
-    """The reader's URL on this machine."""
-    address = settings.reader_address
-    return f"http://{'127.0.0.1' if address == EVERY_ADDRESS else address}:{settings.reader_port}"
+def _first_user(settings: Settings) -> str:
+    command = "`rss-pipeline user add NAME --subscribe`"
+    if settings.reader_address != EVERY_ADDRESS and not ip_address(settings.reader_address).is_loopback:
+        # Nobody reaches it from this machine by the loopback interface.
+        return f"Add one: {command}"
+    return f"Open {own_url(settings)}/ in a browser on this machine, or add one: {command}"

@@ -93,12 +93,13 @@ def password(settings: Settings, name: str, from_stdin: bool, revoke_apps: bool)
 @click.pass_obj
 def app(settings: Settings, name: str, app: str) -> None:
     """Make a password for one APP of NAME ("phone"), and show it once, with the address to type."""
+    from rss_pipeline.api.hosts import places
     from rss_pipeline.pipeline.accounts.app_passwords import create_for
     from rss_pipeline.pipeline.accounts.users import find_user
 
     with open_database(settings) as database:
         new = create_for(database, find_user(database, name), app, now=utc_now())
-    for place in _places(settings):
+    for place in places(settings):
         say(f"Server:   {place}/greader")
     if not settings.reader_hosts:
         say("          From elsewhere: `/greader` at the name of your proxy (setting RSS_READER_HOSTS)")
@@ -121,15 +122,6 @@ def remove(settings: Settings, name: str, yes: bool) -> None:
             click.confirm(f"Remove {name} with all subscriptions, read states and stars?", abort=True)
         remove_user(database, open_objects(settings), name=name, clock=utc_now)
     say(f"{name} is removed.")
-
-
-def _places(settings: Settings) -> list[str]:
-    """The reader's URLs: by its names, or else that on this machine."""
-    scheme = "https" if settings.reader_proxies else "http"
-    if settings.reader_hosts:
-        return [f"{scheme}://{name}" for name in settings.reader_hosts]
-    address = settings.reader_address
-    return [f"http://{'127.0.0.1' if address == '0.0.0.0' else address}:{settings.reader_port}"]
 
 
 def _password(from_stdin: bool) -> str:

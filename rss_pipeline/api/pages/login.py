@@ -1,19 +1,22 @@
-"""The page to log in."""
+"""The page to log in, and the way out."""
 
 import logging
+from contextlib import suppress
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.auth import set_cookie
+from rss_pipeline.api.auth import check_page, clear_cookie, session_cookie, session_key, set_cookie
 from rss_pipeline.api.hosts import client_address, is_of_foreign_page
 from rss_pipeline.api.pages.addresses import local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.pipeline.accounts.login import LoginRefused, log_in
+from rss_pipeline.errors import NoSession
+from rss_pipeline.pipeline.accounts.login import LoginRefused, log_in, log_out
 from rss_pipeline.pipeline.accounts.passwords import MOST_CHARACTERS
+from rss_pipeline.pipeline.reading.first_user import has_users
 
 router = APIRouter(include_in_schema=False)
 
@@ -24,21 +27,54 @@ _logger = logging.getLogger(__name__)
 
 @router.get("/login")
 async def form(request: Request, next: str = "") -> Response:
-    """The form."""
+    """The form; while there is no user, the way to make one."""
+    if not await run_in_threadpool(has_users, request.app.state.stores.database):
+        return see_other("/first-user")
     return _form(request, next=next)
 
 
 @router.post("/login")
 async def login(request: Request) -> Response:
     """Begin a session that the browser keeps as a cookie."""
-    scope, state = request.scope, request.app.state
-    if is_of_foreign_page(scope):
+    if is_of_foreign_page(request.scope):
         # It would log its reader in as somebody of its choice.
         raise ApiError("foreign_origin", "A page of another site sent this login.")
     fields = await form_fields(request)
     name, password, next = (fields.get(each, "") for each in ("name", "password", "next"))
     if not name or not password or len(name) > _MOST_NAME_CHARACTERS or len(password) > MOST_CHARACTERS:
         return _form(request, next=next, name=name, error="Type your name and your password.", status=422)
+    answer = see_other(local(next))
+    refused = await begin_session(request, answer, name=name, password=password)
+    if refused is None:
+        return answer
+    if refused.retry_after is None:
+        error = "The name or the password is wrong."
+        return _form(request, next=next, name=name, error=error, status=401)
+    error = f"Too many logins have failed. Try again in {refused.retry_after} seconds."
+    answer = _form(request, next=next, name=name, error=error, status=429)
+    answer.headers["Retry-After"] = str(refused.retry_after)
+    return answer
+
+
+@router.post("/logout")
+async def logout(request: Request) -> Response:
+    """End the session of this browser. One that has ended already is forgotten all the same."""
+    scope, state = request.scope, request.app.state
+    answer = see_other("/login")
+    with suppress(NoSession):
+        key = session_key(scope, state.stores.secret, now=state.clock())
+        await run_in_threadpool(log_out, state.stores.database, key.session_id)
+    if session_cookie(scope) is not None:
+        check_page(scope)
+        clear_cookie(answer, scope)
+    return answer
+
+
+async def begin_session(
+    request: Request, answer: Response, *, name: str, password: str
+) -> LoginRefused | None:
+    """Log in, and give the browser the session's cookie with this answer; None if that was done."""
+    scope, state = request.scope, request.app.state
     address = client_address(scope)
     found = await run_in_threadpool(
         log_in,
@@ -53,17 +89,10 @@ async def login(request: Request) -> Response:
     if isinstance(found, LoginRefused):
         # For fail2ban and its like. The name is left out: people type their password into its field.
         _logger.warning("login refused: %s", address)
-        if found.retry_after is None:
-            error = "The name or the password is wrong."
-            return _form(request, next=next, name=name, error=error, status=401)
-        error = f"Too many logins have failed. Try again in {found.retry_after} seconds."
-        refused = _form(request, next=next, name=name, error=error, status=429)
-        refused.headers["Retry-After"] = str(found.retry_after)
-        return refused
-    answer = see_other(local(next))
+        return found
     assert found.renewal is not None
     set_cookie(answer, scope, found.renewal)
-    return answer
+    return None
 
 
 def _form(

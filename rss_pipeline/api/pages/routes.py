@@ -2,11 +2,31 @@
 
 from fastapi import APIRouter
 
-from rss_pipeline.api.pages import adding, failing, feed_edit, folders, kept, lists, login, static, tasks
+from rss_pipeline.api.pages import (
+    adding,
+    apps,
+    failing,
+    feed_edit,
+    first_user,
+    folders,
+    kept,
+    lists,
+    lists_of_feeds,
+    login,
+    sessions,
+    settings,
+    static,
+    tasks,
+)
 
 ROUTERS: tuple[APIRouter, ...] = (
     static.router,
     login.router,
+    first_user.router,
+    settings.router,
+    sessions.router,
+    apps.router,
+    lists_of_feeds.router,
     adding.router,
     tasks.router,
     feed_edit.router,

@@ -1,0 +1,99 @@
+"""The page of app passwords: one for each app, and how the app is set up."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.hosts import is_https, places
+from rss_pipeline.api.pages.clients import CLIENTS, newsboat_lines
+from rss_pipeline.api.pages.forms import form_fields
+from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.api.pages.sentences import sentence
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.errors import AppPasswordRefused
+from rss_pipeline.pipeline.accounts.app_passwords import NewAppPassword, create, revoke
+from rss_pipeline.storage.accounts import app_passwords, users
+from rss_pipeline.web.authority import own_authorities, read_authority
+
+router = APIRouter(prefix="/settings/apps", include_in_schema=False)
+
+PATH = "/settings/apps"
+_NAME_CHARACTERS = 64
+
+
+@router.get("")
+async def show(request: Request, caller: SignedIn, done: str = "") -> Response:
+    """The app passwords, and the steps for apps."""
+    return await _page(request, caller, is_revoked=done == "revoked")
+
+
+@router.post("")
+async def add(request: Request, caller: SignedIn) -> Response:
+    """Add an app password and show it. It is in this answer and nowhere else: no redirect follows."""
+    name = (await form_fields(request)).get("name", "")
+    try:
+        new = await caller.run(lambda own: create(own, name))
+    except AppPasswordRefused as refused:
+        return await _page(request, caller, error=sentence(refused), name=name[:_NAME_CHARACTERS])
+    answer = await _page(request, caller, new=new)
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+@router.post("/{id}/revoke")
+async def end(caller: SignedIn, id: str) -> Response:
+    """Revoke an app password: the app that has it is logged out at once."""
+    if not await caller.run(lambda own: revoke(own, id)):
+        raise ApiError("not_found", "You have no such app password, or no longer.")
+    return see_other(f"{PATH}?done=revoked")
+
+
+async def _page(
+    request: Request,
+    caller: AsyncCaller,
+    *,
+    new: NewAppPassword | None = None,
+    is_revoked: bool = False,
+    error: str | None = None,
+    name: str = "",
+) -> Response:
+    frame, [listed, named] = await read_frame(
+        caller, app_passwords.listed(caller.user_id), users.named(caller.user_id)
+    )
+    user_name = named.rows[0]["name"]
+    addresses = servers(request)
+    return page(
+        request,
+        "apps.html",
+        frame=frame,
+        title="Apps",
+        status=422 if error else 200,
+        app_passwords=[app_passwords.app_password(row) for row in listed.rows],
+        new=new,
+        is_revoked=is_revoked,
+        error=error,
+        app_name=name,
+        user_name=user_name,
+        addresses=addresses,
+        is_loopback=_is_loopback(request),
+        clients=CLIENTS,
+        newsboat=newsboat_lines(addresses[0], user_name, None if new is None else new.secret),
+    )
+
+
+def servers(request: Request) -> list[str]:
+    """The addresses to type into apps: the one at which this page was opened, which has just answered, then
+    the others that the settings name."""
+    scheme = "https" if is_https(request.scope) else "http"
+    here = f"{scheme}://{request.headers['host']}"
+    others = places(request.app.state.stores.settings)
+    if not request.app.state.stores.settings.reader_hosts:
+        others = []
+    return [f"{place}/greader" for place in dict.fromkeys([here, *others])]
+
+
+def _is_loopback(request: Request) -> bool:
+    port = request.app.state.stores.settings.reader_port
+    return read_authority(request.headers["host"]) in own_authorities(port, ())

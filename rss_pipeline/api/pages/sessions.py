@@ -1,0 +1,153 @@
+"""The page of sessions: where the account is logged in, an end to it, and another password."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.hosts import client_address
+from rss_pipeline.api.pages.forms import form_fields
+from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.pages.render import page, see_other
+from rss_pipeline.api.pages.sentences import sentence
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.collector.models.clock import from_instant
+from rss_pipeline.errors import HashingBusy, PasswordRefused
+from rss_pipeline.pipeline.accounts.login import change_own_password
+from rss_pipeline.pipeline.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
+from rss_pipeline.storage.accounts import sessions, users
+
+router = APIRouter(prefix="/settings", include_in_schema=False)
+
+PATH = "/settings/sessions"
+_DONE = {
+    "ended": "The session has ended.",
+    "others": "All other sessions have ended.",
+    "password": "The password is changed, and all other sessions have ended.",
+}
+_BUSY_SECONDS = 2
+
+
+@router.get("/sessions")
+async def show(request: Request, caller: SignedIn, done: str = "") -> Response:
+    """The sessions that have not ended, the last used first."""
+    return await _page(request, caller, done=_DONE.get(done))
+
+
+@router.post("/sessions/{id}/end")
+async def end(caller: SignedIn, id: str) -> Response:
+    """End one session; the one of this browser, too."""
+    [ended] = await caller.write(sessions.end_of(caller.user_id, id))
+    if not ended.changes:
+        raise ApiError("not_found", "You have no such session, or no longer.")
+    return see_other("/login" if id == caller.key.session_id else f"{PATH}?done=ended")
+
+
+@router.post("/sessions/end-others")
+async def end_others(caller: SignedIn) -> Response:
+    """End every session but that of this browser."""
+    await caller.write(sessions.end_others(caller.user_id, caller.key.session_id))
+    return see_other(f"{PATH}?done=others")
+
+
+@router.post("/password")
+async def change_password(request: Request, caller: SignedIn) -> Response:
+    """Give the account another password."""
+    fields = await form_fields(request)
+    current, new = fields.get("current", ""), fields.get("new", "")
+    if new != fields.get("again", ""):
+        return await _page(request, caller, error="The two new passwords are not the same. Type them again.")
+    try:
+        refused = await caller.run(
+            lambda own: change_own_password(
+                own,
+                current=current,
+                new=new,
+                address=client_address(request.scope),
+                revoke_apps="revoke_apps" in fields,
+            )
+        )
+    except PasswordRefused as short:
+        return await _page(request, caller, error=sentence(short))
+    except HashingBusy as busy:
+        raise ApiError("too_busy", sentence(busy), retry_after=_BUSY_SECONDS) from busy
+    if refused is None:
+        return see_other(f"{PATH}?done=password")
+    if refused.retry_after is None:
+        return await _page(request, caller, error="The current password is wrong.")
+    answer = await _page(
+        request,
+        caller,
+        error=f"Too many wrong passwords. Try again in {refused.retry_after} seconds.",
+        status=429,
+    )
+    answer.headers["Retry-After"] = str(refused.retry_after)
+    return answer
+
+
+async def _page(
+    request: Request,
+    caller: AsyncCaller,
+    *,
+    done: str | None = None,
+    error: str | None = None,
+    status: int | None = None,
+) -> Response:
+    frame, [listed, named] = await read_frame(
+        caller, sessions.listed(caller.user_id, now=caller.clock()), users.named(caller.user_id)
+    )
+    found = [
+        {
+            **row,
+            "device": device(row["client"]),
+            "is_current": row["id"] == caller.key.session_id,
+            "created_at": from_instant(row["created_at"]),
+            "last_used_at": from_instant(row["last_used_at"]),
+        }
+        for row in listed.rows
+    ]
+    return page(
+        request,
+        "sessions.html",
+        frame=frame,
+        title="Sessions and password",
+        status=status or (422 if error else 200),
+        sessions=found,
+        user_name=named.rows[0]["name"],
+        done=done,
+        error=error,
+        least=LEAST_CHARACTERS,
+        most=MOST_CHARACTERS,
+    )
+
+
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Vivaldi", "Vivaldi"),
+    ("SamsungBrowser", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("CriOS", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+"""The first that a User-Agent has: browsers name those that they are like as well."""
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def device(client: str) -> str:
+    """A User-Agent in two words ("Firefox on Linux"), if they can be found in it; else its beginning."""
+    browser = next((name for mark, name in _BROWSERS if mark in client), None)
+    system = next((name for mark, name in _SYSTEMS if mark in client), None)
+    if browser is None:
+        return client.partition(" ")[0][:60] or "an unknown program"
+    return browser if system is None else f"{browser} on {system}"
