@@ -267,6 +267,9 @@ def test_an_image_is_served_to_subscribers_as_an_image_and_as_nothing_else(two: 
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         again = two.ann.client.get(IMAGES_PATH + key, headers={"If-None-Match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
+        for each in (answer, again):
+            assert each.headers["cache-control"] == "private, max-age=31536000, immutable"
+            assert "Cookie" in each.headers["vary"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def entries_of(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> l
     An app shows HTML without our cookie, so an archived image without a public URL stays at its publisher.
     """
     versions = {row.id: row.body_version for row in rows}
-    found = bodies.all_of(database, versions, images="public")
+    found = bodies.all_of(database, versions, shown="public")
     # An item that went between the two requests is shown as it was, without its content.
     return [_entry(row, found.get(row.id) or Body(row.title or "", "")) for row in rows]
 

@@ -6,14 +6,14 @@ from rss_pipeline.api.stores import Stores
 from rss_pipeline.storage.objects import public_url
 
 
-def page_headers(stores: Stores) -> Mapping[str, str]:
-    """The headers of a page of the reader on these stores.
+def page_headers(stores: Stores, *, publisher_images: bool = False) -> Mapping[str, str]:
+    """The headers of a page of the reader on these stores, with or without images that publishers send.
 
     `same-origin` says nothing to a publisher, and lets browsers send Origin with our own forms: with
     `no-referrer` they send `null` (https://fetch.spec.whatwg.org/#append-a-request-origin-header).
     """
     return {
-        "Content-Security-Policy": content_policy(stores),
+        "Content-Security-Policy": content_policy(stores, publisher_images=publisher_images),
         "Referrer-Policy": "same-origin",
         "Cache-Control": "private, no-cache",
         "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -21,13 +21,16 @@ def page_headers(stores: Stores) -> Mapping[str, str]:
     }
 
 
-def content_policy(stores: Stores) -> str:
-    """The policy. Audio and video come from publishers, and only once somebody plays them."""
+def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
+    """The policy. Images of publishers are allowed where bodies have them (pipeline/reading/page_html.py): by
+    the user's preference. Their audio and video comes only once somebody plays it."""
     directives = {
         "default-src": "'none'",
         "script-src": "'self'",
         "style-src": "'self'",
-        "img-src": " ".join(["'self'", *_public_images(stores)]),
+        "img-src": " ".join(
+            ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
+        ),
         "media-src": "'self' https: http:",
         "connect-src": "'self'",
         "form-action": "'self'",

@@ -48,16 +48,17 @@ def page(
     **values: object,
 ) -> Response:
     """A page as an answer; without a frame it is one for nobody in particular."""
+    preferences = _DEFAULTS if frame is None else frame.preferences
     html = _TEMPLATES.get_template(template).render(
         title=title,
         frame=frame,
-        preferences=_DEFAULTS if frame is None else frame.preferences,
+        preferences=preferences,
         here=_here(request),
         path=request.url.path,
         now=request.app.state.clock(),
         **values,
     )
-    headers = page_headers(request.app.state.stores)
+    headers = page_headers(request.app.state.stores, publisher_images=preferences.publisher_images)
     return Response(html, status_code=status, headers=headers, media_type="text/html")
 
 

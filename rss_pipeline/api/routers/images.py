@@ -13,8 +13,9 @@ from rss_pipeline.storage.subscriptions.listing import look_for_feed
 
 router = APIRouter(prefix="/images", tags=["items"])
 
-_CACHE_CONTROL = "private, max-age=86400"
-"""An image's key never gets other bytes."""
+_CACHE_CONTROL = "private, max-age=31536000, immutable"
+"""An image's key never gets other bytes. The answer varies by the login, so that who logs in next in the same
+browser is asked for the permission again."""
 
 
 @router.get(
@@ -35,6 +36,7 @@ async def read(request: Request, caller: SignedIn, key: str) -> Response:
         raise _no_image()
     tag = version_tag(caller.user_id, key)
     if (same := unchanged(request, tag)) is not None:
+        same.headers["Cache-Control"] = _CACHE_CONTROL
         return same
     image = await run_in_threadpool(_get, caller.stores.objects, key)
     if image is None:

@@ -35,6 +35,11 @@ class Preferences(BaseModel):
         strict=True,
         description="Show a feed of its own whose entries are the feeds that fail.",
     )
+    publisher_images: bool = Field(
+        default=False,
+        strict=True,
+        description="Load images that are not archived from their publishers, who see your address then.",
+    )
 
 
 def _without_defaults(schema: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Bodies of items for readers: the sanitized HTML with its archived images, made once a version and kept.
 
-HTML is sanitized as topics do it (pipeline.topics.content), with `rel` on its links. What a body is made of
-is read by storage.items.bodies. Who may read an item is not decided here: a caller passes ids that its user
-may read.
+HTML is sanitized as topics do it (pipeline.topics.content), with `rel` on its links; for the reader's pages,
+page_html.py changes more in it. What a body is made of is read by storage.items.bodies. Who may read an item
+is not decided here: a caller passes ids that its user may read.
 """
 
 import re
@@ -16,10 +16,12 @@ from html import escape
 from typing import Literal
 from urllib.parse import quote
 
+from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
 from rss_pipeline.pipeline.topics.content import MOST_HTML_CHARACTERS, safe_html, text_of
 from rss_pipeline.pipeline.topics.text import cut, legal, one_line
 from rss_pipeline.storage.database import Database, Result, Row, Statement
 from rss_pipeline.storage.items import bodies
+from rss_pipeline.storage.items.bodies import ArchivedImage
 from rss_pipeline.storage.objects import ObjectStore, public_url
 
 MOST_CACHED_BYTES = 64 * 1024 * 1024
@@ -34,9 +36,10 @@ _ENTRY_BYTES = 600
 """Of an entry beside its texts: keys, the entry, its place in the cache."""
 _TAG = re.compile(r"<[^<>]*+>?")
 
-ImagePlaces = Literal["reader", "public"]
-"""Where an archived image without a public URL is: at the reader's own path, which needs a login, or, for
-programs that show HTML without one, at its publisher."""
+BodyFor = Literal["reader", "public", "page", "page_with_publishers"]
+"""Who shows a body. For `reader`, an archived image without a public URL is at the reader's own path, which
+needs a login; for `public`, programs that show HTML without one, at its publisher. For a page of the reader
+the HTML is as page_html.py has it, with or without images that publishers send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +93,22 @@ class Bodies:
         self._most = most_bytes
         self._lasts = lasts
         self._size = 0
-        self._entries: OrderedDict[tuple[str, bool], _Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, BodyFor], _Entry] = OrderedDict()
         self._lock = threading.Lock()
         self._making = threading.Lock()
         """Held while one body is made: threads that miss the same page do not make each body twice."""
         # A host that nobody can guess: relative URLs would be resolved against the publisher's.
         self._own = f"https://{secrets.token_hex(16)}.invalid/"
 
-    def known(self, versions: Mapping[str, str], *, images: ImagePlaces = "reader") -> dict[str, Body]:
+    def known(self, versions: Mapping[str, str], *, shown: BodyFor = "reader") -> dict[str, Body]:
         """By item id, the bodies that are cached in these versions."""
-        is_own, now = self._is_own(images), self._seconds()
+        kind, now = self._kind(shown), self._seconds()
         found: dict[str, Body] = {}
         with self._lock:
             for id, version in versions.items():
-                entry = self._entries.get((id, is_own))
+                entry = self._entries.get((id, kind))
                 if entry is not None and entry.version == version and entry.expires > now:
-                    self._entries.move_to_end((id, is_own))
+                    self._entries.move_to_end((id, kind))
                     found[id] = entry.body
         return found
 
@@ -113,66 +116,81 @@ class Bodies:
         """The two queries for what `made` needs of at most 200 items."""
         return bodies.sources(item_ids, most_characters=MOST_HTML_CHARACTERS + 1)
 
-    def made(self, results: Sequence[Result], *, images: ImagePlaces = "reader") -> dict[str, Body]:
+    def made(self, results: Sequence[Result], *, shown: BodyFor = "reader") -> dict[str, Body]:
         """By item id, the bodies made of the results of `statements`, in the order of the request.
 
         Takes about 2 ms for an item of 5 KB, so it belongs into a thread.
         """
         sources, archived = results
         keys = bodies.images_by_item(archived.rows)
-        return {row["id"]: self._made(row, keys.get(row["id"], {}), images) for row in sources.rows}
+        return {row["id"]: self._made(row, keys.get(row["id"], {}), shown) for row in sources.rows}
 
     def all_of(
-        self, database: Database, versions: Mapping[str, str], *, images: ImagePlaces = "reader"
+        self, database: Database, versions: Mapping[str, str], *, shown: BodyFor = "reader"
     ) -> dict[str, Body]:
         """By item id, all bodies in these versions; items that are gone are left out."""
-        found = self.known(versions, images=images)
+        found = self.known(versions, shown=shown)
         missing = [id for id in versions if id not in found]
         while missing:
             page = missing[: bodies.MOST_ITEMS]
-            made = self.made(database.batch(self.statements(page)), images=images)
+            made = self.made(database.batch(self.statements(page)), shown=shown)
             found |= made
             last = next(reversed(made), None)
             # Those before the last one that was read and not in the answer are gone.
             missing = missing[len(page) if last is None else page.index(last) + 1 :]
         return found
 
-    def _made(self, row: Row, keys: Mapping[str, str], images: ImagePlaces) -> Body:
-        version, is_own = row["version"], self._is_own(images)
+    def _made(self, row: Row, keys: Mapping[str, ArchivedImage], shown: BodyFor) -> Body:
+        version, kind = row["version"], self._kind(shown)
         with self._making:
-            known = self.known({row["id"]: version}, images=images)
+            known = self.known({row["id"]: version}, shown=shown)
             if known:
                 return known[row["id"]]
-            body = self._body(row, keys, is_own=is_own)
+            body = self._body(row, keys, kind)
         with self._lock:
-            self._keep((row["id"], is_own), version, body)
+            self._keep((row["id"], kind), version, body)
         return body
 
-    def _body(self, row: Row, keys: Mapping[str, str], *, is_own: bool) -> Body:
-        bases = (row["base_url"], row["link"], row["feed_link"], row["feed_url"])
+    def _body(self, row: Row, archived: Mapping[str, ArchivedImage], kind: BodyFor) -> Body:
         text: str = row["html"] or ""
+        placed: list[ArchivedImage] = []
 
         def image(url: str) -> str | None:
-            key = keys.get(url)
-            if key is None:
+            found = archived.get(url)
+            if found is None:
                 return None
-            return self._own + quote(key, safe="/-_.~") if is_own else public_url(self._objects, key)
+            if kind == "public":
+                return public_url(self._objects, found.key)
+            if kind == "reader":
+                return self._own + quote(found.key, safe="/-_.~")
+            placed.append(found)
+            return f"{self._own}{len(placed) - 1}"
+
+        def place(src: str) -> PlacedImage | None:
+            if not src.startswith(self._own):
+                return None
+            found = placed[int(src.removeprefix(self._own).partition("#")[0])]
+            return PlacedImage(public_url(self._objects, found.key) or image_path(found.key), found.size)
 
         html = safe_html(
             text,
-            bases=bases,
+            bases=(row["base_url"], row["link"], row["feed_link"], row["feed_url"]),
             image_bases=(row["base_url"], row["feed_link"], row["link"], row["feed_url"]),
             image=image,
             link_rel=LINK_REL,
         )
         if html is None:
             html = _plain(text)
+        elif kind == "reader":
+            html = html.replace(f'src="{self._own}', f'src="{IMAGES_PATH}')
+        elif kind != "public":
+            html = page_html(html, placed=place, shows_publishers_images=kind == "page_with_publishers")
         title = one_line(row["title"], limit=_MOST_TITLE_CHARACTERS) or text_of(
             text, limit=_TITLE_OF_TEXT_CHARACTERS
         )
-        return Body(title, html.replace(f'src="{self._own}', f'src="{IMAGES_PATH}'))
+        return Body(title, html)
 
-    def _keep(self, key: tuple[str, bool], version: str, body: Body) -> None:
+    def _keep(self, key: tuple[str, BodyFor], version: str, body: Body) -> None:
         size = sum(map(sys.getsizeof, (body.html, body.title, version))) + _ENTRY_BYTES
         self._drop(key)
         if size > self._most:
@@ -182,13 +200,13 @@ class Bodies:
         while self._size > self._most:
             self._drop(next(iter(self._entries)))
 
-    def _drop(self, key: tuple[str, bool]) -> None:
+    def _drop(self, key: tuple[str, BodyFor]) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._size -= entry.size
 
-    def _is_own(self, images: ImagePlaces) -> bool:
-        return images == "reader" and not self._are_public
+    def _kind(self, shown: BodyFor) -> BodyFor:
+        return "public" if shown == "reader" and self._are_public else shown
 
 
 def _plain(html: str) -> str:

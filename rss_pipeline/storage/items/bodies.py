@@ -4,7 +4,9 @@ How a body is made, and for how long it is kept, is pipeline.reading.bodies'.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.sql import compact
 
@@ -59,7 +61,7 @@ def sources(
         substr({text}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url, feeds.link AS feed_link
       FROM page CROSS JOIN items AS i ON i.rowid = page.place JOIN feeds ON feeds.id = i.feed_id
       WHERE page.nth = 1 OR page.total <= ? ORDER BY page.n"""
-    images = """SELECT t.item_id, t.original_url, t.r2_key
+    images = """SELECT t.item_id, t.original_url, t.r2_key, t.width, t.height
       FROM json_each(?) AS j CROSS JOIN image_tasks AS t ON t.item_id = j.value
       WHERE t.status = 'success' AND t.r2_key IS NOT NULL"""
     return [
@@ -68,11 +70,20 @@ def sources(
     ]
 
 
-def images_by_item(rows: Iterable[Row]) -> dict[str, dict[str, str]]:
-    """By item id, the keys of archived images by original URL, from the second of `sources`."""
-    found: dict[str, dict[str, str]] = {}
+@dataclass(frozen=True, slots=True)
+class ArchivedImage:
+    """The key of an archived image, and its size if that is known."""
+
+    key: str
+    size: ImageSize | None = None
+
+
+def images_by_item(rows: Iterable[Row]) -> dict[str, dict[str, ArchivedImage]]:
+    """By item id, archived images by original URL, from the second of `sources`."""
+    found: dict[str, dict[str, ArchivedImage]] = {}
     for row in rows:
-        found.setdefault(row["item_id"], {})[row["original_url"]] = row["r2_key"]
+        size = ImageSize(int(row["width"]), int(row["height"])) if row["width"] and row["height"] else None
+        found.setdefault(row["item_id"], {})[row["original_url"]] = ArchivedImage(row["r2_key"], size)
     return found
 
 

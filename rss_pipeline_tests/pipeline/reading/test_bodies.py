@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from rss_pipeline.pipeline.reading.bodies import Bodies, Body, image_path
+from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor, image_path
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import bodies as stored_bodies
@@ -221,12 +221,48 @@ def test_archived_images_are_the_readers_own_or_public_ones(
     assert cache.all_of(database, wanted)[id].html == f'<img src="{own}">{rest}'
     # A program that shows HTML without a login gets what it can load; each kind is cached by itself.
     original = f'<img src="https://news.example/a.png">{rest}'
-    assert cache.all_of(database, wanted, images="public")[id].html == original
+    assert cache.all_of(database, wanted, shown="public")[id].html == original
     assert cache.known(wanted)[id].html == f'<img src="{own}">{rest}'
     public = Bodies(PublicStore(tmp_path / "public"), seconds=clock)
     for places in ("reader", "public"):
-        body = public.all_of(database, wanted, images=places)[id]
+        body = public.all_of(database, wanted, shown=places)[id]
         assert body.html.startswith('<img src="https://img.example/images/news/0cc175b9/0 a語')
+
+
+def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
+    database: Counting, cache: Bodies, tmp_path: Path, clock: Clock
+) -> None:
+    [id] = store(database, '<a href="c"><img src="/a.png#x"></a><img src="b.png" onload=x()>')
+    archive(database, id, "https://news.example/a.png", "images/news/1/0.png")
+    database.query("UPDATE image_tasks SET width = 6, height = 4")
+    wanted = versions(database, [id])
+    image = 'width="6" height="4" alt="Image" loading="lazy" decoding="async">'
+    page = cache.all_of(database, wanted, shown="page")[id].html
+    assert f'<img src="/api/images/images/news/1/0.png" {image}</a>' in page
+    assert page.count("<img") == 1
+    assert ">Image at news.example</a>" in page
+    more = cache.all_of(database, wanted, shown="page_with_publishers")[id].html
+    assert '<img src="https://news.example/b.png" referrerpolicy="no-referrer"' in more
+    # Each kind is kept by itself.
+    assert "image-link" not in cache.all_of(database, wanted)[id].html
+    assert cache.known(wanted, shown="page")[id].html == page
+    public = Bodies(PublicStore(tmp_path / "public"), seconds=clock)
+    found = public.all_of(database, wanted, shown="page")[id].html
+    assert f'<img src="https://img.example/images/news/1/0.png" {image}' in found
+
+
+@pytest.mark.parametrize("shown", ["page", "page_with_publishers"])
+@pytest.mark.parametrize("html", MUTATIONS)
+def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: str, shown: BodyFor) -> None:
+    [id] = store(database, f"<p>before {html} after</p>")
+    found = cache.all_of(database, versions(database, [id]), shown=shown)[id].html
+    root = etree.fromstring(f"<div>{found}</div>", etree.HTMLParser())
+    for element in root.iter():
+        assert element.tag not in {"script", "style", "svg", "math", "iframe", "form", "noscript", "template"}
+        assert not [name for name in map(str, element.attrib) if name.startswith("on")], found
+        assert element.get("class") in (None, "image-link", "unsized")
+        for name in ("href", "src", "poster"):
+            assert re.match("https?://|mailto:|$", element.get(name, "")), found
 
 
 def test_a_publisher_cannot_name_a_path_of_the_reader(database: Counting, cache: Bodies) -> None:

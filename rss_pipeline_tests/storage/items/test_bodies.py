@@ -2,6 +2,7 @@
 
 import pytest
 
+from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items import bodies
@@ -70,7 +71,12 @@ def test_sources_come_with_their_versions_and_images_in_the_order_of_the_request
     assert [row["html"] for row in found.rows] == ["<p>short", "<p>Text o"]
     assert [row["version"] for row in found.rows] == [version(database, B), version(database)]
     assert found.rows[1]["feed_link"] == "https://news.example/"
-    assert bodies.images_by_item(images.rows) == {A: {"https://x.example/1": "images/news/1/1.png"}}
+    unknown = bodies.ArchivedImage("images/news/1/1.png")
+    assert bodies.images_by_item(images.rows) == {A: {"https://x.example/1": unknown}}
+    database.query("UPDATE image_tasks SET width = 6, height = 4")
+    [_, images] = database.batch(bodies.sources([A], most_characters=9))
+    known = bodies.ArchivedImage("images/news/1/1.png", ImageSize(6, 4))
+    assert bodies.images_by_item(images.rows)[A] == {"https://x.example/1": known}
 
 
 @pytest.mark.parametrize(("most", "count"), [(0, 1), (8, 1), (23, 1), (24, 2)])

@@ -1,0 +1,197 @@
+"""Bodies on pages: images that are archived, links to the others, and nothing that moves or is requested."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+
+from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.pipeline.reading.bodies import LINK_REL
+from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
+from rss_pipeline.pipeline.topics.content import safe_html
+from rss_pipeline_tests.support.cost import costs_less_than
+
+ARCHIVED = "https://archive.invalid/"
+LAZY = 'loading="lazy" decoding="async"'
+OUT = 'rel="noopener noreferrer" target="_blank"'
+
+
+def archive(sizes: dict[str, ImageSize | None]) -> Callable[[str], PlacedImage | None]:
+    def placed(src: str) -> PlacedImage | None:
+        name = src.removeprefix("https://x.example/")
+        return PlacedImage(f"/api/images/{name}", sizes[name]) if name in sizes else None
+
+    return placed
+
+
+def shown(html: str, *, shows: bool = False, **sizes: ImageSize | None) -> str:
+    """The HTML of a publisher on a page; `a=None` is an archived https://x.example/a of unknown size."""
+    cleaned = safe_html(
+        html,
+        bases=("https://x.example/",),
+        image_bases=("https://x.example/",),
+        image=lambda _: None,
+        link_rel=LINK_REL,
+    )
+    assert cleaned is not None
+    return page_html(cleaned, placed=archive(sizes), shows_publishers_images=shows)
+
+
+def image_link(url: str, words: str) -> str:
+    return f'<a class="image-link" href="{url}" {OUT} dir="auto">{words}</a>'
+
+
+def test_an_archived_image_is_shown() -> None:
+    assert shown('<img src="/a" alt="A cat">', a=ImageSize(6, 4)) == (
+        f'<img src="/api/images/a" width="6" height="4" alt="A cat" {LAZY}>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "size", "expected"),
+    [
+        ("", (600, 400), 'width="600" height="400"'),
+        ("width=300", (600, 400), 'width="300" height="200"'),
+        ("height=200", (600, 400), 'width="300" height="200"'),
+        # The browser takes the proportions of the file, so other ones would move the text.
+        ("width=300 height=10", (600, 400), 'width="300" height="200"'),
+        ("width=300px", (600, 400), 'width="300" height="200"'),
+        ("width=100%", (600, 400), 'width="600" height="400"'),
+        ("width=99999 height=5000000", (600, 400), 'width="600" height="400"'),
+        ("width=2", (60_000, 1), 'width="2" height="1"'),
+        ("width=300 height=200", None, 'width="300" height="200"'),
+        ("width=300", None, 'class="unsized"'),
+        ("width=300 height=auto", None, 'class="unsized"'),
+        ("width=300 height=20000", None, 'class="unsized"'),
+        ("", None, 'class="unsized"'),
+    ],
+)
+def test_an_image_says_its_size_with_the_proportions_of_the_file(
+    attributes: str, size: tuple[int, int] | None, expected: str
+) -> None:
+    found = shown(f"<img src=/a {attributes}>", a=ImageSize(*size) if size else None)
+    assert found == f'<img src="/api/images/a" {expected} alt="" {LAZY}>'
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ('<img src="/b">', f" {image_link('https://x.example/b', 'Image at x.example')} "),
+        (
+            '<img src="http://Y.example:81/b?c&d" alt=" A <cat> ">',
+            f" {image_link('http://Y.example:81/b?c&amp;d', 'Image at y.example: A &lt;cat&gt;')} ",
+        ),
+        ('<img src="https://[/b" alt=c>', "c"),
+        ('<img src="data:image/png;base64,AA" alt="A &lt;cat">', "A &lt;cat"),
+        ("<img alt=c>", "c"),
+        ("<img>", ""),
+        ('<img src="mailto:a@x.example">', ""),
+    ],
+)
+def test_an_image_that_is_not_archived_is_a_link(html: str, expected: str) -> None:
+    assert shown(html) == expected
+
+
+def test_an_image_in_a_link_is_a_link_behind_it() -> None:
+    first = image_link("https://x.example/b", "Image at x.example")
+    second = image_link("https://x.example/c", "Image at x.example: C")
+    found = shown('<a href="/page">one <img src="/b"> two <img src="/c" alt=C></a> three')
+    assert found == (f'<a href="https://x.example/page" {OUT}>one Image two C</a> {first}  {second}  three')
+
+
+def test_a_link_to_its_own_image_is_one_link() -> None:
+    assert shown('<a href="/b.png"><img src="/b.png"></a>') == (
+        f'<a href="https://x.example/b.png" {OUT}>Image at x.example</a>'
+    )
+
+
+def test_no_link_stands_in_another() -> None:
+    depth = most = 0
+
+    class Depth(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            nonlocal depth, most
+            depth += tag == "a"
+            most = max(most, depth)
+
+        def handle_endtag(self, tag: str) -> None:
+            nonlocal depth
+            depth -= tag == "a"
+
+    html = (
+        '<a href="/1"><b><img src="/b"><i>x</a><img src="/c"></i></b>'
+        '<a name=n><img src="/d"></a><a href="/e">y'
+    )
+    Depth().feed(shown(html))
+    assert (depth, most) == (0, 1)
+
+
+def test_with_the_preference_publishers_send_their_images_and_learn_no_page() -> None:
+    assert shown('<img src="/b" width=3 height=2 srcset="/c 2x">', shows=True) == (
+        f'<img src="https://x.example/c" referrerpolicy="no-referrer" width="3" height="2" alt="" {LAZY}>'
+    ).replace("/c", "/b")
+    assert "unsized" in shown('<img src="/b">', shows=True)
+
+
+@pytest.mark.parametrize("shows", [True, False])
+@pytest.mark.parametrize("size", ["width=1 height=1", "width=0 height=0", "width=1 height=0", "height=1px"])
+def test_an_image_that_counts_readers_is_left_out(size: str, shows: bool) -> None:
+    assert shown(f"a<img src=https://count.example/p {size}>b", shows=shows) == "ab"
+
+
+def test_audio_and_video_are_requested_once_they_are_played() -> None:
+    html = (
+        '<audio src="/a" autoplay></audio><video poster="/p" width=99999 height=9>'
+        '<source src="/v" type="video/mp4"><track src="/t"></video>'
+    )
+    assert shown(html) == (
+        '<audio src="https://x.example/a" controls="" preload="none"></audio>'
+        '<video height="9" controls="" preload="none">'
+        '<source src="https://x.example/v" type="video/mp4"></video>'
+    )
+    assert 'poster="https://x.example/p"' in shown(html, shows=True)
+
+
+def test_a_picture_is_its_image() -> None:
+    html = '<picture><source srcset="/big 2x" type="image/webp"><img src="/a"></picture>'
+    assert shown(html, a=ImageSize(1, 2)).count("<") == 1
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ('<a href="/b">c</a>', f'<a href="https://x.example/b" {OUT}>c</a>'),
+        ('<a href="mailto:a@x.example">c</a>', f'<a href="mailto:a@x.example" rel="{LINK_REL}">c</a>'),
+        ('<a name="top">c</a>', "<span>c</span>"),
+        ("<main><nav>a</nav></main>", "<div><div>a</div></div>"),
+        ("<h1>a</h1><h2>b</h2>", "<h2>a</h2><h3>b</h3>"),
+        ("<h4>a</h4><h5>b</h5>", "<h2>a</h2><h3>b</h3>"),
+        ("<h1>a</h1><h6>b</h6>", "<h2>a</h2><h6>b</h6>"),
+        ("a<hr>b", "a<hr>b"),
+        ('<p lang="en-GB" dir="rtl">a</p>', '<p lang="en-GB" dir="rtl">a</p>'),
+        ('<p lang="x&gt;" title="<img src=/b>">a</p>', None),
+        ("a &lt;img src=/b&gt; b", "a &lt;img src=/b&gt; b"),
+    ],
+)  # fmt: skip
+def test_what_an_item_says_of_its_parts_fits_into_the_page(html: str, expected: str | None) -> None:
+    found = shown(html)
+    if expected is None:
+        assert found.startswith("<p title=")
+        assert "image-link" not in found
+    else:
+        assert found == expected
+
+
+def test_a_page_of_5000_images_is_made_in_a_second() -> None:
+    html = "".join(f'<p><a href="/p{n}"><img src="/i{n}.png" alt="a&amp;b"></a></p>' for n in range(5_000))
+    with costs_less_than(5):
+        found = shown(html)
+    assert found.count('class="image-link"') == 5_000
+    assert not re.search("<img", found)
+
+
+def test_attributes_and_tags_without_end_take_no_time() -> None:
+    for html in ("<p " + 'a="b" ' * 100_000, "<" * 500_000, '<p title="' + "x" * 900_000):
+        with costs_less_than(2):
+            page_html(html, placed=archive({}), shows_publishers_images=False)
