@@ -17,9 +17,10 @@ from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
-from rss_pipeline.api.pages import lists_of_feeds
+from rss_pipeline.api.pages import lists_of_feeds, statistics
 from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.pages.errors import PageErrors, failed
+from rss_pipeline.api.pages.timed import Timed
 from rss_pipeline.api.routers import (
     about,
     app_passwords,
@@ -92,6 +93,10 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     app.state.clock = clock
     app.state.bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=MOST_BODIES_BYTES)
     app.state.item_pages = ItemPages(app.state.bodies, seconds=time.monotonic)
+    # An embedded store reads for nothing; a remote one counts the rows.
+    app.state.statistics = (
+        Timed(lifetime=statistics.KEPT_SECONDS, seconds=time.monotonic) if stores.is_remote else None
+    )
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router, prefix="/api")

@@ -29,6 +29,7 @@ from starlette.responses import Response
 
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url
 from rss_pipeline.api.pages.frame import Frame
+from rss_pipeline.api.pages.plots import small_bars
 from rss_pipeline.api.pages.policy import page_headers
 from rss_pipeline.api.pages.static import static_url
 from rss_pipeline.collector.models.clock import duration, instant, rough
@@ -117,6 +118,7 @@ def _environment() -> Environment:
         "feed_url": feed_url,
         "folder_url": folder_url,
         "item_url": item_url,
+        "small_bars": small_bars,
         "static_url": static_url,
     }
     found.filters["when"] = _when

@@ -16,6 +16,7 @@ from rss_pipeline.api.pages import (
     sessions,
     settings,
     static,
+    statistics,
     tasks,
 )
 
@@ -34,4 +35,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     folders.router,
     failing.router,
     lists.router,
+    statistics.router,
 )

@@ -1,0 +1,68 @@
+"""How much is stored in all, for the owner of the installation; and of a feed's backups.
+
+With D1 and R2, what is counted row by row or listed is left out: rows read and lists are paid for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.probes import query_proxy
+from rss_pipeline.storage.backups.backups import list_backups
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
+from rss_pipeline.storage.reports.metrics import RowFigures, row_figures
+
+MOST_OBJECTS = 20_000
+MOST_BACKUPS = 2_000
+"""Of one feed; two requests to R2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """Objects of one kind."""
+
+    count: int
+    bytes: int
+    is_all: bool
+    """False: there are more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """Everything stored. None is not known."""
+
+    database_bytes: int | None
+    rows: RowFigures | None
+    backups: Objects | None
+
+
+def whole(settings: Settings, database: Database, objects: ObjectStore) -> Whole:
+    """What the stores hold. Raises DatabaseUnavailable, ObjectStoreUnavailable."""
+    if settings.d1 is not None:
+        size = query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
+    else:
+        size = _bytes_of(settings.database_path)
+    return Whole(
+        database_bytes=size,
+        rows=row_figures(database) if settings.d1 is None else None,
+        backups=_count(objects.list("backups/"), most=MOST_OBJECTS) if settings.r2 is None else None,
+    )
+
+
+def backups_of(objects: ObjectStore, feed_id: str) -> Objects:
+    """The backups of a feed. Raises ObjectStoreUnavailable."""
+    return _count(list_backups(objects, feed_id), most=MOST_BACKUPS)
+
+
+def _count(found: Iterator[ObjectInfo], *, most: int) -> Objects:
+    sizes = [info.size for info in islice(found, most)]
+    return Objects(count=len(sizes), bytes=sum(sizes), is_all=next(found, None) is None)
+
+
+def _bytes_of(database: Path) -> int:
+    """SQLite's file, with the log of what was written last."""
+    beside = [database, database.with_name(f"{database.name}-wal")]
+    return sum(path.stat().st_size for path in beside if path.exists())
