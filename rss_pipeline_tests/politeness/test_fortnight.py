@@ -18,7 +18,7 @@ def test_no_publisher_finds_a_fault_in_a_fortnight(
     tmp_path: Path, instance: dg.DagsterInstance, server: FeedServer
 ) -> None:
     """Refreshes by hand, restarts and runs of the job strewn in."""
-    with Fortnight(tmp_path, instance, server, KINDS, hours=6, patience=timedelta(hours=2)) as fortnight:
+    with Fortnight(tmp_path, instance, server, KINDS, hours=12, patience=timedelta(hours=2)) as fortnight:
         rows = {row.kind: row for row in fortnight.run()}
         faults = [
             f"{fault.feed} {fault.at} {fault.kind}: {fault.what}" for fault in fortnight.stand.scorer.faults
