@@ -1,39 +1,23 @@
 """The Dagster UI as a person has it: `rss-pipeline up` with a dozen feeds, and a browser on it.
 
-No test is in here. The browser is the system's Chromium, headless; none is ever downloaded. Whatever a page
-asks of another address than this machine's is refused and written down.
+No test is in here. The browser is that of support/chromium.py.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from playwright.sync_api import Page, Request, Route, sync_playwright
+from playwright.sync_api import Page
 
+from rss_pipeline_tests.support.chromium import chromium, watched
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.server import Request as Asked
 from rss_pipeline_tests.support.up import Up, started
 from rss_pipeline_tests.support.waiting import soon
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-REBOUND = "rebound.example"
-"""A name that a stranger lets point to 127.0.0.1, as far as the browser knows."""
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--no-first-run",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-    # A publisher's name that leads to this machine.
-    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
-]
 BUSY = ["astronomy", "bicycles", "cinema"]
 """Another item at each visit."""
 QUIET = ["dialects", "economy", "forests", "gardening", "harbours", "islands", "jazz"]
@@ -42,9 +26,6 @@ BROKEN = "kitchens"
 GONE = "lighthouses"
 """Answers 410."""
 FEEDS = [*BUSY, *QUIET, BROKEN, GONE]
-WIDTH, HEIGHT = 1400, 900
-PATIENCE_MS = 90_000
-"""How long a page may take to show something, on a machine that runs other tests beside it."""
 
 
 def serve(server: FeedServer, folder: Path) -> None:
@@ -89,15 +70,6 @@ class Desk:
         self.page.goto(f"http://127.0.0.1:{self.up.port}{path}", wait_until="domcontentloaded")
         return self.page
 
-    def guard(self, route: Route, request: Request) -> None:
-        """Let through what stays on this machine."""
-        url = urlsplit(request.url)
-        if url.scheme in ("http", "https", "ws", "wss") and url.hostname != "127.0.0.1":
-            self.elsewhere.append(request.url)
-            route.abort()
-        else:
-            route.continue_()
-
 
 @contextmanager
 def desk(folder: Path) -> Iterator[Desk]:
@@ -113,17 +85,5 @@ def desk(folder: Path) -> Iterator[Desk]:
 @contextmanager
 def browser(up: Up, server: FeedServer) -> Iterator[Desk]:
     """A page on the UI of this `up`, that may ask nobody else."""
-    with sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
-        context = chromium.new_context(
-            viewport={"width": WIDTH, "height": HEIGHT}, timezone_id="UTC", locale="en-GB"
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        desk = Desk(up, server, context.new_page())
-        context.route("**/*", lambda route, request: desk.guard(route, request))
-        desk.page.on("pageerror", lambda error: desk.errors.append(str(error)))
-        try:
-            yield desk
-        finally:
-            context.close()
-            chromium.close()
+    with chromium() as started_browser, watched(started_browser) as found:
+        yield Desk(up, server, found.page(), found.elsewhere, found.errors)

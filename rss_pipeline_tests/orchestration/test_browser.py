@@ -19,15 +19,13 @@ from playwright.sync_api import Error, Locator, Page, expect
 from rss_pipeline_tests.orchestration.desk import (
     BROKEN,
     BUSY,
-    CHROMIUM,
     FEEDS,
     GONE,
-    PATIENCE_MS,
     QUIET,
-    REBOUND,
     Desk,
     desk,
 )
+from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, REBOUND
 from rss_pipeline_tests.support.server import Answer
 from rss_pipeline_tests.support.up import LAUNCH_RUN, location
 from rss_pipeline_tests.support.waiting import soon

@@ -1,15 +1,21 @@
 """The frame around a signed-in page: the user's preferences, folders and feeds with their unread counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, islice
+from typing import Self
 
 from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.pages.addresses import feed_url
 from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+
+MOST_IN_COLUMN = 300
+"""Feeds in the column of a page: 3,000 would be half a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,7 @@ class Folder:
         return sum(feed.unread for feed in self.feeds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Frame:
     """What every page of a user shows beside its own matter."""
 
@@ -52,6 +58,42 @@ class Frame:
     def failing(self) -> int:
         """Feeds whose last visit failed."""
         return sum(feed.health in ("failing", "gone") for feed in self.feeds)
+
+    @property
+    def is_cut(self) -> bool:
+        """True if feeds without unread items are left out of the column: there are too many."""
+        return len(self.feeds) > MOST_IN_COLUMN
+
+    def in_column(self, feeds: Sequence[FeedRow], path: str) -> Sequence[FeedRow]:
+        """Those of these feeds that the column of the page at this path shows."""
+        if not self.is_cut:
+            return feeds
+        return [feed for feed in feeds if feed.feed_id in self._kept or feed_url(feed.feed_id) == path]
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        unread = (feed.feed_id for feed in self.feeds if feed.unread)
+        return frozenset(islice(unread, MOST_IN_COLUMN))
+
+    def next_unread(self, feed_id: str) -> FeedRow | None:
+        """The next feed with unread items in the order of the column; behind the last feed the first is next.
+        None if all is read."""
+        feeds = [feed for folder in self.folders for feed in folder.feeds] + list(self.loose)
+        place = next((n for n, feed in enumerate(feeds) if feed.feed_id == feed_id), len(feeds) - 1)
+        return next((feed for feed in feeds[place + 1 :] + feeds[: place + 1] if feed.unread), None)
+
+    def after_reading(self, feed_id: str) -> Self:
+        """The frame after one unread item of this feed was read."""
+
+        def less(feed: FeedRow) -> FeedRow:
+            is_it = feed.feed_id == feed_id and feed.unread > 0
+            return replace(feed, unread=feed.unread - 1) if is_it else feed
+
+        return replace(
+            self,
+            feeds=[less(feed) for feed in self.feeds],
+            folders=[replace(folder, feeds=[less(feed) for feed in folder.feeds]) for folder in self.folders],
+        )
 
 
 def frame_statements(user_id: str) -> list[Statement]:

@@ -1,15 +1,50 @@
-"""Lists of items: unread, all, starred, of a feed, of a folder."""
+"""Lists of items: unread, all, starred, of a feed, of a folder; the list of feeds; the next feed to read.
 
-from fastapi import APIRouter, Request
+A page of items is two batches: what the frame shows has the preferences that choose the items.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.pages.addresses import HOME
-from rss_pipeline.api.pages.frame import read_frame
+from rss_pipeline.api.callers import AsyncCaller
+from rss_pipeline.api.fields import Folder as FolderName
+from rss_pipeline.api.fields import Number
+from rss_pipeline.api.pages.addresses import HOME, feed_url
+from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, items_of, list_items
+from rss_pipeline.api.pages.views import Order, Show, View
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.pipeline.topics.content import text_of
+from rss_pipeline.pipeline.topics.text import one_line
+from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.item_lists import items_of, list_items, texts_of
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 router = APIRouter(include_in_schema=False)
+
+After = Annotated[Number | None, Query()]
+
+_READ_CHARACTERS = 2_000
+"""Of an item's HTML, for its first words."""
+_SHOWN_CHARACTERS = 220
+_TITLE_CHARACTERS = 300
+_TITLE_OF_TEXT_CHARACTERS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An item in a list: its row, its title, its first words."""
+
+    row: ItemRow
+    title: str
+    words: str
 
 
 @router.get("/")
@@ -19,9 +54,154 @@ async def home() -> Response:
 
 
 @router.get("/unread")
-async def unread(request: Request, caller: SignedIn, after: int | None = None) -> Response:
+async def unread(
+    request: Request, caller: SignedIn, order: Order | None = None, after: After = None
+) -> Response:
     """Unread items of all feeds."""
-    wanted = Page(limit=50, after=after)
-    frame, [found] = await read_frame(caller, list_items(caller.user_id, Filter(is_read=False), wanted))
+    return await _list(request, caller, View(kind="unread", order=order), after)
+
+
+@router.get("/all")
+async def everything(
+    request: Request, caller: SignedIn, order: Order | None = None, after: After = None
+) -> Response:
+    """All items of all feeds."""
+    return await _list(request, caller, View(kind="all", order=order), after)
+
+
+@router.get("/starred")
+async def starred(
+    request: Request,
+    caller: SignedIn,
+    show: Show | None = None,
+    order: Order | None = None,
+    after: After = None,
+) -> Response:
+    """Items with a star, in the order of their arrival."""
+    return await _list(request, caller, View(kind="starred", show=show, order=order), after)
+
+
+@router.get("/feeds")
+async def feeds(request: Request, caller: SignedIn) -> Response:
+    """All folders and feeds: on a phone, in place of the column beside the items."""
+    frame, _ = await read_frame(caller)
+    return await run_in_threadpool(page, request, "feeds.html", title="Feeds", frame=frame)
+
+
+@router.get("/feeds/{id}")
+async def of_feed(
+    request: Request,
+    caller: SignedIn,
+    id: str,
+    show: Show | None = None,
+    order: Order | None = None,
+    after: After = None,
+) -> Response:
+    """Items of a feed."""
+    view = View(kind="feed", scope=Scope(feed_id=id), show=show, order=order)
+    return await _list(request, caller, view, after)
+
+
+@router.get("/folders")
+@router.get("/folders/{name:path}")
+async def of_folder(
+    request: Request,
+    caller: SignedIn,
+    name: FolderName,
+    show: Show | None = None,
+    order: Order | None = None,
+    after: After = None,
+) -> Response:
+    """Items of the feeds in a folder."""
+    view = View(kind="folder", scope=Scope(folder=name), show=show, order=order)
+    return await _list(request, caller, view, after)
+
+
+@router.get("/next-unread")
+async def next_unread(caller: SignedIn, after: str = "") -> Response:
+    """The next feed with unread items behind this one, in the order of the column."""
+    frame, _ = await read_frame(caller)
+    found = frame.next_unread(after)
+    return see_other(HOME if found is None else feed_url(found.feed_id))
+
+
+async def _list(request: Request, caller: AsyncCaller, view: View, after: int | None) -> Response:
+    frame, _ = await read_frame(caller)
+    feeds = _feeds_of(frame, view)
+    wanted = view.page(frame.preferences, after=after)
+    statement = list_items(
+        caller.user_id, view.filter(frame.preferences), wanted, text_characters=_READ_CHARACTERS
+    )
+    [found] = await caller.read_long(statement)
     items = items_of(found, wanted)
-    return page(request, "list.html", frame=frame, title="Unread", items=items)
+
+    def shown() -> Response:
+        has_words = frame.preferences.density == "comfortable"
+        entries = _entries(items.items, texts_of(found), has_words=has_words)
+        feed = feeds[0] if view.kind == "feed" else None
+        return page(
+            request,
+            "list.html",
+            frame=frame,
+            title=_title(view, feed),
+            view=view,
+            feed=feed,
+            entries=entries,
+            is_unread_only=view.is_unread_only(frame.preferences),
+            is_newest_first=view.newest_first(frame.preferences),
+            is_first_page=after is None,
+            more=None if items.next_key is None else view.address(after=items.next_key),
+            unread=sum(each.unread for each in feeds),
+            version=max((each.version for each in feeds), default=0),
+        )
+
+    return await run_in_threadpool(shown)
+
+
+def _feeds_of(frame: Frame, view: View) -> list[FeedRow]:
+    """The feeds of a view.
+
+    Raises:
+        ApiError: the user has no such feed, or no such folder.
+    """
+    match view.kind:
+        case "feed":
+            found = [feed for feed in frame.feeds if feed.feed_id == view.scope.feed_id]
+            if not found:
+                raise ApiError("not_found", "You subscribe no such feed.", what_to_do=_ELSEWHERE)
+            return found
+        case "folder":
+            if not any(folder.name == view.scope.folder for folder in frame.folders):
+                raise ApiError("not_found", "You have no such folder.", what_to_do=_ELSEWHERE)
+            return [feed for feed in frame.feeds if feed.folder == view.scope.folder]
+        case _:
+            return list(frame.feeds)
+
+
+_ELSEWHERE = "It may have been renamed or unsubscribed; your feeds are in the column, and at /feeds."
+
+
+def _title(view: View, feed: FeedRow | None) -> str:
+    match view.kind:
+        case "unread":
+            return "Unread"
+        case "all":
+            return "All items"
+        case "starred":
+            return "Starred"
+        case "folder":
+            return view.scope.folder or ""
+        case "feed":
+            assert feed is not None
+            return one_line(feed.title, limit=_TITLE_CHARACTERS) or feed.url
+
+
+def _entries(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: bool) -> list[Entry]:
+    found = []
+    for row in rows:
+        text = texts[row.id]
+        title = one_line(row.title, limit=_TITLE_CHARACTERS)
+        words = text_of(text, limit=_SHOWN_CHARACTERS) if has_words and title else ""
+        title = title or text_of(text, limit=_TITLE_OF_TEXT_CHARACTERS)
+        found.append(Entry(row=row, title=title, words="" if words == title else words))
+    return found

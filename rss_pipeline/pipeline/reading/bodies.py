@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
 from typing import Literal
 from urllib.parse import quote
@@ -32,6 +33,7 @@ LINK_REL = "noopener noreferrer"
 _MOST_TITLE_CHARACTERS = 500
 _TITLE_OF_TEXT_CHARACTERS = 100
 _MOST_PLAIN_CHARACTERS = 200_000
+_MOST_VERSIONS = 10
 _ENTRY_BYTES = 600
 """Of an entry beside its texts: keys, the entry, its place in the cache."""
 _TAG = re.compile(r"<[^<>]*+>?")
@@ -51,6 +53,14 @@ class Body:
     an item without either."""
     html: str
     """Sanitized; empty if the item has neither content nor summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierVersion:
+    """What an item was until it was repaired."""
+
+    replaced_at: datetime
+    body: Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +149,23 @@ class Bodies:
             # Those before the last one that was read and not in the answer are gone.
             missing = missing[len(page) if last is None else page.index(last) + 1 :]
         return found
+
+    def earlier(self, database: Database, item_id: str, *, shown: BodyFor = "reader") -> list[EarlierVersion]:
+        """The versions that an item had before it was repaired, the latest first: ten at most. They are made
+        anew at each call, and show archived images as the item does."""
+        versions = bodies.kept_versions(
+            item_id, most=_MOST_VERSIONS, most_characters=MOST_HTML_CHARACTERS + 1
+        )
+        kind = self._kind(shown)
+        found, archived = database.batch([versions, self.statements([item_id])[1]])
+        keys = bodies.images_by_item(archived.rows).get(item_id, {})
+        return [
+            EarlierVersion(
+                datetime.fromisoformat(row["replaced_at"]),
+                self._body(row, keys, kind),
+            )
+            for row in found.rows
+        ]
 
     def _made(self, row: Row, keys: Mapping[str, ArchivedImage], shown: BodyFor) -> Body:
         version, kind = row["version"], self._kind(shown)

@@ -28,6 +28,12 @@ def body_version(*, items: str = "items", feeds: str = "feeds") -> str:
        WHERE t.item_id = {items}.id AND t.status = 'success'))"""
 
 
+def body_text(items: str) -> str:
+    """An SQL expression for what an item's body is made of: its content, or else its summary."""
+    is_blank = f"coalesce(trim({items}.content_html, ' ' || char(9, 10, 13)), '') = ''"
+    return f"CASE WHEN {is_blank} THEN {items}.summary ELSE {items}.content_html END"
+
+
 def versions(item_ids: Iterable[str]) -> Statement:
     """A query for `id` and `version` of at most 200 items; items that are gone are left out."""
     return Statement(
@@ -50,8 +56,7 @@ def sources(
     are gone are left out.
     """
     ids = compact(_ids(item_ids))
-    is_blank = "coalesce(trim(i.content_html, ' ' || char(9, 10, 13)), '') = ''"
-    text = f"CASE WHEN {is_blank} THEN i.summary ELSE i.content_html END"
+    text = body_text("i")
     items = f"""WITH wanted AS (
         SELECT j.key AS n, i.rowid AS place, coalesce(length(CAST({text} AS BLOB)), 0) AS size
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value),
@@ -68,6 +73,22 @@ def sources(
         Statement(items, [ids, most_characters, most_bytes], name="read sources of bodies"),
         Statement(images, [ids], name="read images of bodies"),
     ]
+
+
+def kept_versions(item_id: str, *, most: int, most_characters: int) -> Statement:
+    """A query for what the bodies of an item's earlier versions are made of, the latest first.
+
+    A row is as one of `sources`, with `replaced_at`: when this version was no longer the item's.
+    """
+    return Statement(
+        f"""SELECT v.replaced_at, i.id, v.title, v.link, v.base_url,
+          substr({body_text("v")}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url,
+          feeds.link AS feed_link
+        FROM items AS i CROSS JOIN item_versions AS v ON v.item_id = i.id JOIN feeds ON feeds.id = i.feed_id
+        WHERE i.id = ? ORDER BY v.replaced_at DESC LIMIT CAST(? AS INTEGER)""",
+        [most_characters, item_id, most],
+        name="read earlier versions of an item",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rss_pipeline.storage.database import Result, Statement, Value, one
-from rss_pipeline.storage.items.bodies import body_version
+from rss_pipeline.storage.items.bodies import body_text, body_version
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_row
 
@@ -60,11 +60,13 @@ class Numbers:
     """None where this is the last page."""
 
 
-def list_items(user_id: str, filter: Filter, page: Page) -> Statement:
-    """A query for a page of items without their contents, for `items_of`."""
+def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int = 0) -> Statement:
+    """A query for a page of items without their contents, for `items_of`; with so many characters of the
+    start of their texts, for `texts_of`."""
     found, params = _page(user_id, filter, page)
+    text = f", substr({body_text('i')}, 1, {text_characters}) AS text" if text_characters else ""
     return Statement(
-        f"""SELECT {ITEM_COLUMNS} FROM ({found}) AS page {ITEM_FROM}
+        f"""SELECT {ITEM_COLUMNS}{text} FROM ({found}) AS page {ITEM_FROM}
         ORDER BY page.arrived {_order(page)}""",
         [*params, user_id],
         name="list items of a user",
@@ -75,6 +77,11 @@ def items_of(result: Result, page: Page) -> Items:
     """The page that `list_items` found."""
     rows = result.rows[: page.limit]
     return Items(items=tuple(map(item_row, rows)), next_key=_next_key(result, page))
+
+
+def texts_of(result: Result) -> dict[str, str]:
+    """By item id, the starts of the texts that `list_items` found, as HTML that nobody has looked at."""
+    return {row["id"]: row["text"] or "" for row in result.rows}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

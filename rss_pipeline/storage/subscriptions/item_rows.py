@@ -25,6 +25,8 @@ class ItemRow:
     """The user's own, or else the feed's."""
     feed_url: str
     feed_link: str | None
+    language: str | None
+    """The feed's, as it says."""
     folder: str | None
     """The user's."""
     title: str | None
@@ -43,10 +45,18 @@ class ItemRow:
     body_version: str
     """The version of its body (storage.items.bodies)."""
 
+    @property
+    def is_repaired(self) -> bool:
+        """True if there are earlier versions of it."""
+        return json.loads(self.body_version)[_REPAIRED] is not None
+
+
+_REPAIRED = 3
+"""The place in `body_version` of the time of the last repair."""
 
 ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
-  f.link AS feed_link, s.folder, i.title, i.link, i.author, i.authors, i.pub_date, i.pub_date_source,
-  i.updated_at, i.created_at, i.categories, i.enclosures,
+  f.link AS feed_link, f.language, s.folder, i.title, i.link, i.author, i.authors, i.pub_date,
+  i.pub_date_source, i.updated_at, i.created_at, i.categories, i.enclosures,
   coalesce(t.is_read, i.arrived <= s.read_up_to) AS is_read, t.starred_at,
   {body_version(items="i", feeds="f")} AS body_version"""
 ITEM_FROM = """CROSS JOIN items AS i ON i.rowid = page.place
@@ -65,6 +75,7 @@ def item_row(row: Row) -> ItemRow:
         feed_title=row["feed_title"],
         feed_url=shown_url(row["feed_url"]),
         feed_link=row["feed_link"],
+        language=row["language"],
         folder=row["folder"],
         title=row["title"],
         link=row["link"],

@@ -1,0 +1,217 @@
+"""One item in full: its own page, the part of it that opens inside a list, its earlier versions.
+
+The page of an item marks it read by its GET where the user prefers so: it has to work without scripts, and to
+do it again changes nothing. What a browser fetches ahead is not marked. The part that opens inside a list
+marks nothing: the script does, by the JSON API.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from fastapi import APIRouter, Query, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from rss_pipeline.api.asgi import headers_named
+from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.pages.frame import Frame, frame_of, frame_statements
+from rss_pipeline.api.pages.render import page
+from rss_pipeline.api.pages.views import View, view_at
+from rss_pipeline.api.problems import ApiError
+from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
+from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.database import Result
+from rss_pipeline.storage.subscriptions import states
+from rss_pipeline.storage.subscriptions.chosen import Chosen
+from rss_pipeline.storage.subscriptions.item_lists import (
+    Page,
+    items_by,
+    items_of,
+    list_items,
+    named_items,
+)
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+
+router = APIRouter(include_in_schema=False)
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,3}")
+_MOST_CATEGORIES = 20
+_UNITS = ("bytes", "KB", "MB", "GB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """An enclosure as it is shown: played, or a link."""
+
+    url: str
+    name: str
+    about: str
+    """Its type and size."""
+    player: str | None
+    """`audio`, `video`, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An item with its body."""
+
+    row: ItemRow
+    body: Body
+    files: Sequence[File]
+    language: str | None
+    """For the attribute `lang`; None where the feed gives none that can be one."""
+
+    @property
+    def categories(self) -> Sequence[str]:
+        return self.row.categories[:_MOST_CATEGORIES]
+
+
+@router.get("/items/{id}")
+async def item(
+    request: Request, caller: SignedIn, id: str, source: Annotated[str, Query(alias="from")] = ""
+) -> Response:
+    """An item with links to the next and the last one of the list that it was opened from."""
+    view = view_at(source)
+    *found, by_id = await caller.read_long(
+        *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
+    )
+    frame, row = frame_of(found), _row(by_id)
+    is_marked = frame.preferences.mark_read_on_open and not row.is_read and not _is_ahead(request)
+    if is_marked:
+        await caller.write(*states.mark_items(caller.user_id, Chosen.by_ids([id]), is_read=True))
+        frame = frame.after_reading(row.feed_id)
+    bodies: Bodies = request.app.state.bodies
+    opened, before, behind = await caller.run(lambda one: _open_in_list(one, bodies, row, view, frame))
+    return await run_in_threadpool(
+        page,
+        request,
+        "item.html",
+        title=opened.body.title or "(no title)",
+        frame=frame,
+        view=view,
+        item=opened,
+        is_read=row.is_read or is_marked,
+        before=before,
+        behind=behind,
+        is_versioned=row.is_repaired,
+    )
+
+
+@router.get("/items/{id}/body")
+async def body(request: Request, caller: SignedIn, id: str) -> Response:
+    """The part of a page that opens inside a list."""
+    bodies: Bodies = request.app.state.bodies
+    own, by_id = await caller.read_long(
+        users.preferences(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
+    )
+    row, preferences = _row(by_id), stored_preferences(own.rows[0]["preferences"])
+    opened = await caller.run(lambda one: _opened(one, bodies, row, preferences))
+    return page(
+        request,
+        "opened.html",
+        title=opened.body.title,
+        item=opened,
+        is_versioned=opened.row.is_repaired,
+    )
+
+
+@router.get("/items/{id}/versions")
+async def versions(request: Request, caller: SignedIn, id: str) -> Response:
+    """What the item was before its publisher's document was read anew."""
+    *found, by_id = await caller.read_long(
+        *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
+    )
+    frame, row = frame_of(found), _row(by_id)
+    bodies: Bodies = request.app.state.bodies
+    kind = _kind(frame.preferences)
+    earlier = await caller.run(lambda one: bodies.earlier(one.database, row.id, shown=kind))
+    return page(
+        request,
+        "versions.html",
+        title="Earlier versions",
+        frame=frame,
+        row=row,
+        versions=earlier,
+        language=language_of(row),
+    )
+
+
+def _row(found: Result) -> ItemRow:
+    rows = named_items(found)
+    if not rows:
+        raise ApiError(
+            "not_found",
+            "Your feeds have no such item.",
+            what_to_do="Old items are removed after some time; starred ones stay.",
+        )
+    return rows[0]
+
+
+def _open_in_list(
+    caller: Caller, bodies: Bodies, row: ItemRow, view: View, frame: Frame
+) -> tuple[Opened, ItemRow | None, ItemRow | None]:
+    """The item, and its neighbours in the list: the one before it and the one behind it."""
+    filter, is_newest_first = view.filter(frame.preferences), view.newest_first(frame.preferences)
+    forth = Page(limit=1, after=row.arrived, newest_first=is_newest_first)
+    back = Page(limit=1, after=row.arrived, newest_first=not is_newest_first)
+    before, behind = caller.read(
+        list_items(caller.user_id, filter, back), list_items(caller.user_id, filter, forth)
+    )
+    first, last = items_of(before, back).items, items_of(behind, forth).items
+    opened = _opened(caller, bodies, row, frame.preferences)
+    return opened, first[0] if first else None, last[0] if last else None
+
+
+def _opened(caller: Caller, bodies: Bodies, row: ItemRow, preferences: Preferences) -> Opened:
+    made = bodies.all_of(caller.database, {row.id: row.body_version}, shown=_kind(preferences))
+    return Opened(
+        row=row,
+        body=made.get(row.id, Body("", "")),
+        files=[file_of(each) for each in row.enclosures],
+        language=language_of(row),
+    )
+
+
+def _kind(preferences: Preferences) -> BodyFor:
+    return "page_with_publishers" if preferences.publisher_images else "page"
+
+
+def language_of(row: ItemRow) -> str | None:
+    """The language of an item's feed as an HTML attribute has it (BCP 47), or None."""
+    text = (row.language or "").strip().replace("_", "-")
+    return text if _LANGUAGE.fullmatch(text) else None
+
+
+def file_of(enclosure: Enclosure) -> File:
+    """An enclosure as it is shown."""
+    parts = urlsplit(enclosure.url)
+    kind = (enclosure.type or "").lower()
+    about = [text for text in (enclosure.type, _size(enclosure.length)) if text]
+    return File(
+        url=enclosure.url,
+        name=unquote(parts.path.rstrip("/").rpartition("/")[2])[:120] or parts.netloc,
+        about=", ".join(about),
+        player=next((each for each in ("audio", "video") if kind.startswith(f"{each}/")), None),
+    )
+
+
+def _size(length: int | None) -> str | None:
+    """`4 KB`; None for what feeds give where they know no size."""
+    if not length or length < 0:
+        return None
+    size, unit = float(length), 0
+    while size >= 1_000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1_000, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit and size < 10 else f"{size:.0f} {_UNITS[unit]}"
+
+
+def _is_ahead(request: Request) -> bool:
+    """True for a page that the browser fetches before anybody opens it."""
+    purposes = headers_named(request.scope, b"sec-purpose") + headers_named(request.scope, b"purpose")
+    return any("prefetch" in purpose for purpose in purposes)

@@ -1,0 +1,131 @@
+"""Lists of items as pages: what is on them, in which order, and what leads on from them."""
+
+import re
+from html import unescape
+
+import httpx
+
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.reading import ann
+from rss_pipeline_tests.storage.subscriptions.readers import arrive, mark, subscribe
+from rss_pipeline_tests.storage.values import item, register, spec, visit
+from rss_pipeline_tests.support.reader import Reader
+
+
+def titles(answer: httpx.Response) -> list[str]:
+    """The titles of the items in a list."""
+    assert answer.status_code == 200
+    found = re.findall(r'<a class="title"[^>]*>([^<]*)</a>', answer.text)
+    return [unescape(title) for title in found]
+
+
+def link(answer: httpx.Response, label: str) -> str:
+    """The address of the link with this text."""
+    found = re.search(rf'<a [^>]*href="([^"]*)"[^>]*>{label}</a>', answer.text)
+    assert found is not None, label
+    return unescape(found[1])
+
+
+def test_unread_items_are_newest_first_and_read_ones_are_left_out(reader: Reader) -> None:
+    user = ann(reader, a=2, b=1)
+    mark(reader.database, user.id, "a", ["2"], is_read=True)
+    page = browser(reader, user).get("/unread")
+    assert titles(page) == ["Title 1", "Title 1"]
+    assert "<title>(2) Unread - rss_pipeline</title>" in page.text
+    assert titles(browser(reader, user).get("/all")) == ["Title 1", "Title 2", "Title 1"]
+
+
+def test_every_item_of_a_list_is_reached_by_its_links_in_either_order(reader: Reader) -> None:
+    user = ann(reader, a=25)
+    user.client.put("/api/user/preferences", json={"entries_per_page": 10})
+    client = browser(reader, user)
+    for order, label in (("newest", "Older items"), ("oldest", "Newer items")):
+        page = client.get(f"/feeds/a?order={order}")
+        found = titles(page)
+        # What is read meanwhile moves nothing.
+        mark(reader.database, user.id, "a", ["20", "10"], is_read=True)
+        for _ in range(2):
+            page = client.get(link(page, label))
+            found += titles(page)
+        mark(reader.database, user.id, "a", ["20", "10"], is_read=False)
+        every = [f"Title {n}" for n in range(1, 26)]
+        left_out = {"Title 10", "Title 20"} - set(found)
+        assert len(found) == len(set(found))
+        assert {*found, *left_out} == set(every)
+        assert (found == sorted(found, key=every.index)) is (order == "oldest")
+        assert label not in page.text
+
+
+def test_a_feed_shows_unread_items_or_all_as_the_user_prefers_or_the_address_says(reader: Reader) -> None:
+    user = ann(reader, a=2)
+    mark(reader.database, user.id, "a", ["1"], is_read=True)
+    client = browser(reader, user)
+    assert titles(client.get("/feeds/a")) == ["Title 2"]
+    assert titles(client.get("/feeds/a?show=all")) == ["Title 2", "Title 1"]
+    user.client.put("/api/user/preferences", json={"show_read": True})
+    assert titles(client.get("/feeds/a")) == ["Title 2", "Title 1"]
+    assert titles(client.get("/feeds/a?show=unread")) == ["Title 2"]
+
+
+def test_folders_with_any_name_are_reached_from_the_column(reader: Reader) -> None:
+    names = ["News", "a/b", "..", "日本語", "100 % & <more>?", "#1"]
+    register(reader.database, *(spec(f"f{n}") for n in range(len(names))))
+    user = reader.user("ann")
+    for n, name in enumerate(names):
+        arrive(reader.database, f"f{n}", str(n))
+        subscribe(reader.database, user.id, f"f{n}", folder=name)
+    client = browser(reader, user)
+    column = client.get("/unread").text
+    addresses = re.findall(r'<summary><a href="([^"]*)"', column)
+    assert len(addresses) == len(names)
+    shown = {re.search(r"<h1[^>]*>(.*?)</h1>", client.get(unescape(each)).text)[1] for each in addresses}  # type: ignore[index]
+    assert {unescape(name) for name in shown} == set(names)
+
+
+def test_what_arrives_after_a_list_was_shown_stays_unread_when_all_of_it_is_marked(reader: Reader) -> None:
+    user = ann(reader, a=2)
+    client = browser(reader, user)
+    shown = client.get("/feeds/a").text
+    version = re.search(r'name="up_to" value="(\d+)"', shown)
+    assert version is not None
+    arrive(reader.database, "a", "3")
+    done = client.post("/mark-read", data={"up_to": version[1], "feed": "a", "back": "/feeds/a"})
+    assert (done.status_code, done.headers["location"]) == (303, "/feeds/a")
+    assert titles(client.get("/feeds/a")) == ["Title 3"]
+
+
+def test_the_next_unread_feed_is_the_next_in_the_column_and_behind_the_last_the_first(reader: Reader) -> None:
+    user = ann(reader, a=1, b=1, c=1)
+    mark(reader.database, user.id, "b", ["1"], is_read=True)
+    client = browser(reader, user)
+    assert client.get("/next-unread?after=a").headers["location"] == "/feeds/c"
+    assert client.get("/next-unread?after=c").headers["location"] == "/feeds/a"
+    mark(reader.database, user.id, "a", ["1"], is_read=True)
+    mark(reader.database, user.id, "c", ["1"], is_read=True)
+    assert client.get("/next-unread").headers["location"] == "/unread"
+
+
+def test_titles_and_first_words_of_publishers_are_text(reader: Reader) -> None:
+    user = ann(reader)
+    register(reader.database, spec("a"))
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    visit(reader.database, [item("1", title=evil, content_html=f"<p>First</p>{evil}")], id="a")
+    visit(reader.database, [item("2", title=None, content_html="<p>No <b>title</b></p>")], id="a")
+    subscribe(reader.database, user.id, "a", title='"><script>alert(2)</script>')
+    page = browser(reader, user).get("/unread")
+    assert titles(page) == ["No title", evil]
+    assert "<script>alert" not in page.text
+    assert "<img" not in page.text
+
+
+def test_with_very_many_subscriptions_a_page_says_what_its_column_leaves_out(reader: Reader) -> None:
+    register(reader.database, *(spec(f"f{n}") for n in range(400)))
+    arrive(reader.database, "f7", "1")
+    user = reader.user("ann")
+    subscribe(reader.database, user.id, *(f"f{n}" for n in range(400)))
+    client = browser(reader, user)
+    page = client.get("/unread").text
+    assert "Of your 400 feeds, those without unread items are left out here." in page
+    assert page.count("data-feed=") == 1
+    assert client.get("/feeds/f9").text.count("data-feed=") == 2
+    assert client.get("/feeds").text.count('data-feed="f9"') == 1

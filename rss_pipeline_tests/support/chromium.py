@@ -1,0 +1,83 @@
+"""The system's Chromium, headless, for tests that click; none is ever downloaded.
+
+Whatever a page asks of another address than this machine's is refused and written down. No test is in here.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+REBOUND = "rebound.example"
+"""A name that a stranger lets point to 127.0.0.1, as far as the browser knows."""
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+    # A publisher's name that leads to this machine.
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+]
+WIDTH, HEIGHT = 1400, 900
+PATIENCE_MS = 90_000
+"""How long a page may take to show something, on a machine that runs other tests beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A context of the browser, and what its pages did that they should not."""
+
+    context: BrowserContext
+    elsewhere: list[str] = field(default_factory=list)
+    """What pages asked of addresses that are not this machine's."""
+    errors: list[str] = field(default_factory=list)
+    """What the pages' scripts threw."""
+
+    def page(self) -> Page:
+        """A new page."""
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        return page
+
+    def guard(self, route: Route, request: Request) -> None:
+        """Let through what stays on this machine."""
+        url = urlsplit(request.url)
+        if url.scheme in ("http", "https", "ws", "wss") and url.hostname != "127.0.0.1":
+            self.elsewhere.append(request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running Chromium."""
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
+    """A context without any cookie, in UTC and of a desktop's size unless `options` of playwright say
+    otherwise."""
+    given = {"viewport": {"width": WIDTH, "height": HEIGHT}, "timezone_id": "UTC", "locale": "en-GB"}
+    context = browser.new_context(**{**given, **options})
+    context.set_default_timeout(PATIENCE_MS)
+    found = Watched(context)
+    context.route("**/*", lambda route, request: found.guard(route, request))
+    try:
+        yield found
+    finally:
+        context.close()
