@@ -138,6 +138,7 @@ def test_pages_say_what_they_load_and_send_nothing_to_publishers(reader: Reader)
 
 
 def test_files_of_pages_are_kept_for_ever_and_change_their_address_with_their_bytes(reader: Reader) -> None:
+    reader.user("ann")
     page = browser(reader).get("/login").text
     [address] = re.findall(r'href="(/static/[^"]*reader.css)"', page)
     found = browser(reader).get(address)
