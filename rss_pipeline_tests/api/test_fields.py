@@ -45,14 +45,14 @@ def test_every_path_of_the_pattern_can_be_requested() -> None:
     start = "https://planet.example/"
     # What is behind a # is not looked at.
     found = [each for each in CHARACTERS if each != "#" and re.search(ADDRESS_PATTERN, start + each)]
-    assert len(found) > 50_000
+    assert len(found) > 3_000
     for first in range(0, len(found), 1_900):
         assert is_taken(start + "".join(found[first : first + 1_900]))
 
 
 @pytest.mark.parametrize("name", ["{}.example", "{}a.example", "a{}.example", "a{}a.example", "planet.a{}"])
 def test_every_letter_of_a_name_in_the_pattern_can_be_requested(name: str) -> None:
-    letters = [*CHARACTERS[:1_200], *CHARACTERS[1_200::97]]
+    letters = [*CHARACTERS[:1_200], *CHARACTERS[1_200::7]]
     found = [each for each in letters if re.search(ADDRESS_PATTERN, name.format(each))]
     assert len(found) > 300
     assert [each for each in found if not is_taken(name.format(each))] == []
@@ -62,9 +62,9 @@ def test_every_letter_of_a_name_in_the_pattern_can_be_requested(name: str) -> No
     "name",
     [
         ".".join(["a" * 31] * 3 + ["b" * 63] * 2 + ["c" * 24]),
-        ".".join(["\u9fa5\u4e00" * 6] * 4),
-        ".".join(["\ud7a3\uac00" * 6] * 4),
-        ".".join(["\u9fa5z\u044f\uac00" * 3] * 4),
+        ".".join(["\u4fff\u4e00" * 6] * 4),
+        ".".join(["\uaeff\uac00" * 6] * 4),
+        ".".join(["\u4fffz\u044f\uac00" * 3] * 4),
     ],
     ids=["latin", "han", "hangul", "mixed"],
 )

@@ -35,7 +35,7 @@ class NewFeed(BaseModel):
 
     url: Annotated[Line, Field(min_length=1, max_length=ADDRESS_CHARACTERS)] = Field(
         description="The address of a feed, or of a web page that names its feed. `https://` may be left out;"
-        " a name in letters that the pattern lacks has an `xn--` form, and is taken as it is, too.",
+        " names and paths in characters that the pattern lacks are taken, too.",
         json_schema_extra={"pattern": ADDRESS_PATTERN},
     )
     title: Title | None = Field(default=None, description="A title of your own.")
