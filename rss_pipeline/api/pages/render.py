@@ -32,7 +32,7 @@ from rss_pipeline.api.pages.frame import Frame
 from rss_pipeline.api.pages.plots import small_bars
 from rss_pipeline.api.pages.policy import page_headers
 from rss_pipeline.api.pages.static import static_url
-from rss_pipeline.collector.models.clock import duration, instant, rough
+from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.pipeline.accounts.preferences import Preferences
 
 NAME = "rss_pipeline"
@@ -91,9 +91,9 @@ def age(at: datetime, now: datetime) -> str:
     """`now`, `5 min`, `3 h`, `2 d`, then the date: `14 Nov`, `14 Nov 2024`. The next two days are
     `in 5 min`, `in 3 h`."""
     span = now - at
-    if timedelta() < -span < timedelta(days=2):
-        return f"in {duration(-span) if -span < timedelta(minutes=1) else rough(-span)}"
-    if timedelta() <= span < timedelta(minutes=1):
+    if timedelta(minutes=1) <= -span < timedelta(days=2):
+        return f"in {rough(-span)}"
+    if timedelta(minutes=-1) < span < timedelta(minutes=1):
         return "now"
     if timedelta() <= span < timedelta(hours=1):
         return f"{span // timedelta(minutes=1)} min"

@@ -93,7 +93,7 @@ def own_server_refused(host: str, port: int, what: str) -> FetchError:
     return FetchError(
         "blocked_address",
         f"{host} at port {port} is {what}; requests to it are never allowed.",
-        advice="Check the URL in feeds.yaml.",
+        advice="Check the URL.",
     )
 
 
@@ -101,7 +101,7 @@ def _blocked(host: str, address: Address, refused: AddressRefusal, *, is_own_hos
     subject = f"{host} is" if host == str(address) else f"{host} resolves to {address},"
     match refused.opened_by:
         case "nothing":
-            rule, advice = "requests to it are never allowed", "Check the URL in feeds.yaml."
+            rule, advice = "requests to it are never allowed", "Check the URL."
         case "networks":
             rule = "requests to it are allowed only if ALLOW_NETWORKS names it"
             advice = f"If you trust it, set ALLOW_NETWORKS={refused.range} in the environment."

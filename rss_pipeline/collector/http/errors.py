@@ -131,9 +131,7 @@ def _too_long(host: str) -> FetchError:
 
 
 def bad_host(host: str) -> FetchError:
-    return FetchError(
-        "bad_url", f"{host[:100]!r} is not a valid host name.", advice="Check the URL in feeds.yaml."
-    )
+    return FetchError("bad_url", f"{host[:100]!r} is not a valid host name.", advice="Check the URL.")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -168,7 +166,7 @@ def _name(error: socket.gaierror, host: str) -> FetchError:
     return FetchError(
         "dns",
         f"The host name {host} does not resolve: it is misspelt, or the site is gone.",
-        advice="Check its spelling in feeds.yaml.",
+        advice="Check its spelling.",
     )
 
 
@@ -201,7 +199,7 @@ def _handshake(reason: str, host: str) -> FetchError:
     return FetchError(
         "tls",
         f"The TLS handshake with {host} failed: {reason.replace('_', ' ').lower()}.",
-        advice="Check the host in feeds.yaml, or contact the publisher.",
+        advice="Check the host in its URL, or contact the publisher.",
     )
 
 
@@ -220,7 +218,7 @@ def _certificate(error: ssl.SSLCertVerificationError, host: str) -> FetchError:
             why = "is not valid yet; check this machine's clock"
         case code if code in _WRONG_NAME:
             why = "is for another name (wrong name); the site may have moved, or its server is misconfigured"
-            advice = "Check the host in feeds.yaml."
+            advice = "Check the host in its URL."
         case code if code == _SELF_SIGNED:
             why = "is self-signed: no authority has signed it"
             advice = "If the server is your own, name the file of its certificate in RSS_CA_FILE."

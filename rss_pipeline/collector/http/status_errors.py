@@ -32,17 +32,17 @@ _ANYTHING = {
 FEED_MESSAGES = StatusMessages(
     hints={
         **_ANYTHING,
-        400: "the server does not understand the URL; check it in feeds.yaml",
+        400: "the server does not understand the URL; check it",
         401: "the server requires a username and password, or headers; set them for this feed in feeds.yaml",
         403: "the server refuses the request; if it requires credentials, set them or headers for this feed "
         "in feeds.yaml",
-        404: "there is no feed at this address; look on the site for its new one and change feeds.yaml",
-        406: "the server has no format of it that rss-pipeline reads; check the URL in feeds.yaml",
+        404: "there is no feed at this address; look on the site for its new one",
+        406: "the server has no format of it that rss-pipeline reads; check the URL",
     },
     challenge="only the publisher can allow feed readers",
-    gone="the publisher has removed this feed for good; remove it from feeds.yaml",
+    gone="the publisher has removed this feed for good; remove it",
     no_content="the server answered without a document; if this continues, its publisher has to fix it",
-    other="a feed does not come with this status; check the URL in feeds.yaml",
+    other="a feed does not come with this status; check the URL",
 )
 
 _REFUSED = "the server refuses the credentials or headers that feeds.yaml sets for this feed"

@@ -75,6 +75,7 @@ def test_a_new_address_leads_to_its_task_which_is_shown_until_it_is_done(reader:
     [id] = claimed(reader)
     assert place == f"/tasks/{id}"
     assert "is being looked at" in words(client.get(place))
+    assert "<title>Visiting - rss_pipeline</title>" in client.get(place).text
     answer(reader, id, outcome="failed", error_kind="html", error="The page names no feed.")
     done = client.get(place)
     assert REFRESH not in done.text
@@ -190,6 +191,11 @@ def test_a_folder_is_refreshed_and_the_page_counts_until_all_are_done(reader: Re
     user = ann(reader, a=1, b=1, c=1)
     change(reader.database, "UPDATE subscriptions SET folder = 'News' WHERE feed_id <> 'c'")
     client = browser(reader, user)
+    assert (
+        'action="/refresh"><input type="hidden" name="folder" value="News">'
+        in client.get("/folders/News").text
+    )
+    assert 'action="/refresh"><button' in client.get("/unread").text
     place = client.post("/refresh", data={"folder": "News"}).headers["location"]
     assert REFRESH in client.get(place).text
     assert "0 of 2 visits are done" in words(client.get(place))

@@ -1,5 +1,6 @@
 """The page of feeds that fail, and what the owner alone sees: Dagster's page of a feed, and its backups."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,15 @@ def test_a_feed_that_fails_has_reason_since_when_what_to_do_and_next_visit(reade
     assert "Next visit is due now" in shown
     assert "b.example" not in shown
     assert "Reason no answer within 30 s" in words(client.get("/feeds/a/edit"))
+
+
+def test_every_page_leads_to_the_feeds_that_fail_and_counts_them(reader: Reader) -> None:
+    client = browser(reader, ann(reader, a=1, b=1))
+    assert "Feeds that fail" not in client.get("/unread").text
+    failed(reader.database, *claim_one(reader.database, "a"), now=NOW)
+    [link] = re.findall('<a href="/failing">.*?</li>', client.get("/unread").text.partition("</header>")[2])
+    assert "Feeds that fail" in link
+    assert ">1<" in link
 
 
 def test_a_feed_that_is_switched_off_is_listed_as_not_visited(reader: Reader) -> None:

@@ -306,7 +306,7 @@ def test_a_200_says_anew_how_long_it_is_fresh_and_any_answer_may_ask_for_a_pause
         (Answer(body=b""), "empty_body", "empty"),
         (Answer(body=b"", gzip=True), "empty_body", "empty"),
         (Answer(body=b"", chunked=True), "empty_body", "empty"),
-        (Answer(status=410), "gone", "remove it from feeds.yaml"),
+        (Answer(status=410), "gone", "removed this feed for good; remove it"),
         (Answer(status=429), "rate_limited", "429 Too Many Requests"),
         (Answer(status=403, headers={"cf-mitigated": "challenge"}), "challenge", "Cloudflare"),
         (Answer(status=429, headers={"CF-Mitigated": "challenge"}), "challenge", "Cloudflare"),

@@ -96,7 +96,7 @@ class TestTls:
         with handshake_refused(context) as address:
             outcome = failure(fetch(feed(f"https://{address}/feed"), tmp_path), "tls", tmp_path)
         assert "The TLS handshake with " in outcome.message
-        assert "handshake failure. Check the host in feeds.yaml, or contact the publisher." in outcome.message
+        assert "handshake failure. Check the host in its URL, or contact the publisher." in outcome.message
 
     @staticmethod
     def serving(ciphers: str) -> ssl.SSLContext:

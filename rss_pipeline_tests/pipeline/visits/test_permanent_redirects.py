@@ -93,7 +93,7 @@ def test_a_fortnight_of_moves_and_ends(
     assert (rows["gone"]["last_error_kind"], rows["challenge"]["last_error_kind"]) == ("gone", "challenge")
     assert "410 Gone waits 24 h" in rows["gone"]["schedule_reason"]
     assert rows["gone"]["next_fetch_at"] == instant(pipeline.clock() + timedelta(days=1))
-    assert caplog.text.count("remove it from feeds.yaml. It is requested once a day.") == 1
+    assert caplog.text.count("removed this feed for good; remove it. It is requested once a day.") == 1
 
     pipeline.feeds[0]["url"] = new
     pipeline.write_registry()

@@ -40,7 +40,10 @@ const dateYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "sh
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 function age(at) {
   const minutes = Math.floor((Date.now() - at) / 60_000);
-  if (minutes >= 0 && minutes < 1) return "now";
+  const ahead = Math.floor((at - Date.now()) / 60_000);
+  if (ahead >= 1 && ahead < 120) return `in ${ahead} min`;
+  if (ahead >= 120 && ahead < 2880) return `in ${Math.floor(ahead / 60)} h`;
+  if (minutes >= -1 && minutes < 1) return "now";
   if (minutes >= 0 && minutes < 60) return `${minutes} min`;
   if (minutes >= 0 && minutes < 1440) return `${Math.floor(minutes / 60)} h`;
   if (minutes >= 0 && minutes < 10_080) return `${Math.floor(minutes / 1440)} d`;

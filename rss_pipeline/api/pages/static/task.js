@@ -1,5 +1,7 @@
-"use strict";
 // The page of visits, while some are still to be made: asked for again until its state is another one.
+// `showDates` is that of reader.js.
+"use strict";
+
 (() => {
   const every = 700;
   const parts = ["main", ".columns > nav.column", "title"];
@@ -36,6 +38,7 @@
       const old = document.querySelector(part), fresh = page.querySelector(part);
       if (old && fresh) old.replaceWith(fresh);
     }
+    showDates();
     const title = document.querySelector("h1");
     const said = document.getElementById("say");
     if (said && title && !document.querySelector("[data-task], [data-tasks]")) said.textContent = title.textContent;
