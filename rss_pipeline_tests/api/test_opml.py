@@ -1,5 +1,8 @@
 """Lists of feeds in and out, by HTTP."""
 
+import httpx
+import pytest
+
 from rss_pipeline_tests.support.reader import Reader
 
 IN, OUT = "/api/import/opml", "/api/export/opml"
@@ -28,6 +31,35 @@ def test_a_list_goes_in_and_comes_out_and_is_the_user_s_alone(reader: Reader) ->
     assert "xmlUrl" not in ben.get(OUT).text
     assert ben.post(IN, content=written.content).json() == {"added": 2, "known": 0, "merged": 0}
     assert ben.get(OUT).text.count("xmlUrl") == 2
+
+
+@pytest.mark.slow
+def test_five_hundred_feeds_in_folders_go_in_and_out_and_in_again(reader: Reader) -> None:
+    ada, ben = reader.user("ada").client, reader.user("ben").client
+    folders = (
+        f'<outline text="Folder {folder}">'
+        + "".join(
+            outline(f"https://h{n % 50}.example/{n}", f"Feed {n} &amp; Œuvres")
+            for n in range(folder, 500, 10)
+        )
+        + "</outline>"
+        for folder in range(10)
+    )
+    assert ada.post(IN, content=opml(*folders)).json() == {"added": 500, "known": 0, "merged": 0}
+    written = ada.get(OUT)
+    assert written.text.count("xmlUrl") == 500
+    assert ben.post(IN, content=written.content).json() == {"added": 500, "known": 0, "merged": 0}
+    assert ben.get(OUT).text.partition("<body>")[2] == written.text.partition("<body>")[2]
+
+    def feeds(client: httpx.Client) -> list[tuple[str, str, str]]:
+        found = client.get("/api/feeds").json()["feeds"]
+        return [(feed["url"], feed["title"], feed["folder"]) for feed in found]
+
+    assert feeds(ada) == feeds(ben)
+    assert sorted(feeds(ada)) == sorted(
+        (f"https://h{n % 50}.example/{n}", f"Feed {n} & Œuvres", f"Folder {n % 10}") for n in range(500)
+    )
+    assert ben.post(IN, content=written.content).json() == {"added": 0, "known": 500, "merged": 0}
 
 
 def test_every_mistake_is_in_the_answer_and_nothing_is_imported(reader: Reader) -> None:

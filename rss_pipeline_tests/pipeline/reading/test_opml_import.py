@@ -12,7 +12,6 @@ from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading import opml_import
 from rss_pipeline.pipeline.reading.opml_import import ImportedList, import_list, plan_import
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList
-from rss_pipeline.pipeline.reading.opml_out import Subscribed, export_opml
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.pipeline.accounts.conftest import (
@@ -174,7 +173,7 @@ def test_nobody_imports_without_a_session(ann: Caller, settings: Settings) -> No
 
 
 @pytest.mark.slow
-def test_three_thousand_feeds_go_in_by_three_requests_and_out_and_in_again(
+def test_three_thousand_feeds_go_in_by_three_requests(
     database: Database, time: Time, settings: Settings
 ) -> None:
     counting = Counting(database)
@@ -188,15 +187,7 @@ def test_three_thousand_feeds_go_in_by_three_requests_and_out_and_in_again(
     before = counting.requests
     assert import_list(ann, body, settings=settings).added == 3_000
     assert counting.requests - before == 3
-    listed = subscriptions(ann)
-    assert len(listed) == 3_000
-    written = export_opml(
-        (Subscribed(url=url, title=title, folder=folder, html_url=None) for url, title, folder in listed),
-        now=time(),
-    )
-    ben = signed_in(counting, "ben", clock=time)
-    assert import_list(ben, written, settings=settings).added == 3_000
-    assert sorted(subscriptions(ben)) == sorted(listed)
+    assert len(subscriptions(ann)) == 3_000
 
 
 def test_a_feed_whose_address_another_one_has_had_since_is_not_taken_for_it() -> None:
