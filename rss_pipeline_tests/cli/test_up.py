@@ -1,63 +1,82 @@
-"""`rss-pipeline up` as a person has it: UI, daemon and code server, driven by the mutations the UI sends.
+"""`rss-pipeline up` as a person has it: UI, daemon, code server and reader, driven by the mutations that
+the UI sends and by users who read.
 
 One test, because starting them costs ten seconds and the checks build on each other; each stage is a
-function that says what it shows.
+function that says what it shows. Some are in up_doors.py, and those with kills in up_while_read.py.
 """
 
 import json
-import os
+import random
 import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
-from contextlib import closing
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
-from websockets import InvalidStatus, Origin, Subprotocol
+import yaml
 from websockets.sync.client import connect
 
+from rss_pipeline_tests.cli import up_while_read
+from rss_pipeline_tests.cli.up_doors import (
+    GRAPHQL_WS,
+    no_client_sends_a_run_to_another_database,
+    no_page_of_another_site_starts_a_run,
+    websocket_url,
+)
+from rss_pipeline_tests.cli.up_while_read import (
+    no_kill_loses_anything_while_users_read,
+    reader_of,
+    two_hundred_clicks_on_fifty_feeds_make_few_runs_and_a_request_a_feed,
+)
+from rss_pipeline_tests.soak import reading_up
+from rss_pipeline_tests.soak.reading_up import Publishers, allowed
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import LAUNCH_RUN, PROGRAM, Up, free_port, location, members, started
+from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, location, members, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 PASSWORD = "correct-horse-battery"
-GRAPHQL_WS = Subprotocol("graphql-ws")
 FEEDS = ["feed-0", "feed-1", "feed-2", "broken", "feed-4", "feed-5"]
+ALL_FEEDS = [*FEEDS, *up_while_read.FEEDS, *reading_up.FEEDS]
+"""In the order of the file."""
+ITEMS = 2 * 5 + len(up_while_read.FEEDS) + len(reading_up.FEEDS)
 
 
 @pytest.mark.minutes
+@pytest.mark.timeout(1800)
 @pytest.mark.slow
 def test_up_from_its_first_poll_to_its_last_process(tmp_path: Path, server: FeedServer) -> None:
-    register(tmp_path, server)
-    with started(tmp_path, FEED_PASSWORD=PASSWORD, RSS_UI_HOSTS="rss.example.org") as up:
+    publishers = Publishers(server, random.Random(1))
+    register(tmp_path, server, publishers)
+    environment = {"FEED_PASSWORD": PASSWORD, "RSS_UI_HOSTS": "rss.example.org", **allowed(server.port)}
+    with started(tmp_path, **environment) as up:
         soon(up.answers)
         the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up)
         a_poll_starts_by_itself_and_its_items_are_stored(up)
         no_page_of_another_site_starts_a_run(up)
-        no_client_sends_a_run_to_another_database(up, server)
+        no_client_sends_a_run_to_another_database(up)
         the_graphql_client_of_the_shell_is_served(up)
         one_feed_materialized_by_hand_is_visited_conditionally(up, server)
         a_backfill_of_scattered_keys_ends_green_and_red_exactly(up)
         a_poll_of_the_command_turns_the_red_key_green(up, server)
-        the_reader_is_there_and_is_restarted_alone(up)
+        with reader_of(up) as dan:
+            two_hundred_clicks_on_fifty_feeds_make_few_runs_and_a_request_a_feed(up, dan, server)
+            no_kill_loses_anything_while_users_read(up, dan, server, publishers)
         a_second_one_in_the_same_home_says_who_runs_there(up)
         sigterm_ends_every_process_and_no_claim_is_left(up)
         no_secret_is_in_any_file(up, server)
 
 
-def register(folder: Path, server: FeedServer) -> None:
-    entries = []
+def register(folder: Path, server: FeedServer, publishers: Publishers) -> None:
+    entries: list[dict[str, Any]] = []
     for n, id in enumerate(FEEDS, start=2):
         answer = Answer(status=404) if id == "broken" else Answer(body=rss(f"{id}-a", f"{id}-b"), etag='"1"')
         url = server.route(f"127.0.0.{n}", "/feed", answer).replace("//", "//me:${FEED_PASSWORD}@")
-        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: true\n")
-    (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
+        entries.append({"url": url, "id": id, "allow_private": True})
+    entries += [*up_while_read.entries(server), *publishers.entries()]
+    (folder / "feeds.yaml").write_text(yaml.dump({"feeds": entries}), "utf-8")
 
 
 def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(up: Up) -> None:
@@ -69,7 +88,7 @@ def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(
     )["assetNodes"]
     (node,) = (node for node in nodes if node["assetKey"]["path"] == ["feed_items"])
     assert node["partitionDefinition"] == {"type": "DYNAMIC", "name": "feeds"}
-    assert node["partitionKeys"] == FEEDS, "in the order of the file, before any poll"
+    assert node["partitionKeys"] == ALL_FEEDS, "in the order of the file, before any poll"
     found = up.ask(
         """query($selector: RepositorySelector!) {
         sensorsOrError(repositorySelector: $selector) {
@@ -93,8 +112,8 @@ def the_ui_has_the_asset_with_a_partition_a_feed_and_all_that_starts_runs_is_on(
 
 
 def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
-    soon(lambda: len(up.rows("SELECT id FROM items")) == 10)
-    soon(lambda: up.statuses()["green"] == sorted(set(FEEDS) - {"broken"}))
+    soon(lambda: len(up.rows("SELECT id FROM items")) == ITEMS)
+    soon(lambda: up.statuses()["green"] == sorted(set(ALL_FEEDS) - {"broken"}))
     assert up.statuses()["grey"] == ["broken"], "a poll turns no key red"
 
     def ended() -> Any:
@@ -113,94 +132,9 @@ def a_poll_starts_by_itself_and_its_items_are_stored(up: Up) -> None:
         return [line for line in lines if " poll: " in line or "poll_feeds" in line]
 
     (line,) = soon(printed)
-    assert line[9:] == "poll: 6 feeds, 10 new items, 1 failed: broken (http_status 404)"
-
-
-def launch_of_a_check(up: Up, door: str, **run_config: Any) -> dict[str, Any]:
-    """A GraphQL request that starts a run of `check_health`, with the door by which it came as a tag."""
-    params = {
-        "mode": "default",
-        "runConfigData": run_config,
-        "executionMetadata": {"tags": [{"key": "door", "value": door}]},
-        "selector": {
-            "repositoryName": "__repository__",
-            "repositoryLocationName": location(up),
-            "pipelineName": "check_health",
-        },
-    }
-    return {"query": LAUNCH_RUN, "variables": {"params": params}}
-
-
-def no_page_of_another_site_starts_a_run(up: Up) -> None:
-    """Each of these started one when the webserver was Dagster's alone, or connected."""
-    evil, own = "https://evil.example", f"http://127.0.0.1:{up.port}"
-    json_type = {"Content-Type": "application/json"}
-    statuses = {}
-    for door, method, headers in (
-        ("image", "GET", {"Accept": "image/*"}),
-        ("form", "POST", {"Content-Type": "application/x-www-form-urlencoded"}),
-        ("text", "POST", {"Content-Type": "text/plain"}),
-        ("origin", "POST", {**json_type, "Origin": evil}),
-        ("sandbox", "POST", {**json_type, "Origin": "null"}),
-        ("rebinding", "POST", {**json_type, "Host": f"evil.example:{up.port}"}),
-        ("fetch metadata", "POST", {**json_type, "Origin": own, "Sec-Fetch-Site": "cross-site"}),
-    ):
-        body = launch_of_a_check(up, door)
-        in_url = urlencode({"query": body["query"], "variables": json.dumps(body["variables"])})
-        statuses[door] = answered(up, method, f"/graphql?{in_url}", headers, json.dumps(body).encode())
-    report = "/report_asset_materialization/feed_items?partition=feed-0"
-    statuses["report"] = answered(up, "POST", report, {"Origin": evil}, b"")
-    statuses["websocket"] = opened(up, Origin(evil))
-    statuses["rebound page"] = answered(up, "GET", "/", {"Host": "evil.example"}, b"")
-    assert statuses == {
-        "image": 405,
-        "form": 415,
-        "text": 415,
-        "origin": 403,
-        "sandbox": 403,
-        "rebinding": 421,
-        "fetch metadata": 403,
-        "report": 403,
-        "websocket": 403,
-        "rebound page": 421,
-    }
-    assert answered(up, "GET", "/server_info", {"Host": "rss.example.org"}, b"") == 200
-    assert opened(up, None) == opened(up, Origin(own)) == 101
-    runs = up.ask(
-        """{ runsOrError(filter: {pipelineName: "check_health"}) { ... on Runs { results {
-        tags { key value } } } } }"""
-    )["runsOrError"]["results"]
-    assert [run for run in runs if "door" in {tag["key"] for tag in run["tags"]}] == []
-
-
-def answered(up: Up, method: str, path: str, headers: dict[str, str], body: bytes) -> int:
-    connection = HTTPConnection("127.0.0.1", up.port, timeout=PATIENCE)
-    with closing(connection):
-        connection.request(method, path, body, headers)
-        return connection.getresponse().status
-
-
-def opened(up: Up, origin: Origin | None) -> int:
-    """The status with which a websocket is answered."""
-    try:
-        with connect(websocket_url(up), origin=origin, subprotocols=[GRAPHQL_WS], open_timeout=PATIENCE):
-            return 101
-    except InvalidStatus as refused:
-        return refused.response.status_code
-
-
-def websocket_url(up: Up) -> str:
-    return f"ws://127.0.0.1:{up.port}/graphql"
-
-
-def no_client_sends_a_run_to_another_database(up: Up, server: FeedServer) -> None:
-    """Its file was made, or a server asked, when the database's resource took its place from run config."""
-    elsewhere = up.home / "elsewhere.sqlite"
-    resources = {"database": {"config": {"path": str(elsewhere)}}}
-    body = launch_of_a_check(up, "run config", resources=resources)
-    found = up.ask(body["query"], **body["variables"])["launchPipelineExecution"]
-    assert found["__typename"] == "RunConfigValidationInvalid"
-    assert not elsewhere.exists()
+    assert line[9:] == (
+        f"poll: {len(ALL_FEEDS)} feeds, {ITEMS} new items, 1 failed: broken (http_status 404)"
+    )
 
 
 def the_graphql_client_of_the_shell_is_served(up: Up) -> None:
@@ -269,7 +203,7 @@ def a_backfill_of_scattered_keys_ends_green_and_red_exactly(up: Up) -> None:
         """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
         __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }""",
         params={
-            "partitionNames": ["feed-0", "broken", "feed-5"],
+            "partitionNames": ["feed-0", "broken"],
             "assetSelection": [{"path": ["feed_items"]}],
             "tags": [],
             "fromFailure": False,
@@ -287,9 +221,9 @@ def a_backfill_of_scattered_keys_ends_green_and_red_exactly(up: Up) -> None:
 
     found = soon(ended)
     assert found["status"] == "COMPLETED_FAILED"
-    assert sorted(run["status"] for run in found["runs"]) == ["FAILURE", "SUCCESS", "SUCCESS"]
+    assert sorted(run["status"] for run in found["runs"]) == ["FAILURE", "SUCCESS"]
     assert up.statuses() == {
-        "green": sorted(set(FEEDS) - {"broken"}),
+        "green": sorted(set(ALL_FEEDS) - {"broken"}),
         "red": ["broken"],
         "grey": [],
         "busy": [],
@@ -301,38 +235,8 @@ def a_poll_of_the_command_turns_the_red_key_green(up: Up, server: FeedServer) ->
     done = up.command("poll", "broken", "--json")
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)["items_new"] == 1
-    assert up.statuses()["green"] == sorted(FEEDS)
+    assert up.statuses()["green"] == sorted(ALL_FEEDS)
     assert up.statuses()["red"] == []
-
-
-def the_reader_is_there_and_is_restarted_alone(up: Up) -> None:
-    def others() -> set[int]:
-        return {process.pid for process in members(up.process.pid) if "reader" not in process.cmdline()}
-
-    def reader() -> int | None:
-        found = [process.pid for process in members(up.process.pid) if "reader" in process.cmdline()]
-        return found[0] if found else None
-
-    def answers() -> bool:
-        try:
-            with urllib.request.urlopen(f"{url}/api/about", timeout=PATIENCE) as answer:
-                return bool(json.load(answer)["name"] == "rss_pipeline")
-        except (urllib.error.URLError, ConnectionError):
-            return False
-
-    url = f"http://127.0.0.1:{up.reader_port}"
-    soon(answers)
-    assert f"The reader is at {url}" in Path(up.log.name).read_text("utf-8")
-    webserver = [
-        process.pid for process in members(up.process.pid) if "webserver" in " ".join(process.cmdline())
-    ]
-    first = soon(reader)
-    os.kill(first, signal.SIGKILL)
-    assert soon(lambda: (pid := reader()) != first and pid)
-    soon(answers)
-    assert webserver
-    assert others() >= set(webserver)
-    assert "The reader ended (exit code -9); it is restarted in 1 s" in Path(up.log.name).read_text("utf-8")
 
 
 def a_second_one_in_the_same_home_says_who_runs_there(up: Up) -> None:
@@ -357,7 +261,10 @@ def sigterm_ends_every_process_and_no_claim_is_left(up: Up) -> None:
 
 
 def no_secret_is_in_any_file(up: Up, server: FeedServer) -> None:
-    assert all("authorization" in request.headers for request in server.requests)
+    hosts = {f"127.0.0.{n}" for n, _ in enumerate(FEEDS, start=2)}
+    asked = [request for request in server.requests if request.host in hosts]
+    assert asked
+    assert all("authorization" in request.headers for request in asked)
     up.log.flush()
     files = [path for path in up.home.parent.rglob("*") if path.is_file()]
     assert any(path.name == "rss.sqlite" for path in files)

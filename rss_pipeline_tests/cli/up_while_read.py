@@ -1,34 +1,49 @@
-"""What `rss-pipeline up` does for users who wait: one run for many clicks, and none lost by a kill."""
+"""What `rss-pipeline up` does for users who wait: one run for many clicks, and nothing lost by a kill while
+others read. Stages of test_up.py.
+
+No test is in here.
+"""
 
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import psutil
-import pytest
-import yaml
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.pipeline.reading.refresh import Queued, VisitRunning, read_task, request_refresh
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline_tests.soak.reading_up import (
+    Killed,
+    Publishers,
+    nothing_is_lost,
+    users_go_on,
+    users_of,
+)
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.up import Up, started
-from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.up import Up, members
+from rss_pipeline_tests.support.waiting import soon, two_minutes
 
-FEEDS = 50
-SERVICES = "rss_pipeline.orchestration.serving.services"
+FEEDS = [f"click-{n}" for n in range(50)]
+NETWORK = "127.0.1."
 RUNS = """{ runsOrError(filter: {pipelineName: "refresh_feeds"}) { ... on Runs {
   results { status tags { key value } } } } }"""
 
 
+def entries(server: FeedServer) -> list[dict[str, str]]:
+    """The entries of these feeds in feeds.yaml."""
+    return [
+        {"url": server.route(host(number), "/feed", Answer(body=rss("a"))), "id": id, "interval": "24h"}
+        for number, id in enumerate(FEEDS)
+    ]
+
+
 class Reader:
-    """The reader's side of the installation: ann subscribes all feeds."""
+    """The reader's side of the installation: dan subscribes these feeds."""
 
     def __init__(self, up: Up) -> None:
         self.settings = Settings(home=up.home, feeds_file=up.home / "none.yaml", user_agent="test")
@@ -37,14 +52,14 @@ class Reader:
     def click(self, feed: int) -> str:
         """Refresh a feed; the task."""
         answer = request_refresh(
-            self.database, self.settings, user_id="ann", feed_id=f"f{feed}", clock=utc_now
+            self.database, self.settings, user_id="dan", feed_id=FEEDS[feed], clock=utc_now
         )
         assert isinstance(answer, Queued | VisitRunning)
         return answer.task_id
 
     def items_of(self, task: str) -> int | None:
         """The new items that the task counts once it is done; None before."""
-        found = read_task(self.database, "ann", task, now=utc_now())
+        found = read_task(self.database, "dan", task, now=utc_now())
         assert found is not None
         if found.result is None:
             return None
@@ -52,30 +67,19 @@ class Reader:
         return found.result.items_new
 
 
-@pytest.fixture
-def up(tmp_path: Path, server: FeedServer) -> Iterator[Up]:
-    feeds = []
-    for number in range(FEEDS):
-        url = server.route(host(number), "/feed", Answer(body=rss("a")))
-        feeds.append({"url": url, "id": f"f{number}", "allow_private": ["127.0.0.0/8"], "interval": "24h"})
-    (tmp_path / "feeds.yaml").write_text(yaml.dump({"feeds": feeds}), "utf-8")
-    with started(tmp_path) as up:
-        soon(up.answers)
-        soon(lambda: up.rows("SELECT count(*) FROM items")[0][0] == FEEDS)
-        yield up
-
-
-@pytest.fixture
-def reader(up: Up, server: FeedServer) -> Iterator[Reader]:
+@contextmanager
+def reader_of(up: Up) -> Iterator[Reader]:
+    """Dan, who subscribes all of these feeds."""
     reader = Reader(up)
-    subscribe(reader.database, "ann", *(f"f{number}" for number in range(FEEDS)))
-    server.forget()
-    yield reader
-    reader.database.close()
+    try:
+        subscribe(reader.database, "dan", *FEEDS)
+        yield reader
+    finally:
+        reader.database.close()
 
 
 def host(number: int) -> str:
-    return f"127.0.1.{number + 2}"
+    return f"{NETWORK}{number + 2}"
 
 
 def runs(up: Up) -> list[dict[str, Any]]:
@@ -83,78 +87,96 @@ def runs(up: Up) -> list[dict[str, Any]]:
     return found
 
 
-def refresher(up: Up) -> psutil.Process | None:
-    """The process that waits for requests: a child of the services without a command of its own."""
-    for process in psutil.Process(up.process.pid).children(recursive=True):
-        # One that ended meanwhile.
-        with suppress(psutil.NoSuchProcess):
-            parent = process.parent()
-            if parent is not None and all(SERVICES in each.cmdline() for each in (process, parent)):
-                return process
-    return None
-
-
-@pytest.mark.minutes
-@pytest.mark.slow
-def test_clicks_share_runs_and_none_is_lost_by_a_kill(up: Up, reader: Reader, server: FeedServer) -> None:
-    two_hundred_clicks_on_fifty_feeds_make_few_runs_and_one_request_a_feed(up, reader, server)
-    a_killed_run_loses_no_click(up, reader, server)
-    the_killed_refresher_loses_no_click(up, reader, server)
-    killed_services_lose_no_click(up, reader, server)
-
-
-def two_hundred_clicks_on_fifty_feeds_make_few_runs_and_one_request_a_feed(
-    up: Up, reader: Reader, server: FeedServer
+def two_hundred_clicks_on_fifty_feeds_make_few_runs_and_a_request_a_feed(
+    up: Up, dan: Reader, server: FeedServer
 ) -> None:
-    tasks = {reader.click(click % FEEDS) for click in range(200)}
-    assert len(tasks) == FEEDS
-    soon(lambda: all(reader.items_of(task) is not None for task in tasks))
-    assert len(server.requests) == FEEDS
+    def asked() -> int:
+        return sum(request.host.startswith(NETWORK) for request in server.requests)
+
+    before = asked()
+    tasks = {dan.click(click % len(FEEDS)) for click in range(200)}
+    assert len(tasks) == len(FEEDS)
+    soon(lambda: all(dan.items_of(task) is not None for task in tasks))
+    assert asked() - before == len(FEEDS)
     soon(lambda: {run["status"] for run in runs(up)} == {"SUCCESS"})
     assert 1 <= len(runs(up)) <= 3
     for run in runs(up):
         tags = {tag["key"]: tag["value"] for tag in run["tags"]}
         assert "requested in the reader." in tags["rss_pipeline/reason"]
-        assert "ann" not in str(tags)
+        assert "dan" not in str(tags)
 
 
-def a_killed_run_loses_no_click(up: Up, reader: Reader, server: FeedServer) -> None:
-    killed = []
+def no_kill_loses_anything_while_users_read(
+    up: Up, dan: Reader, server: FeedServer, publishers: Publishers
+) -> None:
+    with users_of(up, publishers) as (killed, users):
+        users_go_on(users)
+        the_killed_reader_is_restarted_alone(up, killed)
+        users_go_on(users)
+        a_killed_run_loses_no_click(killed, dan, server)
+        users_go_on(users)
+        the_killed_refresher_loses_no_click(killed, dan, server)
+        killed_services_lose_no_click(killed, dan, server)
+        users_go_on(users)
+        nothing_is_lost(killed, users, publishers)
+
+
+def the_killed_reader_is_restarted_alone(up: Up, killed: Killed) -> None:
+    def others() -> set[int]:
+        return {process.pid for process in members(up.process.pid) if "reader" not in process.cmdline()}
+
+    def printed() -> str:
+        return Path(up.log.name).read_text("utf-8")
+
+    soon(killed.answers)
+    assert f"The reader is at {killed.url}" in printed()
+    webserver = [each.pid for each in members(up.process.pid) if "webserver" in " ".join(each.cmdline())]
+    assert killed.kill("reader")
+    soon(lambda: "The reader ended (exit code -9); it is restarted in 1 s" in printed())
+    soon(killed.answers)
+    assert webserver
+    assert others() >= set(webserver)
+
+
+def a_killed_run_loses_no_click(killed: Killed, reader: Reader, server: FeedServer) -> None:
+    runs = []
 
     def kill(_: object) -> Answer:
-        parent = refresher(up)
-        assert parent is not None
-        [run] = [child for child in parent.children() if SERVICES in " ".join(child.cmdline())]
+        [refresher] = killed.processes("refresher")
+        [run] = refresher.children()
         server.route(host(1), "/feed", Answer(body=rss("a", "run")))
-        killed.append(run.pid)
+        runs.append(run.pid)
         run.kill()
+        killed.note("run")
         return Answer(body=rss("a"))
 
     server.route(host(1), "/feed", kill)
     is_done_within_two_minutes(reader, reader.click(1))
-    assert len(killed) == 1
+    assert len(runs) == 1
 
 
-def the_killed_refresher_loses_no_click(up: Up, reader: Reader, server: FeedServer) -> None:
-    process = soon(lambda: refresher(up))
+def the_killed_refresher_loses_no_click(killed: Killed, reader: Reader, server: FeedServer) -> None:
+    [process] = soon(lambda: killed.processes("refresher"))
     server.route(host(2), "/feed", Answer(body=rss("a", "refresher")))
     process.send_signal(signal.SIGSTOP)
     task = reader.click(2)
     process.kill()
+    killed.note("refresher")
     is_done_within_two_minutes(reader, task)
 
 
-def killed_services_lose_no_click(up: Up, reader: Reader, server: FeedServer) -> None:
-    process = soon(lambda: refresher(up))
+def killed_services_lose_no_click(killed: Killed, reader: Reader, server: FeedServer) -> None:
+    [process] = soon(lambda: killed.processes("refresher"))
     server.route(host(3), "/feed", Answer(body=rss("a", "services")))
     services = process.ppid()
     process.send_signal(signal.SIGSTOP)
     task = reader.click(3)
     os.kill(services, signal.SIGKILL)
+    killed.note("services")
     process.send_signal(signal.SIGCONT)
     is_done_within_two_minutes(reader, task)
 
 
 def is_done_within_two_minutes(reader: Reader, task: str) -> None:
-    soon(lambda: reader.items_of(task) is not None, seconds=120)
+    soon(lambda: reader.items_of(task) is not None, seconds=two_minutes())
     assert reader.items_of(task) == 1

@@ -13,7 +13,7 @@ import schemathesis
 from rss_pipeline_tests.support.waiting import PATIENCE
 
 _LOCK = threading.Lock()
-_TOKENS = [""]
+_TOKENS = ["none"]
 
 
 @schemathesis.auth(refresh_interval=None)

@@ -4,6 +4,7 @@ A limit here only ends a test that would wait for ever. None measures speed, so 
 machine takes: the suite has to hold with two busy loops beside it.
 """
 
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -32,6 +33,11 @@ def soon(ask: Callable[[], T | None], *, seconds: float = PATIENCE) -> T:
         # A twentieth later at most than with a look at every moment.
         time.sleep(min(max(_FIRST_PAUSE, waited / 20), _LONGEST_PAUSE))
     return found
+
+
+def two_minutes() -> float:
+    """Seconds that two minutes of this machine take now, when others use its processors, too."""
+    return 120 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def cpu_seconds_of_children() -> float:
