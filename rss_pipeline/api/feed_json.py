@@ -4,7 +4,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.advice import shown_error
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
@@ -98,11 +97,11 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
         "folder": row.folder,
         "position": row.position,
         "interval": row.wished_interval,
-        "added_at": instant(row.added_at),
+        "added_at": row.added,
         "is_unread": row.unread > 0,
         "unread": row.unread,
         "version": row.version,
-        "updated_at": None if row.updated_at is None else instant(row.updated_at),
+        "updated_at": row.changed,
         "health": _health(row),
         "next_visit": _next_visit(row),
     }
@@ -110,16 +109,14 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
 
 def _health(row: FeedRow) -> dict[str, Any]:
     is_failing = row.health in ("failing", "gone")
-    failing_since = None if row.failing_since is None else instant(row.failing_since)
-    last_success = None if row.last_success_at is None else instant(row.last_success_at)
     reason = shown_error(row.error_kind, row.error) if is_failing else None
     return {
         "status": row.health,
-        "summary": _summary(row.health, failing_since, reason),
+        "summary": _summary(row.health, row.fails_since, reason),
         "error_kind": row.error_kind if is_failing else None,
         "reason": reason,
-        "failing_since": failing_since,
-        "last_success_at": last_success,
+        "failing_since": row.fails_since,
+        "last_success_at": row.success_at,
     }
 
 
@@ -145,7 +142,7 @@ def _summary(status: str, failing_since: str | None, reason: str | None) -> str:
 def _next_visit(row: FeedRow) -> dict[str, Any] | None:
     if row.health in ("disabled", "unlisted"):
         return None
-    at = instant(row.next_visit)
+    at = row.visit_at
     why = f": {row.visit_reason}" if row.visit_reason else ""
     return {"at": at, "reason": row.visit_reason, "summary": _sentence(f"Next visit at {at}{why}")}
 

@@ -85,11 +85,14 @@ async def unread_count(call: Call) -> Response:
         unread = sum(not entry.is_read for entry in own.entries)
         newest = max((entry.number for entry in own.entries), default=0)
         counts.append(UnreadCount(feed_id=failing.STREAM.id, folder=None, unread=unread, newest=newest))
-    folders = sorted({each.folder for each in counts if each.folder is not None})
+    in_folders: dict[str, list[UnreadCount]] = {}
+    for each in counts:
+        if each.folder is not None:
+            in_folders.setdefault(each.folder, []).append(each)
     found = [_count(str(READING_LIST), counts)]
-    found += [_count(str(Label(name)), [each for each in counts if each.folder == name]) for name in folders]
-    found += [_count(str(FeedStream(each.feed_id)), [each]) for each in counts]
-    return as_json({"max": sum(each.unread for each in counts), "unreadcounts": found})
+    found += [_count(str(Label(name)), in_folders[name]) for name in sorted(in_folders)]
+    found += [_feed_count(each) for each in counts]
+    return as_json({"max": found[0]["count"], "unreadcounts": found})
 
 
 async def subscription_edit(call: Call) -> Response:
@@ -215,8 +218,16 @@ def _failing_subscription(call: Call) -> dict[str, object]:
 def _count(stream: str, counts: Sequence[UnreadCount]) -> dict[str, object]:
     return {
         "id": stream,
-        "count": sum(each.unread for each in counts),
-        "newestItemTimestampUsec": str(max((each.newest for each in counts), default=0)),
+        "count": sum([each.unread for each in counts]),
+        "newestItemTimestampUsec": str(max([each.newest for each in counts], default=0)),
+    }
+
+
+def _feed_count(one: UnreadCount) -> dict[str, object]:
+    return {
+        "id": str(FeedStream(one.feed_id)),
+        "count": one.unread,
+        "newestItemTimestampUsec": str(one.newest),
     }
 
 

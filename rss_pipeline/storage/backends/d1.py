@@ -180,12 +180,11 @@ def _results(answer: Any, count: int) -> list[Result]:
     answers = answer if isinstance(answer, list) else [answer]
     if len(answers) != count:
         raise ValueError(f"{len(answers)} results of {count}")
-    results = [Result(one["results"], int(one["meta"]["changes"])) for one in answers]
-    if not all(isinstance(one.rows, list) for one in results):
+    if not all(isinstance(one["results"], list) for one in answers):
         raise TypeError("results is no list")
-    if not all(isinstance(row, dict) for one in results for row in one.rows):
+    if not all(isinstance(row, dict) for one in answers for row in one["results"]):
         raise TypeError("a row is no object")
-    return results
+    return [Result.of_rows(one["results"], int(one["meta"]["changes"])) for one in answers]
 
 
 def _error(body: bytes) -> tuple[str, str]:

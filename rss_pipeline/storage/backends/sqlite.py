@@ -141,14 +141,14 @@ class SqliteDatabase:
         params = [float(value) if isinstance(value, int) else value for value in statement.params]
         try:
             cursor = self._connection.execute(statement.sql, params)
-            names = [column[0] for column in cursor.description or ()]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            names = tuple([column[0] for column in cursor.description or ()])
+            values = cursor.fetchall()
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in DATA_ERRORS or _LIMIT_ERRORS.search(str(error)):
                 raise StorageRejected(f"the database refused a value: {error}") from error
             raise self._unavailable(error, statement) from error
-        return Result(rows, self._connection.total_changes - before)
+        return Result(names, values, self._connection.total_changes - before)
 
     def _unavailable(self, error: sqlite3.Error, statement: Statement) -> DatabaseUnavailable:
         name = getattr(error, "sqlite_errorname", type(error).__name__)

@@ -4,7 +4,7 @@ The number of items above a subscription's number, less those that are read abov
 unread below it: as many rows are looked at as items are unread, or have a state.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rss_pipeline.storage.database import Result, Statement
 
@@ -20,8 +20,7 @@ NEWEST = """coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY items_of_
 feed has seen, to be passed to `mark_read_up_to`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadCount:
+class UnreadCount(NamedTuple):
     """The unread items of one feed."""
 
     feed_id: str
@@ -43,15 +42,7 @@ def count_unread(user_id: str) -> Statement:
 
 def unread_counts(result: Result) -> list[UnreadCount]:
     """What `count_unread` found, by feed id; feeds without unread items too."""
-    return [
-        UnreadCount(
-            feed_id=row["feed_id"],
-            folder=row["folder"],
-            unread=int(row["unread"]),
-            newest=int(row["newest"]),
-        )
-        for row in result.rows
-    ]
+    return list(map(UnreadCount._make, result.columns(*UnreadCount._fields)))
 
 
 def count_starred(user_id: str, feed_id: str) -> Statement:

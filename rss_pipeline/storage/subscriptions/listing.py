@@ -1,51 +1,81 @@
 """The feeds of a user, each with unread count, health and the user's own settings, in one statement."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from rss_pipeline.collector.models.clock import from_instant
-from rss_pipeline.storage.database import Result, Row, Statement, Value
+from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.feeds.predicates import HEALTH
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.subscriptions.counts import NEWEST, UNREAD
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedRow:
-    """A subscribed feed."""
+class FeedRow(NamedTuple):
+    """A subscribed feed, as it was read: what has to be made of a value is made where it is asked for, since
+    a list has hundreds of feeds. Instants are `YYYY-MM-DDTHH:MM:SSZ` in the fields, aware in the properties.
+    """
 
     feed_id: str
     title: str | None
     """The user's own, or else the feed's."""
     own_title: str | None
-    url: str
+    stored_url: str
     link: str | None
     """The feed's web page."""
     folder: str | None
     position: int
     wished_interval: int | None
     """Seconds; None for what the schedule finds."""
-    added_at: datetime
+    added: str
     unread: int
     version: int
     """The arrival number of its newest item, 0 for none."""
-    updated_at: datetime | None
+    changed: str | None
     """Time of the last document that brought an item."""
     health: str
     """A word of `predicates.HEALTH`."""
     error_kind: str | None
     error: str | None
     """What went wrong at the last visit, as a sentence; None where it went well."""
-    failing_since: datetime | None
-    next_visit: datetime
+    fails_since: str | None
+    """None while the feed does not fail."""
+    visit_at: str
+    """The next visit."""
     visit_reason: str | None
-    last_success_at: datetime | None
+    success_at: str | None
+    """The last visit that went well."""
+
+    @property
+    def url(self) -> str:
+        return shown_url(self.stored_url)
+
+    @property
+    def added_at(self) -> datetime:
+        return datetime.fromisoformat(self.added)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        return from_instant(self.changed)
+
+    @property
+    def failing_since(self) -> datetime | None:
+        return from_instant(self.fails_since)
+
+    @property
+    def next_visit(self) -> datetime:
+        return datetime.fromisoformat(self.visit_at)
+
+    @property
+    def last_success_at(self) -> datetime | None:
+        return from_instant(self.success_at)
 
 
-_COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url, f.link, s.folder,
-  s.position, s.wished_interval, s.added_at, {UNREAD} AS unread, {NEWEST} AS newest,
-  f.changed_at, {HEALTH} AS health, f.last_error_kind, f.last_error, f.consecutive_failures, f.failing_since,
-  f.next_fetch_at, f.schedule_reason, f.last_success_at"""
+_COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
+  f.link, s.folder, s.position, s.wished_interval, s.added_at AS added, {UNREAD} AS unread, {NEWEST} AS version,
+  f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
+  CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since, f.next_fetch_at AS visit_at,
+  f.schedule_reason AS visit_reason, f.last_success_at AS success_at"""
+"""The fields of FeedRow."""
 
 
 def list_feeds(user_id: str, feed_id: str | None = None, *, newer_than: int | None = None) -> Statement:
@@ -75,29 +105,4 @@ def look_for_feed(user_id: str, feed_id: str) -> Statement:
 
 def feed_rows(result: Result) -> list[FeedRow]:
     """What `list_feeds` found, in the user's order."""
-    return list(map(_feed_row, result.rows))
-
-
-def _feed_row(row: Row) -> FeedRow:
-    wished = row["wished_interval"]
-    return FeedRow(
-        feed_id=row["feed_id"],
-        title=row["title"],
-        own_title=row["own_title"],
-        url=shown_url(row["url"]),
-        link=row["link"],
-        folder=row["folder"],
-        position=int(row["position"]),
-        wished_interval=None if wished is None else int(wished),
-        added_at=datetime.fromisoformat(row["added_at"]),
-        unread=int(row["unread"]),
-        version=int(row["newest"]),
-        updated_at=from_instant(row["changed_at"]),
-        health=row["health"],
-        error_kind=row["last_error_kind"],
-        error=row["last_error"],
-        failing_since=from_instant(row["failing_since"]) if row["consecutive_failures"] > 0 else None,
-        next_visit=datetime.fromisoformat(row["next_fetch_at"]),
-        visit_reason=row["schedule_reason"],
-        last_success_at=from_instant(row["last_success_at"]),
-    )
+    return list(map(FeedRow._make, result.columns(*FeedRow._fields)))
