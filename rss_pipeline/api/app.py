@@ -40,20 +40,20 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.pipeline.reading.bodies import Bodies
 
 ROUTERS: tuple[APIRouter, ...] = (
-    about.router,
-    auth.router,
-    sessions.router,
-    app_passwords.router,
-    preferences.router,
-    opml.router,
     feeds.router,
     items.router,
     marks.router,
     images.router,
     subscribing.router,
     tasks.router,
+    opml.router,
+    preferences.router,
+    auth.router,
+    sessions.router,
+    app_passwords.router,
+    about.router,
 )
-"""Routers below /api."""
+"""Routers below /api. They are looked through in this order: what clients request often comes first."""
 LARGER_BODIES: dict[str, int] = {
     **google_reader.LARGER_BODIES,
     **opml.LARGER_BODIES,
@@ -71,6 +71,7 @@ programs. Answers with an `ETag` can be asked for again with `If-None-Match`.
 def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     """The application on these stores."""
     settings = stores.settings
+    proxies = [str(each) for each in settings.reader_proxies]
     app = FastAPI(
         title="rss_pipeline reader",
         version=version("rss_pipeline"),
@@ -84,7 +85,7 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
         middleware=[
             Middleware(Answers, failed=failed),
             Middleware(PageErrors),
-            Middleware(ProxyHeadersMiddleware, trusted_hosts=[str(each) for each in settings.reader_proxies]),
+            *([Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []),
             Middleware(OwnHosts, own=own_hosts(settings)),
             Middleware(Limits, larger_bodies=LARGER_BODIES),
         ],
@@ -98,11 +99,11 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
         Timed(lifetime=statistics.KEPT_SECONDS, seconds=time.monotonic) if stores.is_remote else None
     )
     problems.install(app)
+    app.state.google_reader = google_reader.service_on(stores, clock=clock)
+    app.router.routes.extend(google_reader.routes(app.state.google_reader))
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
     for router in pages.ROUTERS:
         app.include_router(router)
-    app.state.google_reader = google_reader.service_on(stores, clock=clock)
-    app.router.routes.extend(google_reader.routes(app.state.google_reader))
     complete(app)
     return app

@@ -15,6 +15,7 @@ from rss_pipeline.web.authority import Authority, own_authorities, read_authorit
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"
 _SHOWN = 80
+_MOST_KNOWN = 100
 
 
 class OwnHosts:
@@ -23,15 +24,27 @@ class OwnHosts:
     def __init__(self, app: ASGIApp, *, own: Collection[Authority]) -> None:
         self._app = app
         self._own = own
+        self._known: set[bytes] = set()
+        """Own names as they were sent. Upper case makes many of one."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] == "http" and not self._is_own(scope):
             hosts = headers_named(scope, b"host")
-            if len(hosts) != 1 or read_authority(hosts[0]) not in self._own:
-                refused = ApiError("wrong_host", f"{_shown(hosts)} is no name of this server.")
-                await refused.response()(scope, receive, send)
-                return
+            refused = ApiError("wrong_host", f"{_shown(hosts)} is no name of this server.")
+            await refused.response()(scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    def _is_own(self, scope: Scope) -> bool:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1:
+            return False
+        if hosts[0] in self._known:
+            return True
+        is_own = read_authority(hosts[0].decode("latin-1").strip()) in self._own
+        if is_own and len(self._known) < _MOST_KNOWN:
+            self._known.add(hosts[0])
+        return is_own
 
 
 def own_hosts(settings: Settings) -> frozenset[Authority]:

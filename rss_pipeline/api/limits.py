@@ -5,6 +5,7 @@ connection (its head, its idle time, the number of connections) are in connectio
 """
 
 import asyncio
+import re
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
@@ -21,6 +22,8 @@ AT_WORK = 64
 """Requests that the application works on at one time; more wait."""
 WAIT_SECONDS = 10.0
 _BUSY_SECONDS = 2
+_PLAIN = re.compile(rb"[!-$&-~]*")
+"""Visible ASCII without escapes."""
 
 
 class Limits:
@@ -104,6 +107,10 @@ class Limits:
             raise
 
     async def _take_place(self) -> None:
+        if not self._at_work.locked():
+            # At once: a limit of time costs more than many a request.
+            await self._at_work.acquire()
+            return
         try:
             async with asyncio.timeout(self._wait_seconds):
                 await self._at_work.acquire()
@@ -117,6 +124,8 @@ def check_address(scope: Scope) -> None:
     query: bytes = scope["query_string"]
     if len(path) + len(query) > ADDRESS_BYTES:
         raise ApiError("address_too_long", f"The address has more than {ADDRESS_BYTES:,} bytes.")
+    if _PLAIN.fullmatch(path) and _PLAIN.fullmatch(query):
+        return
     try:
         text = unquote_to_bytes(path).decode()
         unquote_to_bytes(query.replace(b"+", b" ")).decode()

@@ -4,13 +4,15 @@ What clients call and is not here is answered by 501 or 404, never by an empty l
 a client than an error.
 """
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 
+from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.google_reader import listings, login, marks, subscriptions
 from rss_pipeline.api.google_reader.addresses import PREFIX, PREFIXES, addresses_of, call_of
 from rss_pipeline.api.google_reader.answers import refusal, text
@@ -101,7 +103,7 @@ def service_on(stores: Stores, *, clock: Clock) -> Service:
 
 
 def routes(service: Service) -> list[BaseRoute]:
-    """The routes of all addresses. The prefix itself answers a person who looks whether it is right."""
+    """The route of all addresses. The prefix itself answers a person who looks whether it is right."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -109,14 +111,28 @@ def routes(service: Service) -> list[BaseRoute]:
         except Refused as refused:
             return refusal(refused)
 
-    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    below = ("accounts", "reader")
-    paths = [f"{prefix}/{{rest:path}}" for prefix in PREFIXES if "greader" in prefix]
-    paths += [
-        f"{prefix}/{part}/{{rest:path}}" for prefix in PREFIXES if "greader" not in prefix for part in below
-    ]
-    paths += [prefix for prefix in PREFIXES if "greader" in prefix]
-    return [Route(path, answer, methods=methods, include_in_schema=False) for path in paths]
+    return [_Calls("/{rest:path}", answer, methods=_METHODS, include_in_schema=False)]
+
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+_ADDRESS = re.compile(
+    "|".join(
+        f"{re.escape(prefix)}(?:/.*)?"
+        if "greader" in prefix
+        else f"{re.escape(prefix)}/(?:accounts|reader)/.*"
+        for prefix in PREFIXES
+    )
+)
+
+
+class _Calls(Route):
+    """The route of all addresses: one comparison in place of one for each prefix."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http" or _ADDRESS.fullmatch(scope["path"]) is None:
+            return Match.NONE, {}
+        is_taken = scope["method"] in (self.methods or ())
+        return Match.FULL if is_taken else Match.PARTIAL, {"endpoint": self.endpoint, "path_params": {}}
 
 
 async def _answer(service: Service, request: Request) -> Response:

@@ -7,8 +7,12 @@ that signs is secret.py's.
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
 
 import jwt
 
@@ -87,21 +91,12 @@ def read_jwt(secret: bytes, token: str, *, now: datetime) -> SessionKey:
     if len(token) > _MOST_CHARACTERS:
         raise NoSession
     try:
-        # The instants are checked below, by the clock that is passed in.
-        decoded = jwt.decode_complete(
-            token,
-            secret,
-            algorithms=[_ALGORITHM],
-            audience=_AUDIENCE,
-            issuer=_ISSUER,
-            options={"require": _CLAIMS, "verify_exp": False, "verify_iat": False},
-        )
+        claims = _signed_claims(secret, token)
     except (jwt.PyJWTError, ValueError):
         # ValueError: a lone surrogate in the text.
         raise NoSession from None
-    claims = decoded["payload"]
     expires, issued, user_id, session_id = (claims[name] for name in ("exp", "iat", "sub", "jti"))
-    if decoded["header"].get("typ") != _TYPE or not (type(expires) is int and type(issued) is int):
+    if not (type(expires) is int and type(issued) is int):
         raise NoSession
     at = now.timestamp()
     # One that expires late comes from a clock that was ahead, and would live on for as long.
@@ -110,6 +105,27 @@ def read_jwt(secret: bytes, token: str, *, now: datetime) -> SessionKey:
     if not (_is_of(_USER_ID, user_id) and _is_of(_SESSION_ID, session_id)):
         raise NoSession
     return SessionKey(session_id, user_id, "login")
+
+
+@lru_cache(maxsize=1_000)
+def _signed_claims(secret: bytes, token: str) -> Mapping[str, Any]:
+    """The claims of a token of ours, whenever it expires: a client sends the same one for half an hour.
+
+    Raises:
+        jwt.PyJWTError, ValueError: it is none; this is not remembered.
+    """
+    decoded = jwt.decode_complete(
+        token,
+        secret,
+        algorithms=[_ALGORITHM],
+        audience=_AUDIENCE,
+        issuer=_ISSUER,
+        # The instants are checked by the clock that is passed in.
+        options={"require": _CLAIMS, "verify_exp": False, "verify_iat": False},
+    )
+    if decoded["header"].get("typ") != _TYPE:
+        raise jwt.InvalidTokenError("a token of another type")
+    return MappingProxyType(decoded["payload"])
 
 
 def _session_id(secret: str) -> str:

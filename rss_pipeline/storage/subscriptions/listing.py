@@ -71,7 +71,8 @@ class FeedRow(NamedTuple):
 
 
 _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
-  f.link, s.folder, s.position, s.wished_interval, s.added_at AS added, {UNREAD} AS unread, {NEWEST} AS version,
+  f.link, s.folder, s.position, s.wished_interval, s.added_at AS added, {UNREAD} AS unread,
+  {NEWEST} AS version,
   f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
   CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since, f.next_fetch_at AS visit_at,
   f.schedule_reason AS visit_reason, f.last_success_at AS success_at"""
