@@ -4,7 +4,6 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.bodies import Body
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
@@ -76,16 +75,16 @@ def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
         "url": row.link,
         "author": row.author,
         "authors": row.authors,
-        "published_at": instant(row.published_at),
+        "published_at": row.published,
         "is_dated": row.is_dated,
-        "updated_at": None if row.updated_at is None else instant(row.updated_at),
-        "collected_at": instant(row.collected_at),
+        "updated_at": row.updated,
+        "collected_at": row.collected,
         "categories": row.categories,
         "enclosures": [
             {"url": each.url, "type": each.type, "length": each.length} for each in row.enclosures
         ],
         "is_read": row.is_read,
-        "is_starred": row.starred_at is not None,
-        "starred_at": None if row.starred_at is None else instant(row.starred_at),
+        "is_starred": row.is_starred,
+        "starred_at": row.starred,
         "html": body.html,
     }

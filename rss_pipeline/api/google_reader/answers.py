@@ -1,13 +1,19 @@
 """The answers of the calls: text, JSON, and a sentence with a status for what was refused."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import Response
 
+from rss_pipeline.api.answers import GZIP_FROM_BYTES, takes_gzip
 from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.packed import Packed, gzip, plain
 
 PRIVATE = {"Cache-Control": "private, no-cache"}
+_IN_THREAD_FROM_BYTES = 1_000_000
 
 
 def ok() -> Response:
@@ -23,6 +29,17 @@ def text(body: str, status: int = 200, headers: dict[str, str] | None = None) ->
 def as_json(content: Any) -> Response:
     """Content that changes with each request; others have an ETag (`conditional.json_answer`)."""
     return Response(orjson.dumps(content), headers=PRIVATE, media_type="application/json")
+
+
+async def packed_json(request: Request, parts: Sequence[Packed]) -> Response:
+    """The same from parts that are compressed already."""
+    size = sum([len(part.plain) for part in parts])
+    headers = PRIVATE
+    make: Callable[[Sequence[Packed]], bytes] = plain
+    if size >= GZIP_FROM_BYTES and takes_gzip(request.scope):
+        headers, make = {**PRIVATE, "Content-Encoding": "gzip"}, gzip
+    body = make(parts) if size < _IN_THREAD_FROM_BYTES else await run_in_threadpool(make, parts)
+    return Response(body, headers=headers, media_type="application/json")
 
 
 def refusal(refused: Refused) -> Response:

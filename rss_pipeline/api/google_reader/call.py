@@ -13,6 +13,7 @@ from rss_pipeline.api.google_reader.forms import Fields
 from rss_pipeline.api.google_reader.places import Places
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.seen import Seen
+from rss_pipeline.api.packed import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.errors import NoSession
@@ -37,6 +38,7 @@ class Service:
     clock: Clock
     seen: Seen
     bodies: Bodies
+    parts: PackedParts
     waiting: Places = field(default_factory=lambda: Places(8))
     """For requests that wait for a search."""
     patience_seconds: float = 20.0

@@ -67,6 +67,34 @@ def web_url(url: str | None) -> str | None:
 
 def entry_as_json(entry: Entry) -> dict[str, Any]:
     """An item of stream/contents and items/contents."""
+    own = _own(entry.origin, is_read=entry.is_read, is_starred=entry.is_starred)
+    return {**own, **_shared(entry), "categories": [*own["categories"], *_published_categories(entry)]}
+
+
+def own_part(origin: Origin, *, is_read: bool, is_starred: bool) -> bytes:
+    """The first part of an item as JSON: what depends on the user, and the item only by its two states."""
+    # Ends in the middle of the categories, of which there is one at least.
+    return orjson.dumps(_own(origin, is_read=is_read, is_starred=is_starred))[:-2]
+
+
+def shared_part(entry: Entry) -> bytes:
+    """The rest of it: what is the same for all users, as long as the item and its feed's addresses are."""
+    categories = b"".join([b"," + orjson.dumps(name) for name in _published_categories(entry)])
+    return categories + b"]," + orjson.dumps(_shared(entry))[1:]
+
+
+def _own(origin: Origin, *, is_read: bool, is_starred: bool) -> dict[str, Any]:
+    return {
+        "origin": {
+            "streamId": str(FeedStream(origin.feed_id)),
+            "title": origin.title,
+            "htmlUrl": origin.page,
+        },
+        "categories": _own_categories(origin, is_read=is_read, is_starred=is_starred),
+    }
+
+
+def _shared(entry: Entry) -> dict[str, Any]:
     return {
         # Read You: 16 lower-case digits.
         "id": long_id(entry.number),
@@ -85,12 +113,6 @@ def entry_as_json(entry: Entry) -> dict[str, Any]:
         "alternate": [{"href": entry.page, "type": "text/html"}],
         # Newsboat takes the alphabetically first value.
         "summary": {"content": entry.html, "direction": "ltr"},
-        "categories": _categories(entry),
-        "origin": {
-            "streamId": str(FeedStream(entry.origin.feed_id)),
-            "title": entry.origin.title,
-            "htmlUrl": entry.origin.page,
-        },
         # `href`: newsboat finds none by another name.
         "enclosure": [_enclosure(url, each) for each in entry.enclosures if (url := web_url(each.url))],
     }
@@ -122,20 +144,21 @@ def item_ids(numbers: Sequence[int], continuation: str | None) -> dict[str, Any]
     return found
 
 
-def _categories(entry: Entry) -> list[str]:
-    """The user's states and folder, then the publisher's own categories.
-
-    Newsboat and Readrops compare whole texts, with `-` for the user. A publisher's category that reads like
-    a state would mark the item in every client.
-    """
+def _own_categories(origin: Origin, *, is_read: bool, is_starred: bool) -> list[str]:
+    """The user's states and folder. Newsboat and Readrops compare whole texts, with `-` for the user."""
     found = [str(READING_LIST)]
-    if entry.is_read:
+    if is_read:
         found.append(str(READ))
-    if entry.is_starred:
+    if is_starred:
         found.append(str(STARRED))
-    if entry.origin.folder is not None:
-        found.append(str(Label(entry.origin.folder)))
-    return found + [name for name in entry.categories if not name.startswith("user/")]
+    if origin.folder is not None:
+        found.append(str(Label(origin.folder)))
+    return found
+
+
+def _published_categories(entry: Entry) -> list[str]:
+    """The publisher's own. One that reads like a state would mark the item in every client."""
+    return [name for name in entry.categories if not name.startswith("user/")]
 
 
 def _enclosure(url: str, enclosure: Enclosure) -> dict[str, Any]:

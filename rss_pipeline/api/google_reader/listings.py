@@ -3,7 +3,7 @@
 A list's end is the highest number of arrival in the same moment; it is what the session was shown (seen.py).
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from rss_pipeline.api.answers import BrokenOff
 from rss_pipeline.api.conditional import bytes_answer
 from rss_pipeline.api.google_reader import failing
-from rss_pipeline.api.google_reader.answers import PRIVATE, as_json
+from rss_pipeline.api.google_reader.answers import PRIVATE, as_json, packed_json
 from rss_pipeline.api.google_reader.atom import ATOM_TYPE, atom_document
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in, signed_in_by_token
 from rss_pipeline.api.google_reader.entries import Entry, contents, entry_as_json, item_ids
@@ -20,9 +20,10 @@ from rss_pipeline.api.google_reader.feeds import feed_id_of
 from rss_pipeline.api.google_reader.ids import item_numbers
 from rss_pipeline.api.google_reader.pages import Page, Place, read_page
 from rss_pipeline.api.google_reader.refused import Refused
-from rss_pipeline.api.google_reader.shown import entries_of
+from rss_pipeline.api.google_reader.shown import entries_of, packed_items
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, Stream, read_stream
 from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.api.packed import Packed, plain
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.storage.database import Result, Statement, one
@@ -141,57 +142,57 @@ async def item_contents(call: Call) -> Response:
         raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
     updated = in_microseconds(call.service.clock()) // 1_000_000
     pieces = _pieces(session, numbers, updated=updated)
-    first, size = [], 0
+    first, size = list[Packed](), 0
     async for piece in pieces:
-        first.append(piece)
-        size += len(piece)
+        first += piece
+        size += sum([len(part.plain) for part in piece])
         if size > WHOLE_BYTES:
             return StreamingResponse(_or_broken_off(first, pieces), headers=PRIVATE, media_type=_JSON)
-    return Response(b"".join(first), headers=PRIVATE, media_type=_JSON)
+    return await packed_json(call.request, first)
 
 
-async def _pieces(session: SignedIn, numbers: Sequence[int], *, updated: int) -> AsyncIterator[bytes]:
+async def _pieces(session: SignedIn, numbers: Sequence[int], *, updated: int) -> AsyncIterator[list[Packed]]:
     """The JSON of these items, `AT_ONCE` by `AT_ONCE`."""
     empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=_TITLES["reading-list"]))
     before, after = empty.split(b'"items":[')
-    yield before + b'"items":['
-    separator = b""
+    yield [Packed.short(before + b'"items":[')]
+    is_first = True
     # Without items the session is looked up all the same.
     for start in range(0, max(len(numbers), 1), AT_ONCE):
-        entries = await _named(session, numbers[start : start + AT_ONCE])
-        if entries:
-            yield separator + b",".join(orjson.dumps(entry_as_json(entry)) for entry in entries)
-            separator = b","
-    yield after
+        items = await _named(session, numbers[start : start + AT_ONCE])
+        found = [part for parts in items for part in (_COMMA, *parts)]
+        if found:
+            yield found[1:] if is_first else found
+            is_first = False
+    yield [Packed.short(after)]
 
 
-async def _or_broken_off(first: Iterable[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _or_broken_off(
+    first: Sequence[Packed], rest: AsyncIterator[Sequence[Packed]]
+) -> AsyncIterator[bytes]:
     """The pieces of an answer that has begun: 503 or 401 can no longer be its status."""
-    for piece in first:
-        yield piece
+    yield plain(first)
     try:
         async for piece in rest:
-            yield piece
+            yield plain(piece)
     except (InfrastructureError, Refused) as error:
         raise BrokenOff(str(error)) from error
 
 
-async def _named(session: SignedIn, numbers: Sequence[int]) -> list[Entry]:
-    places = {number: place for place, number in enumerate(numbers)}
+async def _named(session: SignedIn, numbers: Sequence[int]) -> list[tuple[Packed, ...]]:
+    """The parts of each of these items, in their order."""
+    service = session.service
 
-    def read(caller: Caller) -> list[Entry]:
+    def read(caller: Caller) -> dict[int, tuple[Packed, ...]]:
         (found,) = caller.read(item_lists.items_by(caller.user_id, Chosen.by_numbers(numbers)))
-        entries = entries_of(item_lists.named_items(found), session.service.bodies, caller.database)
-        return sorted(entries, key=lambda entry: places[entry.number])
+        rows = item_lists.named_items(found)
+        return {**packed_items(rows, service.bodies, service.parts, caller.database)}
 
-    entries = await session.run(read)
-    if len(entries) < len(numbers) and failing.may_be_entries(numbers):
-        found = (await failing.read_failing(session)).entries
-        entries = sorted(
-            [*entries, *(entry for entry in found if entry.number in places)],
-            key=lambda entry: places[entry.number],
-        )
-    return entries
+    items = await session.run(read)
+    if len(items) < len(numbers) and failing.may_be_entries(numbers):
+        for entry in (await failing.read_failing(session)).entries:
+            items[entry.number] = (Packed.of(orjson.dumps(entry_as_json(entry))),)
+    return [items[number] for number in numbers if number in items]
 
 
 async def _listing(call: Call, session: SignedIn, stream_id: str | None, *, most: int) -> _Listing:
@@ -307,6 +308,7 @@ def _text(next_key: int | None) -> str | None:
 
 
 _JSON = "application/json"
+_COMMA = Packed.short(b",")
 _TITLES = {
     "reading-list": "All items",
     "read": "Read items",

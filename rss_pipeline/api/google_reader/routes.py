@@ -20,6 +20,7 @@ from rss_pipeline.api.google_reader.call import Call, Service
 from rss_pipeline.api.google_reader.forms import MAX_BODY_BYTES, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.seen import Seen
+from rss_pipeline.api.packed import PackedParts
 from rss_pipeline.api.stores import Stores
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.pipeline.reading.bodies import Bodies
@@ -93,13 +94,15 @@ LARGER_BODIES: Mapping[str, int] = {
 }
 """Bytes of bodies by path, for the calls that take more than others do."""
 
-_BODIES_BYTES = 16_000_000
+_BODIES_BYTES = 4_000_000
+_PARTS_BYTES = 12_000_000
 
 
 def service_on(stores: Stores, *, clock: Clock) -> Service:
     """What the requests of one application share."""
     bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=_BODIES_BYTES)
-    return Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies)
+    parts = PackedParts(seconds=time.monotonic, most_bytes=_PARTS_BYTES)
+    return Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies, parts=parts)
 
 
 def routes(service: Service) -> list[BaseRoute]:

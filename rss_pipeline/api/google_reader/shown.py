@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from rss_pipeline.api.google_reader.entries import Entry, Origin
+from rss_pipeline.api.google_reader.entries import Entry, Origin, own_part, shared_part
+from rss_pipeline.api.packed import Packed, PackedParts
 from rss_pipeline.pipeline.reading.bodies import Bodies, Body
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
@@ -19,16 +20,48 @@ def entries_of(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> l
     return [_entry(row, found.get(row.id) or Body(row.title or "", "")) for row in rows]
 
 
+def packed_items(
+    rows: Sequence[ItemRow], bodies: Bodies, parts: PackedParts, database: Database
+) -> dict[int, tuple[Packed, Packed]]:
+    """These items as JSON in two parts, by number; it belongs into a thread."""
+    shared = {row.id: parts.known(row.id, row.body_version) for row in rows}
+    missing = [row for row in rows if shared[row.id] is None]
+    for row, entry in zip(missing, entries_of(missing, bodies, database), strict=True):
+        shared[row.id] = parts.keep(row.id, Packed.of(shared_part(entry)), row.body_version)
+    return {row.arrived: (_own(row, parts), part) for row in rows if (part := shared[row.id]) is not None}
+
+
+def _own(row: ItemRow, parts: PackedParts) -> Packed:
+    key = (
+        row.feed_id,
+        row.feed_title,
+        row.stored_feed_url,
+        row.feed_link,
+        row.folder,
+        row.read,
+        row.is_starred,
+    )
+    known = parts.known(key)
+    if known is not None:
+        return known
+    made = own_part(_origin(row), is_read=row.is_read, is_starred=row.is_starred)
+    return parts.keep(key, Packed.of(made))
+
+
+def _origin(row: ItemRow) -> Origin:
+    return Origin(
+        feed_id=row.feed_id,
+        title=row.feed_title or row.feed_url,
+        url=row.feed_url,
+        site=row.feed_link,
+        folder=row.folder,
+    )
+
+
 def _entry(row: ItemRow, body: Body) -> Entry:
     return Entry(
         number=row.arrived,
-        origin=Origin(
-            feed_id=row.feed_id,
-            title=row.feed_title or row.feed_url,
-            url=row.feed_url,
-            site=row.feed_link,
-            folder=row.folder,
-        ),
+        origin=_origin(row),
         title=body.title,
         link=row.link,
         authors=row.authors or ((row.author,) if row.author else ()),

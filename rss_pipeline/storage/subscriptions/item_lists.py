@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rss_pipeline.storage.database import Result, Statement, Value, one
 from rss_pipeline.storage.items.bodies import body_text, body_version
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_row
+from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_rows
 
 _HAS_FEED = "EXISTS (SELECT 1 FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id = ?)"
 MAX_PAGE = 20_000
@@ -76,8 +76,10 @@ def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int
 
 def items_of(result: Result, page: Page) -> Items:
     """The page that `list_items` found."""
-    rows = result.rows[: page.limit]
-    return Items(items=tuple(map(item_row, rows)), next_key=_next_key(result, page))
+    rows = item_rows(result)
+    # One item more than the page takes is read, to know whether it is the last page.
+    next_key = rows[page.limit - 1].arrived if len(rows) > page.limit else None
+    return Items(items=tuple(rows[: page.limit]), next_key=next_key)
 
 
 def texts_of(result: Result) -> dict[str, str]:
@@ -161,13 +163,7 @@ def items_by(user_id: str, chosen: Chosen) -> Statement:
 
 def named_items(result: Result) -> list[ItemRow]:
     """What `items_by` found."""
-    return list(map(item_row, result.rows))
-
-
-def _next_key(result: Result, page: Page) -> int | None:
-    """One item more than the page takes is read, to know whether it is the last page."""
-    has_more = len(result.rows) > page.limit
-    return int(result.rows[page.limit - 1]["arrived"]) if has_more else None
+    return item_rows(result)
 
 
 def _order(page: Page) -> str:
@@ -184,12 +180,11 @@ def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
     for operator, bound in ((">=", lowest), ("<=", highest)):
         if bound is not None:
             condition, params = f"{condition} AND {{at}} {operator} ?", [*params, bound]
-    found = list[str]()
-    bound = list[Value]()
+    found, bindings = list[str](), list[Value]()
     for part in _parts(filter):
         found.append(f"{part.sql} WHERE {condition.format(at=part.at)}{part.more.format(scope=scope)}")
-        bound += params + scope_params * part.more.count("{scope}")
-    return f"{' UNION ALL '.join(found)} ORDER BY 1 {_order(page)} LIMIT {page.limit + 1}", bound
+        bindings += params + scope_params * part.more.count("{scope}")
+    return f"{' UNION ALL '.join(found)} ORDER BY 1 {_order(page)} LIMIT {page.limit + 1}", bindings
 
 
 def _bounds(filter: Filter, page: Page) -> tuple[int | None, int | None]:

@@ -1,21 +1,21 @@
 """Items as a user sees them: with the user's title of the feed, and whether they are read and starred."""
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.items.bodies import body_version
 from rss_pipeline.storage.items.items import stored_authors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemRow:
-    """An item without its content. Instants are aware, in UTC."""
+class ItemRow(NamedTuple):
+    """An item without its content, as it was read: what has to be made of a value is made where it is asked
+    for, since a page has hundreds of items. Instants are text in the fields, aware and in UTC in the
+    properties."""
 
     id: str
     arrived: int
@@ -23,7 +23,7 @@ class ItemRow:
     feed_id: str
     feed_title: str | None
     """The user's own, or else the feed's."""
-    feed_url: str
+    stored_feed_url: str
     feed_link: str | None
     language: str | None
     """The feed's, as it says."""
@@ -32,18 +32,62 @@ class ItemRow:
     title: str | None
     link: str | None
     author: str | None
-    authors: tuple[str, ...]
-    published_at: datetime
-    is_dated: bool
-    """False where the feed gave no date that can be read: `published_at` is the time of fetching."""
-    updated_at: datetime | None
-    collected_at: datetime
-    categories: tuple[str, ...]
-    enclosures: tuple[Enclosure, ...]
-    is_read: bool
-    starred_at: datetime | None
+    authors_json: str | None
+    published: str
+    date_source: str
+    updated: str | None
+    collected: str
+    categories_json: str
+    enclosures_json: str
+    read: int
+    starred: str | None
     body_version: str
     """The version of its body (storage.items.bodies)."""
+
+    @property
+    def feed_url(self) -> str:
+        return shown_url(self.stored_feed_url)
+
+    @property
+    def authors(self) -> tuple[str, ...]:
+        return stored_authors({"author": self.author, "authors": self.authors_json})
+
+    @property
+    def published_at(self) -> datetime:
+        return datetime.fromisoformat(self.published)
+
+    @property
+    def is_dated(self) -> bool:
+        """False where the feed gave no date that can be read: `published_at` is the time of fetching."""
+        return self.date_source == "feed"
+
+    @property
+    def updated_at(self) -> datetime | None:
+        return from_instant(self.updated)
+
+    @property
+    def collected_at(self) -> datetime:
+        return datetime.fromisoformat(self.collected)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return tuple(_values(self.categories_json))
+
+    @property
+    def enclosures(self) -> tuple[Enclosure, ...]:
+        return tuple(Enclosure(**enclosure) for enclosure in _values(self.enclosures_json))
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self.read)
+
+    @property
+    def is_starred(self) -> bool:
+        return self.starred is not None
+
+    @property
+    def starred_at(self) -> datetime | None:
+        return from_instant(self.starred)
 
     @property
     def is_repaired(self) -> bool:
@@ -54,11 +98,13 @@ class ItemRow:
 _REPAIRED = 3
 """The place in `body_version` of the time of the last repair."""
 
-ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title, f.url AS feed_url,
-  f.link AS feed_link, f.language, s.folder, i.title, i.link, i.author, i.authors, i.pub_date,
-  i.pub_date_source, i.updated_at, i.created_at, i.categories, i.enclosures,
-  coalesce(t.is_read, i.arrived <= s.read_up_to) AS is_read, t.starred_at,
-  {body_version(items="i", feeds="f")} AS body_version"""
+ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title,
+  f.url AS stored_feed_url, f.link AS feed_link, f.language, s.folder, i.title,
+  i.link, i.author, i.authors AS authors_json, i.pub_date AS published, i.pub_date_source AS date_source,
+  i.updated_at AS updated, i.created_at AS collected, i.categories AS categories_json,
+  i.enclosures AS enclosures_json, coalesce(t.is_read, i.arrived <= s.read_up_to) AS read,
+  t.starred_at AS starred, {body_version(items="i", feeds="f")} AS body_version"""
+"""The fields of ItemRow."""
 ITEM_FROM = """CROSS JOIN items AS i ON i.rowid = page.place
   CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
   CROSS JOIN feeds AS f ON f.id = i.feed_id
@@ -66,31 +112,9 @@ ITEM_FROM = """CROSS JOIN items AS i ON i.rowid = page.place
 """From `page.place`, the row id of an item; binds the user's id."""
 
 
-def item_row(row: Row) -> ItemRow:
-    """A row with ITEM_COLUMNS."""
-    return ItemRow(
-        id=row["id"],
-        arrived=int(row["arrived"]),
-        feed_id=row["feed_id"],
-        feed_title=row["feed_title"],
-        feed_url=shown_url(row["feed_url"]),
-        feed_link=row["feed_link"],
-        language=row["language"],
-        folder=row["folder"],
-        title=row["title"],
-        link=row["link"],
-        author=row["author"],
-        authors=stored_authors(row),
-        published_at=datetime.fromisoformat(row["pub_date"]),
-        is_dated=row["pub_date_source"] == "feed",
-        updated_at=from_instant(row["updated_at"]),
-        collected_at=datetime.fromisoformat(row["created_at"]),
-        categories=tuple(_values(row["categories"])),
-        enclosures=tuple(Enclosure(**enclosure) for enclosure in _values(row["enclosures"])),
-        is_read=bool(row["is_read"]),
-        starred_at=from_instant(row["starred_at"]),
-        body_version=row["body_version"],
-    )
+def item_rows(result: Result) -> list[ItemRow]:
+    """Rows with ITEM_COLUMNS."""
+    return list(map(ItemRow._make, result.columns(*ItemRow._fields)))
 
 
 def _values(text: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.reading.order import Direction, moved
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 from rss_pipeline_tests.storage.values import NOW
@@ -13,22 +14,22 @@ def row(id: str, folder: str | None, position: int) -> FeedRow:
         feed_id=id,
         title=None,
         own_title=None,
-        url=f"https://{id}.example/",
+        stored_url=f"https://{id}.example/",
         link=None,
         folder=folder,
         position=position,
         wished_interval=None,
-        added_at=NOW,
+        added=instant(NOW),
         unread=0,
         version=0,
-        updated_at=None,
+        changed=None,
         health="ok",
         error_kind=None,
         error=None,
-        failing_since=None,
-        next_visit=NOW,
+        fails_since=None,
+        visit_at=instant(NOW),
         visit_reason=None,
-        last_success_at=None,
+        success_at=None,
     )
 
 
