@@ -87,7 +87,7 @@ class Frame:
 
         def less(feed: FeedRow) -> FeedRow:
             is_it = feed.feed_id == feed_id and feed.unread > 0
-            return replace(feed, unread=feed.unread - 1) if is_it else feed
+            return feed._replace(unread=feed.unread - 1) if is_it else feed
 
         return replace(
             self,
