@@ -65,7 +65,7 @@ async def of_all_feeds(
         feeds={feed.feed_id: feed for feed in frame.feeds},
         stored_items=None if None in counts else sum(count or 0 for count in counts),
         everything=everything,
-        **_values(request, activity),
+        **_values(request, activity, wanted=_span(days)),
     )
 
 
@@ -96,7 +96,7 @@ async def of_a_feed(
         stored=activity.stored.get(id),
         room=room,
         backups=backups,
-        **_values(request, activity),
+        **_values(request, activity, wanted=_span(days)),
     )
 
 
@@ -127,12 +127,13 @@ async def _activity(
     )
 
 
-def _values(request: Request, activity: Activity) -> dict[str, Any]:
+def _values(request: Request, activity: Activity, *, wanted: int) -> dict[str, Any]:
     """What both templates show of an activity."""
     since, average = figures.average_since(activity.steps, today=activity.today)
     keep_days = request.app.state.stores.settings.keep_days
     return {
         "activity": activity,
+        "wanted": wanted,
         "average": average,
         "average_since": None if since == activity.window.first else since,
         "uncounted_until": uncounted_until(activity.visits),

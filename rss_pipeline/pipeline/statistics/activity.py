@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.statistics.figures import Step, steps, visits_by_day
 from rss_pipeline.pipeline.statistics.zones import days_until_today, midnight, shifts_of, weeks_until_today
-from rss_pipeline.storage.database import Result
 from rss_pipeline.storage.subscriptions import activity
 from rss_pipeline.storage.subscriptions.activity import Came, Published, Stored, VisitDay, Window
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
@@ -20,8 +19,11 @@ from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 SPANS = (7, 30, 90, 365)
 """Days that can be looked at. A year is shown by week."""
 SHOWN_SPANS = (30, 90, 365)
-HOURS_ITEMS = 50_000
-"""With more items in their weeks, hours are counted over a week."""
+MOST_ITEMS = 200_000
+"""A span that would have more, at the pace of these days, is shortened."""
+MOST_HOURS_ITEMS = 40_000
+"""With more items in their weeks, hours are counted over one week."""
+_RECENT_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +34,6 @@ class Activity:
     zone: ZoneInfo
     span: int
     """Days; fewer than wanted where these have too many items."""
-    is_cut: bool
-    """Even the shortest span has more than `activity.MOST_ITEMS` items: the first ones alone are counted."""
     window: Window
     came: Sequence[Came]
     steps: Sequence[Step]
@@ -69,34 +69,36 @@ def read_activity(
 ) -> Activity:
     """The activity of the caller's feeds. Raises NoSession where the session has ended."""
     user, today = caller.user_id, now.astimezone(zone).date()
-    window = _window(span, now, zone)
-    first_visits = now.date() - timedelta(days=activity.VISIT_DAYS - 1)
-    counted, stored, visits = caller.read(
-        activity.came_in(user, window, scope=scope),
+    recent, stored, visits = caller.read(
+        activity.came_since(user, now - timedelta(days=_RECENT_DAYS), scope=scope),
         activity.stored_items(user, are_counted=are_counted, scope=scope),
-        activity.visits_of(user, since=first_visits, scope=scope),
+        activity.visits_of(user, scope=scope),
     )
-    came = activity.came(counted)
-    while _is_too_much(came) and span > SPANS[0]:
-        span = max(each for each in SPANS if each < span)
-        window = _window(span, now, zone)
-        [counted] = caller.read(activity.came_in(user, window, scope=scope))
-        came = activity.came(counted)
-    found = steps(window, came, today=today)
-    per_day = sum(step.items for step in found) / max((today - window.first).days + 1, 1)
-    weeks = weeks_of_hours if per_day * 7 * weeks_of_hours <= HOURS_ITEMS else 1
+    per_day = activity.items_since(recent) / _RECENT_DAYS
+    span = max((each for each in SPANS if each <= span and each * per_day <= MOST_ITEMS), default=SPANS[0])
+    weeks = weeks_of_hours if per_day * 7 * weeks_of_hours <= MOST_HOURS_ITEMS else 1
+    window = _window(span, now, zone)
+    # Whole weeks, so that each day of the week counts alike.
+    since, until = midnight(today - timedelta(weeks=weeks), zone), midnight(today, zone)
+    *counted, hours = caller.read(
+        *activity.came_in(user, window, scope=scope),
+        activity.hours_of(user, since=since, until=until, shifts=shifts_of(zone, since, until), scope=scope),
+    )
+    came = activity.came(*counted)
+    first_visits = now.date() - timedelta(days=activity.VISIT_DAYS - 1)
     return Activity(
         at=now,
         zone=zone,
         span=span,
-        is_cut=_is_too_much(came),
         window=window,
         came=came,
-        steps=found,
+        steps=steps(window, came, today=today),
         stored=activity.stored(stored),
-        published=activity.published(_hours(caller, today, zone, weeks=weeks, scope=scope)),
+        published=activity.published(hours),
         hours_days=7 * weeks,
-        visits=visits_by_day(activity.visit_days(visits), until=now.date(), days=activity.VISIT_DAYS),
+        visits=visits_by_day(
+            activity.visit_days(visits, since=first_visits), until=now.date(), days=activity.VISIT_DAYS
+        ),
     )
 
 
@@ -104,17 +106,3 @@ def _window(span: int, now: datetime, zone: ZoneInfo) -> Window:
     if span == SPANS[-1]:
         return weeks_until_today(now, zone, weeks=53)
     return days_until_today(now, zone, days=span)
-
-
-def _is_too_much(came: Sequence[Came]) -> bool:
-    return sum(each.total for each in came) > activity.MOST_ITEMS
-
-
-def _hours(caller: Caller, today: date, zone: ZoneInfo, *, weeks: int, scope: Scope) -> Result:
-    """Whole weeks, so that each day of the week counts alike."""
-    since, until = midnight(today - timedelta(weeks=weeks), zone), midnight(today, zone)
-    shifts = shifts_of(zone, since, until)
-    [found] = caller.read(
-        activity.hours_of(caller.user_id, since=since, until=until, shifts=shifts, scope=scope)
-    )
-    return found

@@ -70,23 +70,21 @@ class Ranking:
 def ranking(found: Sequence[Came], feed_ids: Sequence[str], *, steps: int) -> Ranking:
     """The feeds of `feed_ids`, which are in the user's order, by their items of so many steps."""
     by_id = {each.feed_id: each for each in found}
-    counted = [
-        FeedCount(
-            feed_id=id, items=by_id[id].total, by_step=[by_id[id].counts.get(n, 0) for n in range(steps)]
-        )
-        for id in feed_ids
-        if id in by_id
-    ]
-    counted.sort(key=lambda feed: -feed.items)
+    counted = sorted((by_id[id] for id in feed_ids if id in by_id), key=lambda each: -each.total)
     are_few = len(counted) <= MOST_LISTED + LEAST_LISTED
     most = counted if are_few else counted[:MOST_LISTED]
     least = [] if are_few else counted[: -LEAST_LISTED - 1 : -1]
     return Ranking(
-        most=most,
-        least=least,
+        most=[_feed_count(each, steps) for each in most],
+        least=[_feed_count(each, steps) for each in least],
         between=len(counted) - len(most) - len(least),
         silent=[id for id in feed_ids if id not in by_id],
     )
+
+
+def _feed_count(came: Came, steps: int) -> FeedCount:
+    by_step = [came.counts.get(number, 0) for number in range(steps)]
+    return FeedCount(feed_id=came.feed_id, items=came.total, by_step=by_step)
 
 
 def visits_by_day(found: Sequence[VisitDay], *, until: date, days: int) -> list[VisitDay]:

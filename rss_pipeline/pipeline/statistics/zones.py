@@ -31,20 +31,19 @@ def midnight(day: date, zone: ZoneInfo) -> datetime:
 def days_until_today(now: datetime, zone: ZoneInfo, *, days: int) -> Window:
     """So many days, the last one today."""
     today = now.astimezone(zone).date()
-    first = today - timedelta(days=days - 1)
-    return _window(first, now, zone, step=1)
+    return _window(today - timedelta(days=days - 1), days, zone, step=1)
 
 
 def weeks_until_today(now: datetime, zone: ZoneInfo, *, weeks: int) -> Window:
     """So many weeks from Monday to Sunday, the last one with today in it."""
     today = now.astimezone(zone).date()
-    first = today - timedelta(days=today.weekday(), weeks=weeks - 1)
-    return _window(first, now, zone, step=7)
+    return _window(today - timedelta(days=today.weekday(), weeks=weeks - 1), weeks, zone, step=7)
 
 
-def _window(first: date, now: datetime, zone: ZoneInfo, *, step: int) -> Window:
-    since = midnight(first, zone)
-    return Window(first=first, since=since, step=step, shifts=shifts_of(zone, since, now))
+def _window(first: date, steps: int, zone: ZoneInfo, *, step: int) -> Window:
+    begins = [midnight(first + timedelta(days=number * step), zone) for number in range(steps + 1)]
+    shifts = shifts_of(zone, begins[0], begins[-1])
+    return Window(first=first, step=step, begins=begins, shifts=shifts)
 
 
 def shifts_of(zone: ZoneInfo, since: datetime, until: datetime) -> Shifts:

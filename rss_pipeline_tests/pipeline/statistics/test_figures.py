@@ -6,7 +6,7 @@ from rss_pipeline.pipeline.statistics import figures
 from rss_pipeline.storage.subscriptions.activity import Came, Published, VisitDay, Window
 
 FIRST = date(2026, 11, 2)
-WINDOW = Window(first=FIRST, since=datetime(2026, 11, 2, tzinfo=UTC), step=1, shifts=[])
+WINDOW = Window(first=FIRST, step=1, begins=[datetime(2026, 11, 2, tzinfo=UTC)], shifts=[])
 
 
 def came(feed: str, **counts: int) -> Came:
@@ -21,7 +21,7 @@ def test_every_day_until_today_is_there_and_today_is_not_over() -> None:
 
 
 def test_a_week_is_not_over_until_its_sunday_has_passed() -> None:
-    weeks = Window(first=FIRST, since=WINDOW.since, step=7, shifts=[])
+    weeks = Window(first=FIRST, step=7, begins=WINDOW.begins, shifts=[])
     for days, over in [(13, False), (14, True)]:
         found = figures.steps(weeks, [], today=FIRST + timedelta(days=days))
         assert (found[1].first, found[1].last) == (date(2026, 11, 9), date(2026, 11, 15))

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.pipeline.statistics.zones import days_until_today, midnight, shifts_of, weeks_until_today
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import activity
-from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline.storage.subscriptions.room import feed_room, room_of
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import change, claim_one, failed, register, spec, unchanged
@@ -87,6 +87,10 @@ def counted_at(item: Stored) -> datetime:
     return item.fetched
 
 
+def came(database: Database, window: activity.Window, scope: Scope = ALL) -> list[activity.Came]:
+    return activity.came(*database.batch(activity.came_in("ann", window, scope=scope)))
+
+
 def by_feed_and_step(
     found: Sequence[Stored], zone: ZoneInfo, first: date, step: int
 ) -> Counter[tuple[str, int]]:
@@ -100,9 +104,8 @@ def test_items_are_counted_on_the_day_of_the_reader_s_zone_on_which_they_came_in
 ) -> None:
     for zone in map(ZoneInfo, ZONES):
         window = weeks_until_today(NOW, zone, weeks=6) if by_week else days_until_today(NOW, zone, days=30)
-        [result] = database.batch([activity.came_in("ann", window)])
         counts = {
-            (each.feed_id, step): n for each in activity.came(result) for step, n in each.counts.items()
+            (each.feed_id, step): n for each in came(database, window) for step, n in each.counts.items()
         }
         expected = by_feed_and_step(items, zone, window.first, window.step)
         assert counts == expected, zone
@@ -113,18 +116,18 @@ def test_items_are_counted_on_the_day_of_the_reader_s_zone_on_which_they_came_in
 
 def test_one_feed_is_counted_as_it_is_among_all(database: Database, items: list[Stored]) -> None:
     window = days_until_today(NOW, ZoneInfo("UTC"), days=30)
-    everything, alone, foreign = (
-        activity.came(result)
-        for result in database.batch(
-            [
-                activity.came_in("ann", window),
-                activity.came_in("ann", window, scope=Scope(feed_id="a")),
-                activity.came_in("ann", window, scope=Scope(feed_id=OTHERS)),
-            ]
-        )
-    )
-    assert alone == [each for each in everything if each.feed_id == "a"]
+    alone, of_first, foreign = (came(database, window, Scope(feed_id=id)) for id in ("a", "b", OTHERS))
+    assert came(database, window) == [*alone, *of_first]
     assert foreign == []
+
+
+def test_items_of_these_days_are_those_that_were_fetched_in_them_but_for_first_documents(
+    database: Database, items: list[Stored]
+) -> None:
+    since = NOW - timedelta(days=12)
+    [result] = database.batch([activity.came_since("ann", since)])
+    expected = [item for item in items if item.feed in MINE and counted_at(item) == item.fetched >= since]
+    assert activity.items_since(result) == len(expected) > 50
 
 
 def test_hours_are_those_of_the_items_own_dates_where_these_have_a_time(
@@ -176,8 +179,8 @@ def test_visits_are_added_up_over_the_user_s_feeds(database: Database) -> None:
         for feed in ("a", "b", OTHERS):
             unchanged(database, *claim_one(database, feed, now=at), now=at)
         failed(database, *claim_one(database, "b", now=at), now=at)
-    [result] = database.batch([activity.visits_of("ann", since=NOW.date() - timedelta(days=27))])
-    assert activity.visit_days(result) == [
+    [result] = database.batch([activity.visits_of("ann")])
+    assert activity.visit_days(result, since=NOW.date() - timedelta(days=27)) == [
         activity.VisitDay(day=NOW.date() - timedelta(days=back), news=0, unchanged=2, failed=1)
         for back in (2, 1)
     ]
