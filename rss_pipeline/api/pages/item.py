@@ -1,8 +1,8 @@
 """One item in full: its own page, the part of it that opens inside a list, its earlier versions.
 
 The page of an item marks it read by its GET where the user prefers so: it has to work without scripts, and to
-do it again changes nothing. What a browser fetches ahead is not marked. The part that opens inside a list
-marks nothing: the script does, by the JSON API.
+do it again changes nothing. What a browser fetches ahead, or another site's page leads to, is not marked. The
+part that opens inside a list marks nothing: the script does, by the JSON API.
 """
 
 import re
@@ -82,7 +82,7 @@ async def item(
         *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
     )
     frame, row = frame_of(found), _row(by_id)
-    is_marked = frame.preferences.mark_read_on_open and not row.is_read and not _is_ahead(request)
+    is_marked = frame.preferences.mark_read_on_open and not row.is_read and _is_of_reader(request)
     if is_marked:
         await caller.write(*states.mark_items(caller.user_id, Chosen.by_ids([id]), is_read=True))
         frame = frame.after_reading(row.feed_id)
@@ -211,7 +211,8 @@ def _size(length: int | None) -> str | None:
     return f"{size:.1f} {_UNITS[unit]}" if unit and size < 10 else f"{size:.0f} {_UNITS[unit]}"
 
 
-def _is_ahead(request: Request) -> bool:
-    """True for a page that the browser fetches before anybody opens it."""
+def _is_of_reader(request: Request) -> bool:
+    """True for a page that its reader opens: no browser ahead of that, no other site's page."""
     purposes = headers_named(request.scope, b"sec-purpose") + headers_named(request.scope, b"purpose")
-    return any("prefetch" in purpose for purpose in purposes)
+    sites = headers_named(request.scope, b"sec-fetch-site")
+    return not any("prefetch" in each for each in purposes) and not {"cross-site", "same-site"} & {*sites}
