@@ -1,0 +1,273 @@
+"""Items made to attack, in Chromium on the reader's pages: nothing runs, leaves its article or is requested.
+
+What a body is made of is tested in rss_pipeline_tests/pipeline/reading; here it is the browser that reads it.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page, Route
+
+from rss_pipeline.api.auth import COOKIE
+from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.pipeline.reading import bodies
+from rss_pipeline_tests.api.browser.attacks import ATTACKS, FAR, MUTATIONS, SCRIPTS
+from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item
+from rss_pipeline_tests.storage.subscriptions.readers import subscribe
+from rss_pipeline_tests.support import pictures
+from rss_pipeline_tests.support.chromium import CHROMIUM, Watched, chromium, watched
+from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
+from rss_pipeline_tests.support.up import free_port
+from rss_pipeline_tests.support.waiting import soon
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.minutes,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+]
+
+FORBIDDEN = (
+    "script,style,link,meta,base,iframe,frame,frameset,object,embed,applet,form,input,button,select,textarea,"
+    "svg,math,template,noscript,dialog,slot,title,body,html,head,map,area,main,nav"
+)
+INSPECTION = Path(__file__).with_name("inspection.js").read_text("utf-8")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the pages of one context did."""
+
+    foreign: list[str] = field(default_factory=list)
+    """Requests for another origin than the reader's, those that the policy stopped before the network too."""
+    requests: int = 0
+    dialogs: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """Errors and warnings on the console: a resource that the policy refuses is one."""
+    opened: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """A reader whose only feed attacks, its user, and a browser of that user."""
+
+    reader: Reader
+    user: User
+    port: int
+    page: Page
+    seen: Seen
+    watched: Watched
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def inspect(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.page.evaluate(INSPECTION, FORBIDDEN)
+        return found
+
+    def prefer(self, **preferences: Any) -> None:
+        [row] = self.reader.database.query("SELECT preferences FROM users").rows
+        wanted = json.dumps({**json.loads(row["preferences"]), **preferences})
+        self.reader.database.query("UPDATE users SET preferences = ?", [wanted])
+
+
+def item_ids(reader: Reader) -> dict[str, str]:
+    return {row["guid"]: row["id"] for row in reader.database.query("SELECT id, guid FROM items").rows}
+
+
+@contextmanager
+def attacked(home: Path) -> Iterator[Attacked]:
+    port = free_port()
+    with Reader.on(reader_settings(home, reader_port=port)) as reader:
+        add_feeds(reader.database, "news")
+        rows = [
+            item("news", name, FIRST, arrived=n, title=name, content_html=f"<p>first</p>{html}<p>last</p>")
+            for n, (name, html) in enumerate(ATTACKS.items(), start=1)
+        ]
+        for row in rows:
+            add_items(reader.database, [row])
+        user = reader.user("ann")
+        subscribe(reader.database, user.id, "news")
+        cookie = browser(reader, user).cookies[COOKIE]
+        with served(reader.app, port=port), chromium() as running, watched(running) as found:
+            found.context.add_cookies([{"name": COOKIE, "value": cookie, "url": f"http://127.0.0.1:{port}"}])
+            page, seen = found.page(), Seen()
+            watch(page, seen, port)
+            found.context.on("page", lambda _: setattr(seen, "opened", seen.opened + 1))
+            yield Attacked(reader, user, port, page, seen, found)
+
+
+def watch(page: Page, seen: Seen, port: int) -> None:
+    def request(url: str) -> None:
+        seen.requests += 1
+        if urlsplit(url).netloc != f"127.0.0.1:{port}":
+            seen.foreign.append(url)
+
+    def console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            seen.said.append(message.text)
+
+    def dialog(each: Any) -> None:
+        seen.dialogs.append(each.message)
+        each.dismiss()
+
+    page.on("request", lambda each: request(each.url))
+    page.on("console", console)
+    page.on("dialog", dialog)
+
+
+@pytest.fixture(scope="module")
+def under_attack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    with attacked(tmp_path_factory.mktemp("attacked")) as found:
+        yield found
+
+
+def harmless(under: Attacked, address: str) -> None:
+    """Fail if the page that is open is not the one at this address with one body that stays in its place."""
+    found = under.inspect()
+    assert found["wrong"] == []
+    assert not found["ran"]
+    assert found["bodies"] >= 1
+    assert found["footers"] == found["bodies"], "the item swallowed the page behind it"
+    assert found["says"] == 1
+    assert found["points"] > 400
+    assert urlsplit(under.page.url).path == address
+    assert under.page.locator(".body").first.inner_text().strip().startswith("first")
+    seen = under.seen
+    assert (seen.dialogs, seen.said, seen.foreign, seen.opened) == ([], [], [], 0)
+    assert under.watched.elsewhere == []
+    assert under.watched.errors == []
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_item_that_attacks_is_shown_and_does_nothing(under_attack: Attacked, name: str) -> None:
+    address = f"/items/{item_ids(under_attack.reader)[name]}"
+    try:
+        under_attack.page.goto(under_attack.url + address, wait_until="load")
+        harmless(under_attack, address)
+        # What comes into view later is loaded later.
+        under_attack.page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        harmless(under_attack, address)
+    finally:
+        forget(under_attack)
+
+
+def forget(under: Attacked) -> None:
+    """What one item did is not held against the next one."""
+    for each in (under.seen.dialogs, under.seen.said, under.seen.foreign, under.watched.elsewhere):
+        each.clear()
+    under.watched.errors.clear()
+    under.seen.opened = 0
+
+
+def test_items_that_attack_open_in_their_list_and_do_nothing(under_attack: Attacked) -> None:
+    page, ids = under_attack.page, item_ids(under_attack.reader)
+    under_attack.prefer(entries_per_page=200)
+    try:
+        page.goto(f"{under_attack.url}/feeds/news?show=all", wait_until="load")
+        for name in (*SCRIPTS, *MUTATIONS):
+            entry = page.locator(f"#i-{ids[name]}")
+            entry.locator(".title").evaluate("title => title.click()")
+            entry.locator(".foot").wait_for()
+            entry.scroll_into_view_if_needed()
+            found = under_attack.inspect()
+            assert (name, found["wrong"], found["ran"], found["bodies"]) == (name, [], False, 1)
+        harmless(under_attack, "/feeds/news")
+    finally:
+        under_attack.prefer(entries_per_page=50)
+        forget(under_attack)
+
+
+def test_nothing_moves_while_images_load(under_attack: Attacked) -> None:
+    page, reader = under_attack.page, under_attack.reader
+    shown = {
+        "own.png": (pictures.png(300, 200), ImageSize(300, 200), ""),
+        "wide.png": (pictures.png(4_000, 100), ImageSize(4_000, 100), ""),
+        "distorted.png": (pictures.png(300, 200), ImageSize(300, 200), "width=90 height=500"),
+        "unknown.png": (pictures.png(50, 700), None, "width=100"),
+    }
+    row = item(
+        "news", "images", FIRST, arrived=len(ATTACKS) + 1,
+        content_html="".join(f"<p><img src=/{name} {said}> x</p>" for name, (_, _, said) in shown.items()),
+    )  # fmt: skip
+    add_items(reader.database, [row])
+    for name, (body, size, _) in shown.items():
+        key = f"images/news/0a1b2c3d/{name}"
+        reader.stores.objects.put(key, body, content_type="image/png")
+        reader.database.query(
+            """INSERT INTO image_tasks (id, item_id, original_url, r2_key, status, attempts, created_at,
+              updated_at, host, position, width, height)
+              VALUES (?, ?, ?, ?, 'success', 0, ?, ?, 'h', 0, ?, ?)""",
+            [
+                name, row["id"], f"https://news.example/{name}", key, FIRST, FIRST,
+                *((size.width, size.height) if size else (None, None)),
+            ],
+        )  # fmt: skip
+    places = (
+        "[...document.querySelectorAll('.body p, .foot')].map(each => each.getBoundingClientRect().toJSON())"
+    )
+    loaded = "[...document.querySelectorAll('.body img')].every(each => each.naturalWidth > 1)"
+    waiting: list[Route] = []
+    page.route("**/api/images/**", lambda route: waiting.append(route))
+    try:
+        page.goto(f"{under_attack.url}/items/{row['id']}", wait_until="domcontentloaded")
+        soon(lambda: page.evaluate("1") and len(waiting) == 4)
+        before = page.evaluate(places)
+        for each in waiting:
+            each.fallback()
+        soon(lambda: page.evaluate(loaded))
+        assert page.evaluate(places) == before
+        assert len(before) == 5
+    finally:
+        page.unroute("**/api/images/**")
+        reader.database.query("DELETE FROM image_tasks")
+        reader.database.query("DELETE FROM items WHERE guid = 'images'")
+        forget(under_attack)
+
+
+def test_with_images_of_publishers_nothing_but_images_is_requested(under_attack: Attacked) -> None:
+    name = "foreign media"
+    under_attack.prefer(publisher_images=True)
+    try:
+        under_attack.page.goto(f"{under_attack.url}/items/{item_ids(under_attack.reader)[name]}")
+        under_attack.page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        found = under_attack.inspect()
+        assert (found["wrong"], found["ran"]) == ([], False)
+        asked = {urlsplit(url).path for url in under_attack.watched.elsewhere}
+        assert {"/a.png", "/b.png", "/c.png", "/e.png", "/k.png", "/r.png"} & asked
+        assert not asked & {f"/{n}" for n in ("d.mp4", "f.mp3", "g.mp4", "h.vtt", "p", "s.mid", "count.gif")}
+    finally:
+        under_attack.prefer(publisher_images=False)
+        forget(under_attack)
+
+
+def test_the_policy_alone_stops_scripts_and_requests(
+    under_attack: Attacked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should a hole be found in the sanitizer one day: its HTML is what the publisher sent."""
+    monkeypatch.setattr(bodies, "safe_html", lambda html, **_: html)
+    monkeypatch.setattr(bodies, "page_html", lambda html, **_: html)
+    under_attack.reader.database.query("UPDATE feeds SET link = link || '?unsanitized'")
+    wrong = 0
+    try:
+        for name in (*SCRIPTS, "style", "cover", "foreign media", *MUTATIONS):
+            under_attack.page.goto(f"{under_attack.url}/items/{item_ids(under_attack.reader)[name]}")
+            found = under_attack.page.evaluate("window.ran")
+            assert not found, name
+            assert under_attack.seen.dialogs == [], name
+            wrong += bool(under_attack.inspect()["wrong"])
+            # Audio and video are allowed, and play by themselves here. What is fetched ahead (`/e`) may come
+            # from wherever anything may (https://www.w3.org/TR/CSP3/#directive-default-src).
+            left = {urlsplit(url).path for url in under_attack.watched.elsewhere if url.startswith(FAR)}
+            assert left <= {"/d.mp4", "/f.mp3", "/g.mp4", "/h.vtt", "/e"}, name
+    finally:
+        forget(under_attack)
+    assert wrong > 10, "this HTML would have been found by the tests above"
