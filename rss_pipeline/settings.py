@@ -167,6 +167,11 @@ class Settings:
         return self.home / "rss.sqlite"
 
     @property
+    def search_path(self) -> Path:
+        """The search index, which may be deleted at any time."""
+        return self.home / "search.sqlite"
+
+    @property
     def objects_path(self) -> Path:
         return self.home / "objects"
 

@@ -31,6 +31,7 @@ from rss_pipeline.api.routers import (
     marks,
     opml,
     preferences,
+    search,
     sessions,
     subscribing,
     tasks,
@@ -42,6 +43,7 @@ from rss_pipeline.pipeline.reading.bodies import Bodies
 ROUTERS: tuple[APIRouter, ...] = (
     feeds.router,
     items.router,
+    search.router,
     marks.router,
     images.router,
     subscribing.router,

@@ -15,7 +15,7 @@ from rss_pipeline.api.problems import MEDIA_TYPE, ApiError
 
 CONNECTIONS = 512
 """Open ones. From then on the longest idle one is closed for a new one."""
-HEAD_BYTES = 16_000
+HEAD_BYTES = 40_000
 HEAD_SECONDS = 10.0
 REST_SECONDS = 5.0
 """Time for a client to send the rest of what is answered already: one that is cut off while it sends does not

@@ -37,8 +37,8 @@ class EnclosureJson(BaseModel):
     length: int | None = Field(description="Bytes, as the feed says.")
 
 
-class Item(BaseModel):
-    """An item as the user sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
+class ItemHead(BaseModel):
+    """An item as the user sees it, without its content. Instants are UTC: `2026-11-22T12:00:00Z`."""
 
     id: str
     cursor: int = Field(description="Its number in the order of arrival.")
@@ -59,6 +59,11 @@ class Item(BaseModel):
     is_read: bool
     is_starred: bool
     starred_at: str | None
+
+
+class Item(ItemHead):
+    """An item as the user sees it. Instants are UTC: `2026-11-22T12:00:00Z`."""
+
     html: str = Field(description="The content, or else the summary, sanitized, with archived images.")
 
     model_config = {"json_schema_extra": {"example": EXAMPLE}}
@@ -66,12 +71,17 @@ class Item(BaseModel):
 
 def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
     """The members of `Item`."""
+    return {**head_json(row, body.title), "html": body.html}
+
+
+def head_json(row: ItemRow, title: str) -> dict[str, Any]:
+    """The members of `ItemHead`."""
     return {
         "id": row.id,
         "cursor": row.arrived,
         "feed_id": row.feed_id,
         "feed_title": row.feed_title,
-        "title": body.title,
+        "title": title,
         "url": row.link,
         "author": row.author,
         "authors": row.authors,
@@ -86,5 +96,4 @@ def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
         "is_read": row.is_read,
         "is_starred": row.is_starred,
         "starred_at": row.starred,
-        "html": body.html,
     }

@@ -18,6 +18,8 @@ BODY_SECONDS = 30.0
 ALL_BODIES_BYTES = 64_000_000
 """Of all bodies that are held at one time: a thousand large ones would be a gigabyte."""
 ADDRESS_BYTES = 8_000
+LONGER_ADDRESSES = {"/api/search": 36_000, "/search": 36_000}
+"""By path: 10 KB of text in any script. What is too much for a search is left out by it."""
 AT_WORK = 64
 """Requests that the application works on at one time; more wait."""
 WAIT_SECONDS = 10.0
@@ -122,8 +124,9 @@ def check_address(scope: Scope) -> None:
     """Raise ApiError for an address that is too long, or that is no UTF-8 text without control characters."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
-    if len(path) + len(query) > ADDRESS_BYTES:
-        raise ApiError("address_too_long", f"The address has more than {ADDRESS_BYTES:,} bytes.")
+    most = LONGER_ADDRESSES.get(scope["path"], ADDRESS_BYTES)
+    if len(path) + len(query) > most:
+        raise ApiError("address_too_long", f"The address has more than {most:,} bytes.")
     if _PLAIN.fullmatch(path) and _PLAIN.fullmatch(query):
         return
     try:

@@ -93,6 +93,11 @@ KINDS: Mapping[str, Kind] = {
     "too_busy": Kind(
         503, "The reader is too busy", "Wait as long as the header Retry-After says, then try again."
     ),
+    "search_unavailable": Kind(
+        503,
+        "Search does not work now",
+        "Try again in a minute; for the operator: `rss-pipeline search-index` shows the state of the index.",
+    ),
     "store_unavailable": Kind(
         503,
         "A store cannot be reached",

@@ -9,6 +9,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.search.readers import IndexReaders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Stores:
     database: Database
     prompt: Database
     objects: ObjectStore
+    search: IndexReaders
     secret: bytes = field(repr=False)
 
     @property
@@ -42,13 +44,16 @@ def open_stores(settings: Settings) -> Iterator[Stores]:
     with open_database(settings) as database:
         # A connection of its own: a short read never waits for what a thread reads or writes.
         prompt = connect(settings) if settings.d1 is None else database
+        search = IndexReaders(settings.search_path)
         try:
             yield Stores(
                 settings=settings,
                 database=database,
                 prompt=prompt,
                 objects=open_objects(settings),
+                search=search,
                 secret=reader_secret(settings),
             )
         finally:
             prompt.close()
+            search.close()

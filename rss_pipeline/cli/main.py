@@ -38,6 +38,7 @@ _COMMANDS = {
     "doctor": "upkeep.doctor",
     "copy": "upkeep.copy",
     "metrics": "metrics.metrics",
+    "search-index": "search_index.search_index",
     "user": "user.user",
 }
 """Command to its module in this package, and its name there."""

@@ -1,9 +1,11 @@
 """The command `reader`: the reader's APIs in this process, without Dagster."""
 
+import os
 import sys
 
 import click
 
+from rss_pipeline.cli.beside import beside
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.settings import Settings
 
@@ -19,7 +21,9 @@ def reader(settings: Settings) -> None:
     """
     from rss_pipeline.api.server import serve
 
-    serve(settings, say=_say)
+    # Before the server has threads, and only where it can serve.
+    with beside("The search index", ["search-index", "--follow", "--parent", str(os.getpid())]):
+        serve(settings, say=_say)
 
 
 def _say(line: str) -> None:

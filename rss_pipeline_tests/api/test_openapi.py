@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import booleans
 from schemathesis.generation import GenerationMode
 
+from rss_pipeline.pipeline.search.build import bring_up_to_date
+from rss_pipeline.storage.search.index_file import open_to_write
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.api.test_strangers import LOGOUT, OPERATIONS, PUBLIC
 from rss_pipeline_tests.storage.values import item, visit
@@ -46,6 +48,8 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
             "/api/items/": items[0]["id"],
             "/api/tasks/": user.client.post("/api/feeds/a/refresh").json()["task_id"],
         }
+        with open_to_write(reader.settings.search_path) as file:
+            bring_up_to_date(file, reader.database, now=reader.clock())
         with reader.served() as client:
             schema = schemathesis.openapi.from_dict(reader.app.openapi())
             yield Tried(reader, user, str(client.base_url), schema, ids)

@@ -47,6 +47,7 @@ OPERATIONS = (
     Operation("POST", "/api/feeds/{id}/refresh", None, "feed"),
     Operation("GET", "/api/items"),
     Operation("GET", "/api/items/{id}", None, "item"),
+    Operation("GET", "/api/search"),
     Operation("POST", "/api/items/mark", {"ids": ["0" * 32], "is_starred": True}),
     Operation("GET", "/api/images/{key}", None, "image"),
     Operation("GET", "/api/tasks/{id}", None, "task"),

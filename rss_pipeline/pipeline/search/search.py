@@ -7,6 +7,7 @@ removed since the index was written is not shown.
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Literal
@@ -25,13 +26,14 @@ from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
 Order = Literal["date", "rank"]
+OpenIndex = Callable[[], AbstractContextManager[IndexFile]]
 Read = Callable[..., list[Result]]
 """The results of statements, read for the user in one batch (pipeline.accounts.callers.Caller.read)."""
 
 _ROUNDS = 2
 """Looks into the index for one page: what it finds may be gone from the database."""
-_RANK_KEY = re.compile(r"(\d{1,16})_(-?\d{1,4}\.\d{1,17}(?:e-?\d{1,3})?)_(\d{1,18})")
-_DATE_KEY = re.compile(r"\d{1,16}")
+KEY_PATTERN = r"^([0-9]{1,16})(?:_(-?[0-9]{1,4}\.[0-9]{1,18}(?:e-[0-9]{1,3})?)_([0-9]{1,18}))?$"
+"""Keys of pages: an arrival number; by rank, what was the highest one at the first page, and a place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class Search:
     `key` is the `next_key` of the page before. It takes at most three batches: the user's feeds, twice items.
     """
 
-    file: IndexFile
+    open_index: OpenIndex
     read: Read
     user_id: str
     query: Query
@@ -79,26 +81,29 @@ class Search:
             ValueError: the key is none of ours.
         """
         self._left_out = list(self.query.left_out)
-        order = check_key(self.key, self.order)
+        key = _read_key(self.key)
+        # First of all, for this shows whether anybody is logged in.
+        [found] = self.read(documents.subscribed_feeds(self.user_id))
         if self.query.is_empty:
             return Results(left_out=tuple(self._left_out))
-        generation = generations(self.file)[0]
-        if not generation.is_complete:
-            self._left_out.append("The index is being built: the newest items are not in it yet.")
-        [found] = self.read(documents.subscribed_feeds(self.user_id))
         feeds = self._feeds(found.rows)
         match = _match(self.query, feeds)
         if match is None or not feeds:
             return Results(left_out=tuple(self._left_out))
-        return order(self, generation, match)
+        by = self._by_rank if self.order == "rank" else self._by_date
+        with self.open_index() as file:
+            generation = generations(file)[0]
+            if not generation.is_complete:
+                self._left_out.append("The index is being built: the newest items are not in it yet.")
+            return by(file, generation, match, key)
 
-    def by_date(self, generation: Generation, match: Match) -> Results:
+    def _by_date(self, file: IndexFile, generation: Generation, match: Match, key: "_Key | None") -> Results:
         """The newest arrivals first."""
         shown: list[Found] = []
-        before = None if self.key is None else int(self.key)
+        before = None if key is None else key.arrived
         for _ in range(_ROUNDS):
             wanted = self.limit - len(shown)
-            numbers = finding.newest(self.file, generation, match, limit=wanted + 1, before=before)
+            numbers = finding.newest(file, generation, match, limit=wanted + 1, before=before)
             has_more = len(numbers) > wanted
             shown += self._shown(numbers[:wanted])
             before = numbers[wanted - 1] if has_more else None
@@ -106,14 +111,10 @@ class Search:
                 break
         return self._page(shown, None if before is None else str(before))
 
-    def by_rank(self, generation: Generation, match: Match) -> Results:
+    def _by_rank(self, file: IndexFile, generation: Generation, match: Match, key: "_Key | None") -> Results:
         """The best first."""
-        up_to, after = generation.arrived, None
-        if self.key is not None:
-            known = _RANK_KEY.fullmatch(self.key)
-            assert known is not None
-            up_to, after = int(known[1]), RankKey(float(known[2]), int(known[3]))
-        ranked = finding.best(self.file, generation, match, limit=self.limit + 1, up_to=up_to, after=after)
+        up_to, after = (generation.arrived, None) if key is None else (key.arrived, key.place)
+        ranked = finding.best(file, generation, match, limit=self.limit + 1, up_to=up_to, after=after)
         shown = self._shown([each.arrived for each in ranked[: self.limit]])
         next_key = None
         if len(ranked) > self.limit:
@@ -158,16 +159,20 @@ class Search:
         return sorted({row["id"] for row in chosen} - set(without))
 
 
-def check_key(key: str | None, order: Order) -> Callable[[Search, Generation, Match], Results]:
-    """The order with its keys.
+@dataclass(frozen=True, slots=True)
+class _Key:
+    arrived: int
+    place: RankKey | None
 
-    Raises:
-        ValueError: the key is none of this order.
-    """
-    pattern = _RANK_KEY if order == "rank" else _DATE_KEY
-    if key is not None and pattern.fullmatch(key) is None:
-        raise ValueError("a page goes on at the key of the page before, with the same order")
-    return Search.by_rank if order == "rank" else Search.by_date
+
+def _read_key(key: str | None) -> _Key | None:
+    if key is None:
+        return None
+    found = re.fullmatch(KEY_PATTERN, key, re.ASCII)
+    if found is None:
+        raise ValueError("a page goes on at the key of the page before")
+    place = None if found[2] is None else RankKey(float(found[2]), int(found[3]))
+    return _Key(int(found[1]), place)
 
 
 def _match(query: Query, feed_ids: Sequence[str]) -> Match | None:

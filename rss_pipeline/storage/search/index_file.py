@@ -22,7 +22,6 @@ from typing import Any
 
 from rss_pipeline.errors import DatabaseUnavailable, SearchUnavailable, disk_full, disk_is_full
 
-FILE_NAME = "search.sqlite"
 FORMAT = 1
 """Of the tables and of the words in them; a file of another one is thrown away."""
 SLOTS = 8
