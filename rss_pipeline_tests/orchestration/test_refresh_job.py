@@ -22,21 +22,14 @@ from rss_pipeline.orchestration.serving.refresher import (
     WAITING,
     Moment,
 )
-from rss_pipeline.pipeline.reading.refresh import (
-    Queued,
-    RefreshAnswer,
-    Task,
-    VisitRunning,
-    read_task,
-    request_refresh,
-    request_search,
-)
+from rss_pipeline.pipeline.reading.refresh import Queued, RefreshAnswer, Task, VisitRunning
 from rss_pipeline.pipeline.triggers.refresh import PATIENCE, decide_refresh
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.refresh_claims import Waiting
 from rss_pipeline.storage.feeds.refresh_requests import milliseconds
+from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh, request_search
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON, rss
 from rss_pipeline_tests.support.readers import subscribe

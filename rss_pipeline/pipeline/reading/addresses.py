@@ -73,12 +73,17 @@ def read_address(text: str, policy: AddressPolicy) -> Address | AddressRefused:
     return Address(url=read.url, host=read.host, same_as=read.same_as)
 
 
-def known_feed(address: Address, rows: Iterable[Row]) -> Row | None:
-    """The first of these rows of `named_feeds` that has this address and that users may subscribe to."""
-    return next((row for row in rows if row["open"] and stored_same_as(row["url"]) == address.same_as), None)
+def known_feeds(rows: Iterable[Row]) -> dict[str, Row]:
+    """By `same_as`, the rows of `named_feeds` that users may subscribe to, the first of each address."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        address = _stored_same_as(row["url"])
+        if row["open"] and address is not None:
+            found.setdefault(address, row)
+    return found
 
 
-def stored_same_as(url: str) -> str | None:
+def _stored_same_as(url: str) -> str | None:
     """`same_as` of a stored URL; None for one that is stored with its feed's id, as another feed has it."""
     try:
         return None if "#" in url else same_as(url)

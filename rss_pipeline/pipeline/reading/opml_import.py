@@ -12,7 +12,7 @@ from rss_pipeline.collector.registry.feed_url import feed_id, other_form
 from rss_pipeline.collector.registry.yaml_nodes import Mistake
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.accounts.callers import Caller
-from rss_pipeline.pipeline.reading.addresses import address_policy, stored_same_as
+from rss_pipeline.pipeline.reading.addresses import address_policy, known_feeds
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, OpmlRefused, UploadedList, read_upload
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Row, Statement
@@ -79,11 +79,7 @@ def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
     """
     rows = list(stored)
     urls = {row["url"] for row in rows}
-    by_address: dict[str, Row] = {}
-    for row in rows:
-        address = stored_same_as(row["url"])
-        if row["open"] and address is not None:
-            by_address.setdefault(address, row)
+    by_address = known_feeds(rows)
     new: list[NewFeed] = []
     wanted: list[Wanted] = []
     known = 0

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from rss_pipeline.collector.models.clock import Clock, from_instant
+from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
 from rss_pipeline.pipeline.reading.mark import set_mark
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.database import Database, Result, Row, one
+from rss_pipeline.storage.database import Result, Row, one
 from rss_pipeline.storage.feeds.refresh_requests import (
     FEED_SPAN,
     MOST_OF_FEED,
@@ -23,10 +23,7 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     AskForSearch,
     RequestKind,
     Wishes,
-    ask_for_search_statements,
-    ask_statements,
     has_too_many,
-    task_statement,
 )
 
 _HERE_SECONDS = 2
@@ -124,20 +121,6 @@ def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | No
     return AskForSearch(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
 
 
-def request_refresh(
-    database: Database,
-    settings: Settings,
-    *,
-    user_id: str,
-    feed_id: str,
-    clock: Clock,
-    kind: RequestKind = "refresh",
-) -> RefreshAnswer:
-    """Request a visit of a feed that the user subscribes, in one batch; a second request joins the first."""
-    ask = new_ask(user_id, feed_id, now=clock(), kind=kind)
-    return answer_to(ask, database.batch(ask_statements(ask)), settings)
-
-
 def answer_to(ask: Ask, results: Sequence[Result], settings: Settings) -> RefreshAnswer:
     """The answer by the results of `ask_statements`, which are the last ones of a batch; tells `up` of it."""
     row = one(results[-1])
@@ -160,20 +143,6 @@ def answer_to(ask: Ask, results: Sequence[Result], settings: Settings) -> Refres
     return Held(until=ask.now + FEED_SPAN, reason=reason)
 
 
-def request_search(
-    database: Database,
-    settings: Settings,
-    *,
-    user_id: str,
-    address: str,
-    clock: Clock,
-    wishes: Wishes | None = None,
-) -> Queued | TooMany:
-    """Request that the feed of an address is found and subscribed for the user, in one batch."""
-    ask = new_search(user_id, address, now=clock(), wishes=wishes)
-    return search_answer(database.batch(ask_for_search_statements(ask)), settings)
-
-
 def search_answer(results: Sequence[Result], settings: Settings) -> Queued | TooMany:
     """The answer by the results of `ask_for_search_statements`, as `answer_to`."""
     row = one(results[-1])
@@ -185,12 +154,6 @@ def search_answer(results: Sequence[Result], settings: Settings) -> Queued | Too
 
 def _delay(settings: Settings) -> int:
     return _HERE_SECONDS if settings.d1 is None else _ELSEWHERE_SECONDS
-
-
-def read_task(database: Database, user_id: str, id: str, *, now: datetime) -> Task | None:
-    """A task of this user; None for an unknown one, another user's, and one that ended a day ago."""
-    [result] = database.batch([task_statement(user_id, id, now=now)])
-    return task_of(one(result))
 
 
 def task_of(row: Row | None) -> Task | None:

@@ -10,7 +10,7 @@ from rss_pipeline.collector.registry.feed_url import completed, literal, read_ur
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.adding.add import visit_found
 from rss_pipeline.pipeline.adding.find import Found, find_feed
-from rss_pipeline.pipeline.reading.addresses import stored_same_as
+from rss_pipeline.pipeline.reading.addresses import known_feeds
 from rss_pipeline.pipeline.reading.opml_import import plan_import
 from rss_pipeline.pipeline.reading.opml_in import ListedFeed, UploadedList
 from rss_pipeline.pipeline.session.session import Session
@@ -55,7 +55,7 @@ def _subscribed(session: Session, request: OpenRequest, found: Found) -> tuple[R
     stored, count = database.batch([named_feeds(user_id, [feed.host]), subscription_count(user_id)])
     plan = plan_import(UploadedList(feeds=(feed,), merged=0), stored.rows)
     if not plan.wanted:
-        known = next(row for row in stored.rows if row["open"] and stored_same_as(row["url"]) == feed.same_as)
+        known = known_feeds(stored.rows)[feed.same_as]
         return {"outcome": "known", "feed_id": known["id"]}, []
     if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS:
         return _failed("too_many", _TOO_MANY), []

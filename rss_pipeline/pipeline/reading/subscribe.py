@@ -10,7 +10,7 @@ from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading.addresses import (
     AddressRefused,
     address_policy,
-    known_feed,
+    known_feeds,
     read_address,
 )
 from rss_pipeline.pipeline.reading.refresh import (
@@ -29,11 +29,11 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     ask_for_search_statements,
     ask_statements,
 )
+from rss_pipeline.storage.subscriptions.listing import look_for_feed
 from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import (
     MAX_SUBSCRIPTIONS,
     Wanted,
-    is_subscribed,
     subscribe,
 )
 
@@ -75,7 +75,7 @@ def subscribe_address(
         return address
     user_id = caller.user_id
     named, count = caller.read(named_feeds(user_id, [address.host]), subscription_count(user_id))
-    known = known_feed(address, named.rows)
+    known = known_feeds(named.rows).get(address.same_as)
     has_known = known is not None and bool(known["subscribed"])
     if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS and not has_known:
         return TooManyFeeds()
@@ -90,7 +90,7 @@ def subscribe_address(
         folder=wishes.folder,
         wished_interval=wishes.wished_interval,
     )
-    statements = [*subscribe(user_id, [wanted], at=now), is_subscribed(user_id, feed_id)]
+    statements = [*subscribe(user_id, [wanted], at=now), look_for_feed(user_id, feed_id)]
     if not known["waits"]:
         return Known(feed_id=feed_id) if caller.write(*statements)[-1].rows else TooManyFeeds()
     ask = new_ask(user_id, feed_id, now=now, kind="first")

@@ -105,15 +105,6 @@ def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[S
     return [*statements, *recount([one.feed_id for one in wanted], at=at)]
 
 
-def is_subscribed(user_id: str, feed_id: str) -> Statement:
-    """A query with a row if the user subscribes this feed."""
-    return Statement(
-        "SELECT feed_id FROM subscriptions WHERE user_id = ? AND feed_id = ?",
-        [user_id, feed_id],
-        name="find subscription",
-    )
-
-
 def unsubscribe(user_id: str, feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
     """End these subscriptions, with their read states and stars."""
     return [

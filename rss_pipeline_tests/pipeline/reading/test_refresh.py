@@ -17,8 +17,6 @@ from rss_pipeline.pipeline.reading.refresh import (
     RefreshAnswer,
     Task,
     VisitRunning,
-    read_task,
-    request_refresh,
 )
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
@@ -27,6 +25,7 @@ from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, st
 from rss_pipeline.storage.feeds import claims, leases, refresh_claims
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh
 from rss_pipeline_tests.pipeline.visits.test_our_outage import feeds_that_answered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.readers import subscribe

@@ -12,13 +12,14 @@ from rss_pipeline.collector.http.address_policy import AddressPolicy
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.reading.addresses import Address, AddressRefused, read_address
 from rss_pipeline.pipeline.reading.advice import PRIVATE
-from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, read_task
+from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
 from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address
 from rss_pipeline.storage.feeds.refresh_requests import MOST_FINDS, Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
+from rss_pipeline_tests.pipeline.reading.requests import read_task
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
