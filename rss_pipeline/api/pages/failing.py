@@ -12,6 +12,7 @@ from rss_pipeline.storage.accounts.users import look_for_owner
 
 router = APIRouter(include_in_schema=False)
 
+_MOST_SHOWN = 200
 _OFF = ("disabled", "unlisted", "unused")
 
 
@@ -19,7 +20,8 @@ _OFF = ("disabled", "unlisted", "unused")
 async def failing(request: Request, caller: SignedIn) -> Response:
     """Feeds whose last visit failed, and those that are not visited at all."""
     frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
-    failures = failing_feeds(frame.feeds)
+    found = failing_feeds(frame.feeds)
+    failures = found[:_MOST_SHOWN]
     settings, scope = caller.stores.settings, request.scope
     partitions = {each.feed_id: partition_url(settings, scope, each.feed_id) for each in failures}
     return page(
@@ -28,6 +30,7 @@ async def failing(request: Request, caller: SignedIn) -> Response:
         frame=frame,
         title="Feeds that fail",
         failures=failures,
+        more=len(found) - len(failures),
         off=[feed for feed in frame.feeds if feed.health in _OFF],
         partitions=partitions if owner.rows else {},
         is_owner=bool(owner.rows),

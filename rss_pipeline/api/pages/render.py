@@ -87,6 +87,16 @@ def _when(context: Context, at: datetime | None) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(instant(utc), full, shown)
 
 
+def _on(at: datetime | None) -> Markup:
+    """An instant as `<time>` that is no age, whatever the user prefers: `since 14 November`."""
+    if at is None:
+        return Markup("")
+    utc = at.astimezone(UTC)
+    return Markup('<time class="exact" datetime="{}">{}</time>').format(
+        instant(utc), f"{utc:%-d %B %Y, %H:%M} UTC"
+    )
+
+
 def age(at: datetime, now: datetime) -> str:
     """`now`, `5 min`, `3 h`, `2 d`, then the date: `14 Nov`, `14 Nov 2024`. The next two days are
     `in 5 min`, `in 3 h`."""
@@ -122,6 +132,7 @@ def _environment() -> Environment:
         "static_url": static_url,
     }
     found.filters["when"] = _when
+    found.filters["on"] = _on
     return found
 
 

@@ -54,7 +54,8 @@ function showDates(root = document) {
     const at = new Date(time.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     time.title = dateTime.format(at);
-    time.textContent = document.documentElement.dataset.dates === "relative" ? age(at) : dateTime.format(at);
+    const isAge = document.documentElement.dataset.dates === "relative" && !time.classList.contains("exact");
+    time.textContent = isAge ? age(at) : dateTime.format(at);
   }
 }
 
