@@ -35,6 +35,11 @@ def test_it_says_where_it_is_and_serves_until_it_is_stopped(tmp_path: Path, numb
         assert process.stderr is not None
         assert process.stdout.readline().decode() == f"The reader is at http://127.0.0.1:{port}\n"
         url = f"http://127.0.0.1:{port}"
+        assert process.stdout.readline().decode() == (
+            f"There is no user yet. Open {url}/ in a browser on this machine, or add one:"
+            " `rss-pipeline user add NAME --subscribe`\n"
+        )
+        assert "/first-user" in httpx.get(url, follow_redirects=True, timeout=PATIENCE).url.path
         assert httpx.get(f"{url}/api/about", timeout=PATIENCE).json()["name"] == "rss_pipeline"
         assert (tmp_path / "home" / "rss.sqlite").exists()
         assert (tmp_path / "home" / "reader_secret").stat().st_mode & 0o777 == 0o600

@@ -28,6 +28,7 @@ _WORDS: Mapping[str, str] = {
     "show_read": "Show entries that are read, too",
     "mark_read_on_open": "An entry that is opened is read",
     "show_failing_feed": 'Show a feed "Feeds that fail" in apps, with an entry for each feed that fails',
+    "publisher_images": "Load images that are not archived from their publishers, who then see that you read",
     "auto": "as the system has them",
     "light": "light",
     "dark": "dark",
