@@ -251,8 +251,10 @@ def _of_feeds(more: str) -> _Part:
     )
 
 
+# Without the plus, SQLite carries a bound of `t.arrived` over to `i.arrived`, prefers it to the equality, and
+# goes through all items of a feed for each state: 4 s for the second page of 100 feeds of 1,000 items.
 _PLACE = """CROSS JOIN items AS i INDEXED BY items_of_feed
-  ON i.feed_id = t.feed_id AND i.arrived = t.arrived"""
+  ON i.feed_id = t.feed_id AND i.arrived = +t.arrived"""
 
 
 def _of_states(more: str) -> _Part:

@@ -76,7 +76,7 @@ def test_folders_with_any_name_are_reached_from_the_column(reader: Reader) -> No
         subscribe(reader.database, user.id, f"f{n}", folder=name)
     client = browser(reader, user)
     column = client.get("/unread").text
-    addresses = re.findall(r'<summary><a href="([^"]*)"', column)
+    addresses = re.findall(r'<a class="of-folder" href="([^"]*)"', column)
     assert len(addresses) == len(names)
     shown = {re.search(r"<h1[^>]*>(.*?)</h1>", client.get(unescape(each)).text)[1] for each in addresses}  # type: ignore[index]
     assert {unescape(name) for name in shown} == set(names)

@@ -50,5 +50,17 @@ def test_no_statement_scans_a_table(sqlite: SqliteDatabase) -> None:
     assert scanned == set()
 
 
+def test_the_item_of_a_state_is_looked_up_and_not_looked_for(sqlite: SqliteDatabase) -> None:
+    """A page behind a key bounds the numbers of states, and the search for an item must not follow that."""
+    for filter in (Filter(is_read=False), Filter(is_read=True), Filter(is_starred=True)):
+        for newest_first in (True, False):
+            page = Page(limit=9, after=5, newest_first=newest_first)
+            statement = item_lists.list_numbers("ann", filter, page)
+            plan = sqlite.query(f"EXPLAIN QUERY PLAN {statement.sql}", statement.params).rows
+            searches = [row["detail"] for row in plan if row["detail"].startswith("SEARCH i ")]
+            # Of several parts, the one that begins with states is the last.
+            assert "arrived=?" in searches[-1]
+
+
 _SMALL = ("j", "v", "fresh", "page", "seen", "read", "new", "CONSTANT", "(subquery")
 """Parameters, and the results of other parts of the statement."""

@@ -61,6 +61,7 @@ function showDates(root = document) {
 
 // Counts: of feeds, their folders, all, and the tab's title.
 const countOf = (line) => one(":scope > .count", line);
+const ofFolder = (folder) => one(":scope > .of-folder > .count", folder);
 const shown = (count) => Number(count ? count.dataset.count : 0);
 function setCount(count, number) {
   if (!count) return;
@@ -77,8 +78,8 @@ function setUnread(feed, number) {
   for (const line of lines) {
     setCount(countOf(line), number);
     line.classList.toggle("none", number <= 0);
-    const folder = line.closest("details.folder");
-    if (folder) setCount(one("summary > .count", folder), shown(one("summary > .count", folder)) + change);
+    const folder = line.closest(".folder");
+    if (folder) setCount(ofFolder(folder), shown(ofFolder(folder)) + change);
   }
   return change;
 }
@@ -97,7 +98,7 @@ function addTotal(change) {
 function unreadHere() {
   const { inFeed, inFolder } = list ? list.dataset : {};
   if (inFeed) return shown(countOf(one(`[data-feed="${CSS.escape(inFeed)}"]`) || body));
-  if (inFolder) return shown(one("summary > .count", one(`[data-folder="${CSS.escape(inFolder)}"]`) || body));
+  if (inFolder) return shown(ofFolder(one(`[data-folder="${CSS.escape(inFolder)}"]`) || body));
   return Number(body.dataset.unread);
 }
 function showTitle() {
@@ -363,8 +364,8 @@ document.addEventListener("visibilitychange", () => {
 window.addEventListener("pageshow", (event) => { if (event.persisted) { polled = 0; keepPolling(); } });
 
 // Folders stay as they were left.
-for (const folder of all("details.folder")) {
-  const name = `closed ${folder.dataset.folder}`;
+for (const folder of all(".folder > details")) {
+  const name = `closed ${folder.parentElement.dataset.folder}`;
   try {
     if (localStorage.getItem(name) && !one('[aria-current]', folder)) folder.open = false;
     folder.addEventListener("toggle", () => (folder.open ? localStorage.removeItem(name) : localStorage.setItem(name, "1")));

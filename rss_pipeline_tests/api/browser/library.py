@@ -1,0 +1,87 @@
+"""A reader behind a real server, with a browser on it. No test is in here."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser
+
+from rss_pipeline.api.auth import COOKIE
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.pipeline.accounts.preferences import Preferences, write_preferences
+from rss_pipeline.storage.feeds import feeds
+from rss_pipeline_tests.api.pages.browsing import browser as client_of
+from rss_pipeline_tests.storage.subscriptions.readers import subscribe
+from rss_pipeline_tests.storage.values import NOW, item, spec, visit
+from rss_pipeline_tests.support.chromium import Watched, watched
+from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
+
+ARTICLE = "<p>It rained for a week.</p><h2>And then</h2><p>It <b>stopped</b>.</p>"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The reader, and its address for the browser."""
+
+    reader: Reader
+    browser: Browser
+    url: str
+    names: Iterator[int]
+
+    def feed(self, title: str, *items: str, **fields: Any) -> str:
+        """The id of a new feed with items of these titles, the first one the oldest."""
+        id = f"feed-{next(self.names)}"
+        add(self.reader, id)
+        self.arrive(id, *items, **fields)
+        self.reader.database.query("UPDATE feeds SET title = ? WHERE id = ?", [title, id])
+        return id
+
+    def arrive(self, feed: str, *titles: str, **fields: Any) -> None:
+        """New items of a feed, a document each."""
+        for title in titles:
+            new = item(f"{title} {next(self.names)}", title=title, **{"content_html": ARTICLE, **fields})
+            visit(self.reader.database, [new], id=feed)
+
+    def user(self, *feeds: str, **fields: str) -> User:
+        """A new user who subscribes these feeds."""
+        user = self.reader.user(f"user-{next(self.names)}")
+        subscribe(self.reader.database, user.id, *feeds, **fields)
+        return user
+
+    def prefer(self, user: User, **preferences: Any) -> None:
+        """Let this user prefer something, and the defaults of everything else."""
+        caller = Caller(user.key, self.reader.database, self.reader.clock)
+        write_preferences(caller, Preferences(**preferences))
+
+    @contextmanager
+    def open(self, user: User | None, **options: Any) -> Iterator[Watched]:
+        """A browser that is signed in as this user; its scripts may not fail, and ask no other machine."""
+        with watched(self.browser, base_url=self.url, **options) as found:
+            if user is not None:
+                cookie = client_of(self.reader, user).cookies[COOKIE]
+                found.context.add_cookies([{"name": COOKIE, "value": cookie, "url": self.url}])
+            yield found
+            assert found.errors == []
+            assert found.elsewhere == []
+
+
+def add(reader: Reader, id: str) -> None:
+    """Register one more feed."""
+    changes = feeds.registry_changes([spec(id)], [], path="feeds.yaml")
+    feeds.apply(reader.database, changes, now=NOW)
+
+
+@contextmanager
+def library(home: Path, browser: Browser) -> Iterator[Library]:
+    """A reader on an empty home, served on a free port that its settings know."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with (
+        Reader.on(reader_settings(home, reader_port=port)) as reader,
+        served(reader.app, port=port) as found,
+    ):
+        yield Library(reader, browser, f"http://127.0.0.1:{found.port}", count(1))

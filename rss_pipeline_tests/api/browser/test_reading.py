@@ -1,0 +1,231 @@
+"""Reading in Chromium: by keys and clicks, on a phone, in the dark, without scripts, while items come in."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from rss_pipeline_tests.api.browser.library import Library
+from rss_pipeline_tests.storage.subscriptions.readers import unread
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator("#entries .title").all_inner_texts()
+
+
+def count_of(page: Page, feed: str) -> str:
+    return page.locator(f'.column [data-feed="{feed}"] > .count .number').inner_text()
+
+
+def test_items_are_read_marked_and_starred_by_keys_and_all_counts_follow(books: Library) -> None:
+    feed = books.feed("Planet", "one", "two", "three")
+    other = books.feed("Gazette", "four")
+    user = books.user(feed, other)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto(f"/feeds/{feed}")
+        expect(page).to_have_title("(3) Planet - rss_pipeline")
+        keyboard = page.keyboard
+        keyboard.press("j")
+        expect(page.locator(".entry.current .title")).to_have_text("three")
+        keyboard.press("o")
+        expect(page.locator(".opened .body")).to_contain_text("It stopped.")
+        expect(page).to_have_title("(2) Planet - rss_pipeline")
+        expect(page.locator('[data-view="unread"] .number').first).to_have_text("3")
+        # The next one opens, too, while one is open.
+        keyboard.press("j")
+        expect(page.locator(".entry.open .title")).to_have_text("two")
+        expect(page.locator(".opened")).to_have_count(1)
+        expect(page).to_have_title("(1) Planet - rss_pipeline")
+        keyboard.press("m")
+        expect(page).to_have_title("(2) Planet - rss_pipeline")
+        keyboard.press("s")
+        expect(page.locator(".entry.current .unstar")).to_be_visible()
+        keyboard.press("k")
+        expect(page.locator(".entry.open .title")).to_have_text("three")
+        with page.expect_navigation():
+            keyboard.press("n")
+        expect(page).to_have_title("(1) Gazette - rss_pipeline")
+        keyboard.press("g")
+        with page.expect_navigation():
+            keyboard.press("s")
+        assert titles(page) == ["two"]
+        page.go_back()
+        expect(page).to_have_title("(1) Gazette - rss_pipeline")
+    assert unread(books.reader.database, user.id) == {feed: 2, other: 1}
+
+
+def test_keys_are_letters_where_text_is_typed_and_commands_of_the_browser_stay(books: Library) -> None:
+    feed = books.feed("Planet", "one")
+    user = books.user(feed)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/unread")
+        page.keyboard.press("/")
+        expect(page.locator(".search input")).to_be_focused()
+        page.keyboard.type("jmsno?")
+        expect(page.locator(".search input")).to_have_value("jmsno?")
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        for chord in ("Control+m", "Alt+m", "Meta+m"):
+            page.keyboard.press(chord)
+        expect(page.locator(".entry.unread")).to_have_count(1)
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        page.keyboard.press("m")
+        expect(page.locator(".entry.unread")).to_have_count(1)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.keyboard.press("m")
+        expect(page.locator(".entry.unread")).to_have_count(0)
+    assert unread(books.reader.database, user.id) == {feed: 0}
+
+
+def test_new_items_are_announced_and_loaded_on_demand_and_only_what_was_shown_is_marked(
+    books: Library,
+) -> None:
+    feed = books.feed("Planet", "one", "two")
+    user = books.user(feed)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/unread")
+        books.arrive(feed, "three", "four")
+        page.keyboard.press("r")
+        news = page.get_by_role("button", name="2 new items")
+        expect(news).to_be_visible()
+        expect(page.get_by_role("status")).to_have_text("2 new items")
+        expect(page).to_have_title("(4) Unread - rss_pipeline")
+        assert titles(page) == ["two", "one"]
+        news.click()
+        expect(page.locator("#entries .entry")).to_have_count(4)
+        assert titles(page) == ["four", "three", "two", "one"]
+        expect(news).to_be_hidden()
+        books.arrive(feed, "five")
+        page.get_by_role("button", name="Mark all read").click()
+        expect(page).to_have_title("(1) Unread - rss_pipeline")
+        assert titles(page) == ["five"]
+    assert unread(books.reader.database, user.id) == {feed: 1}
+
+
+def test_older_items_are_appended_once_and_the_last_key_goes_on_into_them(books: Library) -> None:
+    feed = books.feed("Planet", *(f"item {n}" for n in range(1, 15)))
+    user = books.user(feed)
+    books.prefer(user, entries_per_page=10, mark_read_on_open=False)
+    with books.open(user) as found:
+        page = found.page()
+        page.goto(f"/feeds/{feed}?show=all")
+        expect(page.locator("#entries .entry")).to_have_count(10)
+        for _ in range(10):
+            page.keyboard.press("j")
+        expect(page.locator(".entry.current .title")).to_have_text("item 5")
+        page.keyboard.press("j")
+        expect(page.locator(".entry.current .title")).to_have_text("item 4")
+        assert titles(page) == [f"item {n}" for n in range(14, 0, -1)]
+        expect(page.locator("#more")).to_have_count(0)
+
+
+def test_everything_is_read_starred_and_marked_without_scripts(books: Library) -> None:
+    feed = books.feed("Planet", "one", "two", "three")
+    other = books.feed("Gazette", "four")
+    user = books.user(feed, other)
+    with books.open(user, java_script_enabled=False) as found:
+        page = found.page()
+        page.goto("/unread")
+        page.get_by_role("link", name="three").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("three")
+        expect(page.locator(".body")).to_contain_text("It rained for a week.")
+        page.get_by_role("button", name="Star", exact=True).click()
+        page.get_by_role("link", name="Next", exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("two")
+        page.get_by_role("button", name="Mark unread").click()
+        assert titles(page) == ["four", "two", "one"]
+        page.get_by_role("button", name="Mark read").nth(2).click()
+        assert titles(page) == ["four", "two"]
+        page.goto("/starred")
+        assert titles(page) == ["three"]
+        page.goto(f"/feeds/{feed}")
+        page.get_by_role("button", name="Mark all read").click()
+        expect(page.locator(".empty")).to_contain_text("All read")
+        page.get_by_role("link", name="Next unread feed").click()
+        assert titles(page) == ["four"]
+    assert unread(books.reader.database, user.id) == {feed: 0, other: 1}
+
+
+def test_a_phone_has_no_line_that_is_wider_than_it_and_feeds_on_a_page_of_their_own(books: Library) -> None:
+    wide = f"<p>{'word' * 60}</p><pre>{'x' * 400}</pre><table><tr>{'<td>cell cell</td>' * 30}</tr></table>"
+    feed = books.feed("A feed of a " + "long" * 20 + " name", "t" * 200, content_html=wide)
+    user = books.user(feed)
+    with books.open(user, **PHONE) as found:
+        page = found.page()
+
+        def fits() -> bool:
+            return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+        page.goto("/unread")
+        expect(page.locator(".column")).to_be_hidden()
+        assert fits()
+        page.locator(".title").click()
+        expect(page.locator(".opened .body")).to_be_visible()
+        assert fits()
+        id = page.locator(".entry").get_attribute("data-id")
+        for path in (f"/items/{id}", "/feeds"):
+            page.goto(path)
+            assert fits()
+        page.get_by_role("link", name="A feed of a").click()
+        expect(page).to_have_url(re.compile(f"/feeds/{feed}$"))
+        page.locator(".menu summary").click()
+        expect(page.get_by_role("link", name="Settings")).to_be_visible()
+        assert fits()
+
+
+def test_the_page_is_dark_where_the_system_or_the_user_says_so(books: Library) -> None:
+    user = books.user(books.feed("Planet", "one"))
+
+    def brightness(page: Page) -> int:
+        page.goto("/unread")
+        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        return max(map(int, re.findall(r"\d+", colour)[:3]))
+
+    with books.open(user, color_scheme="dark") as dark, books.open(user) as light:
+        in_dark, in_light = dark.page(), light.page()
+        assert (brightness(in_dark) < 60, brightness(in_light) > 200) == (True, True)
+        books.prefer(user, theme="dark")
+        assert brightness(in_light) < 60
+        books.prefer(user, theme="light")
+        assert brightness(in_dark) > 200
+
+
+def test_dates_are_in_the_reader_s_zone_and_texts_run_in_their_own_direction(books: Library) -> None:
+    at = datetime(2026, 1, 31, 23, 30, tzinfo=UTC)
+    feed = books.feed("مجلة القراءة", "مراجعة الهاتف", pub_date=at, content_html="<p>كيف غيّر الهاتف</p>")
+    user = books.user(feed)
+    books.prefer(user, dates="absolute")
+    with books.open(user, timezone_id="Asia/Tokyo") as found:
+        page = found.page()
+        page.goto("/unread")
+        expect(page.locator(".entry time")).to_have_text(re.compile(r"^1 Feb 2026, 08:30"))
+        direction = "element => getComputedStyle(element).direction"
+        assert page.locator(".entry h2").evaluate(direction) == "rtl"
+        page.locator(".title").click()
+        assert page.locator(".opened .body").evaluate(direction) == "rtl"
+        assert page.locator("html").evaluate(direction) == "ltr"
+    with books.open(user, java_script_enabled=False, timezone_id="Asia/Tokyo") as found:
+        page = found.page()
+        page.goto("/all")
+        expect(page.locator(".entry time")).to_have_text("31 January 2026, 23:30 UTC")
+
+
+def test_a_session_that_has_ended_leads_to_the_login_and_not_into_nothing(books: Library) -> None:
+    user = books.user(books.feed("Planet", "one"))
+    with books.open(user) as found:
+        page = found.page()
+        page.goto("/unread")
+        books.reader.database.query("DELETE FROM sessions WHERE user_id = ?", [user.id])
+        with page.expect_navigation():
+            page.keyboard.press("r")
+        expect(page).to_have_url(re.compile(r"/login\?next=/unread$"))
