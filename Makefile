@@ -91,6 +91,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.images
 	$(BIN)/python -m benchmarks.reader_api
+	$(BIN)/python -m benchmarks.search
 
 worker: $(WORKER)/node_modules/.ready
 

@@ -15,6 +15,7 @@ from rss_pipeline.api.pages import (
     lists_of_feeds,
     login,
     marks,
+    search,
     sessions,
     settings,
     static,
@@ -39,5 +40,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     marks.router,
     item.router,
     lists.router,
+    search.router,
     statistics.router,
 )
