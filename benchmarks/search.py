@@ -183,7 +183,7 @@ def searches(database: SqliteDatabase, file: IndexFile, texts: Texts) -> list[Ve
     for user in _USERS:
         every: list[float] = []
         for kind, found in queries(texts).items():
-            times = _timed(lambda text, user=user: search(database, file, user, text), found)  # type: ignore[misc]
+            times = _timed(lambda text, user=user: search(database, file, user, text), found)
             every += times
             print(f"  {user:5} {kind:26} {statistics.median(times):7.1f} {max(times):7.1f} ms", flush=True)
         p95 = statistics.quantiles(every, n=20)[-1]
