@@ -17,10 +17,11 @@ from rss_pipeline.api.google_reader import routes as google_reader
 from rss_pipeline.api.hosts import OwnHosts, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
-from rss_pipeline.api.pages import lists_of_feeds, statistics
 from rss_pipeline.api.pages import routes as pages
+from rss_pipeline.api.pages.account import lists_of_feeds
 from rss_pipeline.api.pages.errors import PageErrors, failed
-from rss_pipeline.api.pages.timed import Timed
+from rss_pipeline.api.pages.statistics import page as statistics
+from rss_pipeline.api.pages.statistics.timed import Timed
 from rss_pipeline.api.routers import (
     about,
     app_passwords,

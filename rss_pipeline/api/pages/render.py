@@ -29,9 +29,9 @@ from starlette.responses import Response
 
 from rss_pipeline.api.pages.addresses import feed_url, folder_url, item_url
 from rss_pipeline.api.pages.frame import Frame
-from rss_pipeline.api.pages.plots import small_bars
 from rss_pipeline.api.pages.policy import page_headers
 from rss_pipeline.api.pages.static import static_url
+from rss_pipeline.api.pages.statistics.plots import small_bars
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.pipeline.accounts.preferences import Preferences
 

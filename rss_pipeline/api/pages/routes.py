@@ -2,26 +2,11 @@
 
 from fastapi import APIRouter
 
-from rss_pipeline.api.pages import (
-    adding,
-    apps,
-    failing,
-    feed_edit,
-    first_user,
-    folders,
-    item,
-    kept,
-    lists,
-    lists_of_feeds,
-    login,
-    marks,
-    search,
-    sessions,
-    settings,
-    static,
-    statistics,
-    tasks,
-)
+from rss_pipeline.api.pages import static
+from rss_pipeline.api.pages.account import apps, first_user, lists_of_feeds, login, sessions, settings
+from rss_pipeline.api.pages.feeds import adding, failing, feed_edit, folders, kept, tasks
+from rss_pipeline.api.pages.reading import item, lists, marks, search
+from rss_pipeline.api.pages.statistics import page as statistics
 
 ROUTERS: tuple[APIRouter, ...] = (
     static.router,

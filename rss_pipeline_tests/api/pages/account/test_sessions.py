@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from rss_pipeline.api.auth import COOKIE
-from rss_pipeline.api.pages.sessions import device
+from rss_pipeline.api.pages.account.sessions import device
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.support.reader import Reader
 

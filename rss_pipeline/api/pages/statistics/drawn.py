@@ -5,7 +5,7 @@ from datetime import date
 
 from markupsafe import Markup
 
-from rss_pipeline.api.pages.plots import DAY_NAMES, Bar, bars, heat
+from rss_pipeline.api.pages.statistics.plots import DAY_NAMES, Bar, bars, heat
 from rss_pipeline.pipeline.statistics.activity import Activity
 from rss_pipeline.pipeline.statistics.figures import Step, busiest_hour
 from rss_pipeline.storage.subscriptions.activity import VisitDay

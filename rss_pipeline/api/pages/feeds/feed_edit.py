@@ -9,12 +9,12 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.addresses import HOME, edit_url, feed_url, local
+from rss_pipeline.api.pages.feeds.owner import partition_url
+from rss_pipeline.api.pages.feeds.tasks import no_feed
+from rss_pipeline.api.pages.feeds.wishes import FormMistake, offered_intervals, read_wishes
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
-from rss_pipeline.api.pages.owner import partition_url
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.api.pages.tasks import no_feed
-from rss_pipeline.api.pages.wishes import FormMistake, offered_intervals, read_wishes
 from rss_pipeline.pipeline.reading.failures import failing_feeds
 from rss_pipeline.storage.accounts.users import look_for_owner
 from rss_pipeline.storage.subscriptions import subscriptions

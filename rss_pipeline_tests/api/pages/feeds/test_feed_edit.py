@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from rss_pipeline_tests.api.pages.browsing import browser
-from rss_pipeline_tests.api.pages.test_adding import of, words
+from rss_pipeline_tests.api.pages.feeds.test_adding import of, words
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import change

@@ -16,8 +16,8 @@ from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.render import page
-from rss_pipeline.api.pages.statistics_plots import hours_plot, items_plot, uncounted_until, visits_plot
-from rss_pipeline.api.pages.timed import Timed
+from rss_pipeline.api.pages.statistics.drawn import hours_plot, items_plot, uncounted_until, visits_plot
+from rss_pipeline.api.pages.statistics.timed import Timed
 from rss_pipeline.api.routers.answered import no_feed
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.statistics import figures

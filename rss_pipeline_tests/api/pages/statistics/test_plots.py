@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rss_pipeline.api.pages import plots
-from rss_pipeline.api.pages.plots import Bar
+from rss_pipeline.api.pages.statistics import plots
+from rss_pipeline.api.pages.statistics.plots import Bar
 
 SVG = ElementTree.Element
 

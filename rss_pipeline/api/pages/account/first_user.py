@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from rss_pipeline.api.asgi import Scope, header
 from rss_pipeline.api.hosts import client_address, is_of_own_page
+from rss_pipeline.api.pages.account.login import begin_session
 from rss_pipeline.api.pages.forms import form_fields
-from rss_pipeline.api.pages.login import begin_session
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.pages.sentences import sentence
 from rss_pipeline.api.problems import ApiError

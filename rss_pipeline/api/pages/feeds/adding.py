@@ -8,10 +8,10 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.addresses import edit_url, task_url
+from rss_pipeline.api.pages.feeds.wishes import INTERVALS, FormMistake, read_wishes
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.api.pages.wishes import INTERVALS, FormMistake, read_wishes
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.pipeline.reading.addresses import AddressRefused
 from rss_pipeline.pipeline.reading.refresh import Held, Queued, TooMany, VisitRunning

@@ -18,8 +18,8 @@ from starlette.responses import Response
 from rss_pipeline.api.asgi import headers_named
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.frame import Frame, frame_of, frame_statements
+from rss_pipeline.api.pages.reading.views import View, view_at
 from rss_pipeline.api.pages.render import page
-from rss_pipeline.api.pages.views import View, view_at
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.pipeline.accounts.callers import Caller

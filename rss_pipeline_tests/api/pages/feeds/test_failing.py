@@ -11,7 +11,7 @@ from rss_pipeline.pipeline.reading.advice import PRIVATE
 from rss_pipeline.storage.backups.backups import put_backup
 from rss_pipeline.web.authority import Authority
 from rss_pipeline_tests.api.pages.browsing import browser
-from rss_pipeline_tests.api.pages.test_adding import words
+from rss_pipeline_tests.api.pages.feeds.test_adding import words
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import NOW, change, claim_one, document, failed

@@ -17,8 +17,8 @@ from rss_pipeline.api.fields import Folder as FolderName
 from rss_pipeline.api.fields import Number
 from rss_pipeline.api.pages.addresses import HOME, feed_url
 from rss_pipeline.api.pages.frame import Frame, read_frame
+from rss_pipeline.api.pages.reading.views import Order, Show, View
 from rss_pipeline.api.pages.render import page, see_other
-from rss_pipeline.api.pages.views import Order, Show, View
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.pipeline.topics.content import text_of
 from rss_pipeline.pipeline.topics.text import one_line

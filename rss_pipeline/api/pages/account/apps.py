@@ -6,7 +6,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.hosts import is_https, places
-from rss_pipeline.api.pages.clients import CLIENTS, newsboat_lines
+from rss_pipeline.api.pages.account.clients import CLIENTS, newsboat_lines
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
