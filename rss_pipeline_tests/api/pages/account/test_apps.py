@@ -10,7 +10,7 @@ from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.support.reader import SECRET, URL, Reader, reader_settings
 
 PATH = "/settings/apps"
-MANUAL = Path(__file__).parents[3] / "docs" / "reader.md"
+MANUAL = Path(__file__).parents[4] / "docs" / "reader.md"
 
 
 def secret(html: str) -> str:
