@@ -32,7 +32,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 TOP = Path(__file__).parents[1]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]
 ENDLESS = {"up", "reader"}
-"""Commands that start servers and do not end; test_up.py, test_reader.py run them. `--listen` is one, too."""
+"""Commands that start servers and do not end; test_up.py, test_reader.py run them. `--listen` and `--follow` are such, too."""
 OF_OTHERS = {"add"}
 """Commands that request sites of others; test_add.py runs them."""
 NOT_RUN = {
@@ -162,7 +162,7 @@ def test_a_command_that_a_page_shows_works(
 ) -> None:
     arguments = filled(line)
     assert arguments[0] in main.list_commands(click.Context(main))
-    if arguments[0] in ENDLESS | OF_OTHERS or "--listen" in arguments:
+    if arguments[0] in ENDLESS | OF_OTHERS or {"--listen", "--follow"} & {*arguments}:
         return
     if arguments[0] == "import":
         opml = '<opml><body><outline xmlUrl="https://example.org/feed"/></body></opml>'
