@@ -32,7 +32,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 TOP = Path(__file__).parents[1]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]
 ENDLESS = {"up", "reader"}
-"""Commands that do not end; test_up.py, test_reader.py run them. Those with `--listen`, `--follow` are others."""
+"""Commands that do not end; test_up.py, test_reader.py run them. Nor do those with `--listen`, `--follow`."""
 OF_OTHERS = {"add"}
 """Commands that request sites of others; test_add.py runs them."""
 NOT_RUN = {
