@@ -13,7 +13,6 @@ import pytest
 import rss_pipeline_tests
 from rss_pipeline.pipeline.accounts.users import change_password
 from rss_pipeline_tests.api.reading import ann
-from rss_pipeline_tests.soak import schemathesis_login
 from rss_pipeline_tests.support.reader import Reader, reader_settings
 from rss_pipeline_tests.support.up import PROGRAM, free_port
 
@@ -22,6 +21,9 @@ LISTS = "/api/import/opml"
 """An outline without an address is a folder or a remark, which no schema can allow beside others: that
 what the schema does not allow is refused cannot be tested here."""
 NAME, PASSWORD = "ann", "correct horse battery"
+
+LOGIN = "rss_pipeline_tests.soak.schemathesis_login"
+"""Not imported here: it would log in for the short tests, too."""
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_schemathesis_finds_nothing(tmp_path: Path, url: str, chosen: tuple[str,
         env={
             **os.environ,
             "PYTHONPATH": str(Path(rss_pipeline_tests.__path__[0]).parent),
-            "SCHEMATHESIS_HOOKS": schemathesis_login.__name__,
+            "SCHEMATHESIS_HOOKS": LOGIN,
             "READER_URL": url,
             "READER_NAME": NAME,
             "READER_PASSWORD": PASSWORD,

@@ -109,7 +109,9 @@ def test_a_feed_is_added_by_the_address_of_a_web_page_and_its_items_come(desk: D
         with desk.visits():
             heads(page, "The feed is subscribed")
         expect(page.get_by_text("has brought 2 items")).to_be_visible()
-        expect(page.get_by_role("navigation", name="Feeds").get_by_text("News")).to_be_visible()
+        expect(
+            page.get_by_role("navigation", name="Feeds").get_by_role("link", name="News 2")
+        ).to_be_visible()
         page.get_by_role("link", name="Read A feed").click()
         expect(page.locator(".entry")).to_have_count(2)
 
