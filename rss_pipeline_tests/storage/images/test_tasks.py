@@ -62,6 +62,8 @@ def test_each_image_of_an_item_is_a_task(known: Database) -> None:
         "next_attempt_at": None,
         "lease_token": None,
         "bytes": None,
+        "width": None,
+        "height": None,
     }
     assert (second["host"], second["position"]) == ("::1", 1)
 
