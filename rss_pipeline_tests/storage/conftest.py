@@ -72,8 +72,7 @@ def shared_d1(running_cloudflare: Cloudflare) -> Iterator[D1Database]:
 @pytest.fixture
 def empty_d1(shared_d1: D1Database, shared_cloudflare: Cloudflare) -> D1Database:
     """D1 without tables."""
-    if names := _tables(shared_d1):
-        # The newest first: those that refer to a table go before it.
+    if names := [name for kind, name, _ in _schema(shared_d1) if kind == "table"]:
         drops = [Statement(f'DROP TABLE "{name}"') for name in names]
         shared_d1.batch([Statement("PRAGMA defer_foreign_keys = ON"), *drops])
     return shared_d1
@@ -81,38 +80,29 @@ def empty_d1(shared_d1: D1Database, shared_cloudflare: Cloudflare) -> D1Database
 
 @pytest.fixture
 def migrated_d1(
-    request: pytest.FixtureRequest, shared_d1: D1Database, shared_cloudflare: Cloudflare
+    request: pytest.FixtureRequest,
+    shared_d1: D1Database,
+    shared_cloudflare: Cloudflare,
+    migrated_schema: list[tuple[str, str, str]],
 ) -> D1Database:
     """D1 with the schema and no rows. Where the last test left the schema, rows go and tables stay."""
-    referring = ("item_versions", "image_tasks", "item_streams", "streams", "item_states", "items")
-    emptied = (
-        *referring,
-        "topic_members",
-        "subscriptions",
-        "folders",
-        "feeds",
-        "topics",
-        "published_files",
-        "hosts",
-        "feed_holds",
-        "image_holds",
-        "leases",
-        "expired_items",
-        "sequences",
-        "installation",
-        "sessions",
-        "app_passwords",
-        "known_clients",
-        "users",
-        "login_failures",
-    )
-    if set(_tables(shared_d1)) == {*emptied, "schema_migrations"}:
+    if (found := _schema(shared_d1)) == migrated_schema:
+        emptied = [name for kind, name, _ in found if kind == "table" and name != "schema_migrations"]
         newest = schema.migrations()[-1].version
         future = Statement("DELETE FROM schema_migrations WHERE version > ?", [newest])
         shared_d1.batch([*(Statement(f"DELETE FROM {name}") for name in emptied), future])
     else:
         schema.migrate(request.getfixturevalue("empty_d1"))
+        # Were it another one, every test would migrate, which takes ten times as long.
+        assert _schema(shared_d1) == migrated_schema
     return shared_d1
+
+
+@pytest.fixture(scope="session")
+def migrated_schema(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
+    """As all migrations leave it."""
+    with contextlib.closing(migrated(tmp_path_factory.mktemp("schema") / "rss.sqlite")) as database:
+        return _schema(database)
 
 
 @pytest.fixture(scope="session")
@@ -140,13 +130,14 @@ def r2(shared_cloudflare: Cloudflare, shared_r2: tuple[R2Store, Any]) -> R2Store
     return store
 
 
-def _tables(database: Database) -> list[str]:
-    """Names of the tables that are not the database's own."""
+def _schema(database: Database) -> list[tuple[str, str, str]]:
+    """Kind, name and SQL of all that is not the database's own. The newest first: those that refer to a table
+    come before it."""
     rows = database.query(
-        "SELECT name FROM sqlite_master WHERE type = 'table'"
+        "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
         " AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*' ORDER BY rowid DESC"
     ).rows
-    return [row["name"] for row in rows]
+    return [(row["type"], row["name"], row["sql"]) for row in rows]
 
 
 @pytest.fixture
