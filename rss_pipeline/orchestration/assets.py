@@ -9,8 +9,9 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops, topic_ops
 from rss_pipeline.orchestration.cause_first import run_step
+from rss_pipeline.orchestration.ops import poll as ops
+from rss_pipeline.orchestration.ops import topics as topic_ops
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
 from rss_pipeline.orchestration.reporting.images import image_metadata

@@ -9,8 +9,11 @@ https://docs.dagster.io/guides/build/jobs/op-jobs
 
 import dagster as dg
 
-from rss_pipeline.orchestration import ops, refresh_ops, replay_ops, topic_ops
 from rss_pipeline.orchestration.assets import item_images
+from rss_pipeline.orchestration.ops import poll as ops
+from rss_pipeline.orchestration.ops import refresh as refresh_ops
+from rss_pipeline.orchestration.ops import replay as replay_ops
+from rss_pipeline.orchestration.ops import topics as topic_ops
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.ui_labels import OWNERS
 

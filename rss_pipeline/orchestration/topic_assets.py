@@ -1,6 +1,6 @@
 """The computed assets `stream_items` and `topics`, with one partition for each stream and topic.
 
-A person materializes them. Polls and the job `publish_topics` update them, with the ops of topic_ops.py.
+A person materializes them. Polls and the job `publish_topics` update them, with the ops of ops/topics.py.
 https://docs.dagster.io/guides/build/assets
 """
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from rss_pipeline.orchestration import topic_ops
 from rss_pipeline.orchestration.assets import PARTITIONS_A_RUN
+from rss_pipeline.orchestration.ops import topics as topic_ops
 from rss_pipeline.orchestration.partitions import streams_partitions, topics_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.ui_labels import GROUP

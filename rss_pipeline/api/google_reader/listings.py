@@ -16,12 +16,12 @@ from rss_pipeline.api.google_reader.answers import PRIVATE, as_json, packed_json
 from rss_pipeline.api.google_reader.atom import ATOM_TYPE, atom_document
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in, signed_in_by_token
 from rss_pipeline.api.google_reader.entries import Entry, contents, entry_as_json, item_ids
-from rss_pipeline.api.google_reader.feeds import feed_id_of
 from rss_pipeline.api.google_reader.ids import item_numbers
 from rss_pipeline.api.google_reader.pages import Page, Place, read_page
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.shown import entries_of, packed_items
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, Stream, read_stream
+from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.api.packed import Packed, plain
 from rss_pipeline.errors import InfrastructureError

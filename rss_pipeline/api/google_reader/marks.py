@@ -7,7 +7,6 @@ from starlette.responses import Response
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.feeds import Feeds, read_feeds
 from rss_pipeline.api.google_reader.ids import item_numbers
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import (
@@ -20,6 +19,7 @@ from rss_pipeline.api.google_reader.streams import (
     Stream,
     read_stream,
 )
+from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.api.google_reader.tag_edits import read_edit
 from rss_pipeline.api.google_reader.times import in_microseconds, microseconds
 from rss_pipeline.storage.database import Statement

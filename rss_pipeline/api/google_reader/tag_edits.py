@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rss_pipeline.api.google_reader.refused import not_understood
 from rss_pipeline.api.google_reader.streams import Label, OtherState, State, Tag, read_tag
-from rss_pipeline.api.google_reader.subscription_edits import folder_name
+from rss_pipeline.api.google_reader.subscriptions.edits import folder_name
 
 MAX_NEW_FOLDERS = 100
 """Of one request."""

@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from rss_pipeline.collector.opml.outline import OpmlFeed
 from rss_pipeline.collector.parse.characters.decode import decode
-from rss_pipeline.collector.parse.repair import OpenedDocument, repaired
+from rss_pipeline.collector.parse.xml.repair import OpenedDocument, repaired
 from rss_pipeline.collector.registry.entry import MAX_FOLDER_CHARACTERS
 from rss_pipeline.collector.registry.feed_url import completed, literal, read_url
 from rss_pipeline.collector.registry.printable import printable

@@ -8,7 +8,7 @@ import html
 import re
 from xml.etree.ElementTree import Element
 
-from rss_pipeline.collector.parse.xml_tree import inner_html, text_of, unwrapped
+from rss_pipeline.collector.parse.xml.tree import inner_html, text_of, unwrapped
 
 HTML_TYPES = ("html", "text/html", "xhtml", "application/xhtml+xml")
 _BYTES = "application/octet-stream"

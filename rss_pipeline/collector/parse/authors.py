@@ -9,8 +9,8 @@ from itertools import chain
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.parse.raw_feed import distinct, trimmed
-from rss_pipeline.collector.parse.xml_fields import Fields, Vocabulary, first_text, texts
-from rss_pipeline.collector.parse.xml_tree import text_of
+from rss_pipeline.collector.parse.xml.fields import Fields, Vocabulary, first_text, texts
+from rss_pipeline.collector.parse.xml.tree import text_of
 
 MAX_AUTHORS = 100
 """Authors kept of an item: a paper on an experiment of physics names thousands."""

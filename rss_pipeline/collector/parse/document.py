@@ -15,16 +15,22 @@ from rss_pipeline.collector.models.item import FeedHeader, Item, ParsedFeed
 from rss_pipeline.collector.parse.characters.c1_characters import with_c1_read
 from rss_pipeline.collector.parse.characters.decode import decode
 from rss_pipeline.collector.parse.characters.former_reading import Reading, former_readings
-from rss_pipeline.collector.parse.dates import parse_date
+from rss_pipeline.collector.parse.dates.read import parse_date
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.identity import Identity, former_guids, identities
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.plain_tree import plain_tree
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
-from rss_pipeline.collector.parse.repair import OpenedDocument, is_feed_name, opened, repaired, with_prefixes
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.web_page import is_web_page, web_page_sentence
-from rss_pipeline.collector.parse.xml_tree import UNBOUND_PREFIX, Tree, read_tree
+from rss_pipeline.collector.parse.xml.repair import (
+    OpenedDocument,
+    is_feed_name,
+    opened,
+    repaired,
+    with_prefixes,
+)
+from rss_pipeline.collector.parse.xml.tree import UNBOUND_PREFIX, Tree, read_tree
 from rss_pipeline.errors import NotAFeed
 
 MAX_FEED_TITLE_CHARACTERS = 1_000

@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.raw_feed import byte_count, distinct, trimmed
-from rss_pipeline.collector.parse.xml_fields import Fields, LinkBases, Vocabulary, first_text
-from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
+from rss_pipeline.collector.parse.xml.fields import Fields, LinkBases, Vocabulary, first_text
+from rss_pipeline.collector.parse.xml.tree import inner_html, text_of
 
 IMAGE = "image/*"
 """The type of an image whose publisher named none."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from rss_pipeline.collector.parse.dates import parse_date
+from rss_pipeline.collector.parse.dates.read import parse_date
 
 MAX_ITEMS = 5_000
 """Items that are read from one document; the others are counted. feedparser takes 0.7 s for 5,000."""

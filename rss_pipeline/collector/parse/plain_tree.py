@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.item_tree import ItemTree
-from rss_pipeline.collector.parse.namespaces import NAMESPACES
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
+from rss_pipeline.collector.parse.xml.namespaces import NAMESPACES
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)

@@ -24,7 +24,6 @@ from rss_pipeline.collector.parse.media import (
     markup,
     thumbnails,
 )
-from rss_pipeline.collector.parse.namespaces import ATOM_03, XML
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
 from rss_pipeline.collector.parse.raw_feed import (
@@ -36,7 +35,7 @@ from rss_pipeline.collector.parse.raw_feed import (
     trimmed,
 )
 from rss_pipeline.collector.parse.titles import atom_title, rss_title
-from rss_pipeline.collector.parse.xml_fields import (
+from rss_pipeline.collector.parse.xml.fields import (
     Fields,
     LinkBases,
     Vocabulary,
@@ -44,7 +43,8 @@ from rss_pipeline.collector.parse.xml_fields import (
     inner_texts,
     texts,
 )
-from rss_pipeline.collector.parse.xml_tree import Tree, text_of
+from rss_pipeline.collector.parse.xml.namespaces import ATOM_03, XML
+from rss_pipeline.collector.parse.xml.tree import Tree, text_of
 
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")

@@ -16,7 +16,7 @@ from lxml import etree
 
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES, base64_text
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
-from rss_pipeline.collector.parse.xml_tree import inner_html, text_of
+from rss_pipeline.collector.parse.xml.tree import inner_html, text_of
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _SPACES = re.compile(r"[ \t\r\n\f]+")

@@ -7,7 +7,7 @@ collector.parse.namespaces.
 
 from collections.abc import Collection, Mapping
 
-from rss_pipeline.collector.parse.namespaces import NAMESPACES, XML
+from rss_pipeline.collector.parse.xml.namespaces import NAMESPACES, XML
 from rss_pipeline.collector.streams.tokens import tokens
 
 PREFIXES: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from lxml import etree
 
 from rss_pipeline.collector.models.item_tree import ItemTree
-from rss_pipeline.collector.parse.namespaces import UNDECLARED, XHTML, short_name, without_spelling
+from rss_pipeline.collector.parse.xml.namespaces import UNDECLARED, XHTML, short_name, without_spelling
 from rss_pipeline.collector.streams.prefixes import PREFIXES
 
 _SHORT = 1_000

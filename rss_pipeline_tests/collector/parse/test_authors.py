@@ -8,7 +8,7 @@ import pytest
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
 from rss_pipeline.collector.parse.loose_fields import with_plain_authors
 from rss_pipeline.collector.parse.rss_atom import read_feed
-from rss_pipeline.collector.parse.xml_tree import read_tree
+from rss_pipeline.collector.parse.xml.tree import read_tree
 from rss_pipeline_tests.collector.parse.documents import NOW, URL, atom, only, rss
 from rss_pipeline_tests.support.cost import costs_less_than
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rss_pipeline.collector.parse.date_names import MONTHS, named_months
-from rss_pipeline.collector.parse.dates import parse_date
+from rss_pipeline.collector.parse.dates.names import MONTHS, named_months
+from rss_pipeline.collector.parse.dates.read import parse_date
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -39,7 +39,7 @@ from rss_pipeline.collector.models.failure import FAILURE_KINDS, Failure
 from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.collector.models.item import ParsedFeed
 from rss_pipeline.collector.models.outcome import Document, NotModified
-from rss_pipeline.collector.parse.dates import parse_date
+from rss_pipeline.collector.parse.dates.read import parse_date
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute
 from rss_pipeline.collector.schedule.next_visit import next_after_failure, next_after_success

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
-from rss_pipeline.collector.parse.repair import opened
 from rss_pipeline.collector.parse.rss_atom import read_feed
-from rss_pipeline.collector.parse.xml_tree import read_tree
+from rss_pipeline.collector.parse.xml.repair import opened
+from rss_pipeline.collector.parse.xml.tree import read_tree
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline_tests.collector.parse.documents import atom, parsed
 from rss_pipeline_tests.support.cost import costs_less_than

@@ -9,7 +9,7 @@ from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparse
 from rss_pipeline.collector.parse.identity import guid_of
 from rss_pipeline.collector.parse.raw_feed import RawItem
 from rss_pipeline.collector.parse.rss_atom import read_feed
-from rss_pipeline.collector.parse.xml_tree import read_tree
+from rss_pipeline.collector.parse.xml.tree import read_tree
 from rss_pipeline_tests.support.cost import costs_less_than
 
 URL = "http://e.example/feed.xml"

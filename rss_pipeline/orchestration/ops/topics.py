@@ -1,7 +1,7 @@
 """The ops that judge streams and publish topics: after a poll, by the job `publish_topics`, and by hand.
 
 The judgement is in pipeline/streams, the publication in pipeline/topics/publish.py, their events are in
-reporting/. The ops of a poll are in ops.py.
+reporting/. The ops of a poll are in poll.py.
 https://docs.dagster.io/guides/build/ops
 """
 
@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops import SessionResource
+from rss_pipeline.orchestration.ops.poll import SessionResource
 from rss_pipeline.orchestration.partitions import STREAMS, TOPICS
 from rss_pipeline.orchestration.reporting.streams import report_judged, report_state
 from rss_pipeline.orchestration.run_config import plain

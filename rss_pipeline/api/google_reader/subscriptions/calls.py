@@ -9,7 +9,6 @@ from rss_pipeline.api.conditional import json_answer
 from rss_pipeline.api.google_reader import failing
 from rss_pipeline.api.google_reader.answers import PRIVATE, as_json, ok
 from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in
-from rss_pipeline.api.google_reader.feeds import Feeds, read_feeds
 from rss_pipeline.api.google_reader.refused import Refused, not_understood
 from rss_pipeline.api.google_reader.streams import (
     READING_LIST,
@@ -19,13 +18,14 @@ from rss_pipeline.api.google_reader.streams import (
     Label,
     read_label,
 )
-from rss_pipeline.api.google_reader.subscribing import Subscribed, subscribe_feed
-from rss_pipeline.api.google_reader.subscription_edits import (
+from rss_pipeline.api.google_reader.subscriptions.adding import Subscribed, subscribe_feed
+from rss_pipeline.api.google_reader.subscriptions.edits import (
     MAX_FEEDS,
     FeedEdit,
     folder_name,
     read_subscription_edit,
 )
+from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.pipeline.reading.opml_import import import_list
 from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
 from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed

@@ -1,6 +1,6 @@
 """The repair of ill-formed XML text, as little as is needed to read it.
 
-Text in, text out; `xml_tree.py` then finds out whether it can be read.
+Text in, text out; `tree.py` then finds out whether it can be read.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html.entities import html5
 
-from rss_pipeline.collector.parse.namespaces import NAMESPACES, UNDECLARED
+from rss_pipeline.collector.parse.xml.namespaces import NAMESPACES, UNDECLARED
 
 _PROLOG = re.compile(r"(?:\s+|\ufeff|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 _DOCTYPE = re.compile(r"<!DOCTYPE\s+([^\s>\[]*)[^>\[]*(\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)

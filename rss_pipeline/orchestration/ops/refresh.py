@@ -1,4 +1,4 @@
-"""The ops of the job `refresh_feeds`, besides those that it shares with a poll (ops.py).
+"""The ops of the job `refresh_feeds`, besides those that it shares with a poll (poll.py).
 
 The requests of users, their claim and their answers are in pipeline/reading/refresh_run.py.
 https://docs.dagster.io/guides/build/ops
@@ -7,7 +7,7 @@ https://docs.dagster.io/guides/build/ops
 import dagster as dg
 
 from rss_pipeline.orchestration.cause_first import run_step
-from rss_pipeline.orchestration.ops import (
+from rss_pipeline.orchestration.ops.poll import (
     VISITS_IO_MANAGER,
     SessionResource,
     Visits,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.parse.links import absolute
-from rss_pipeline.collector.parse.namespaces import XML, short_name
-from rss_pipeline.collector.parse.xml_tree import text_of
+from rss_pipeline.collector.parse.xml.namespaces import XML, short_name
+from rss_pipeline.collector.parse.xml.tree import text_of
 
 XML_BASE = f"{{{XML}}}base"
 

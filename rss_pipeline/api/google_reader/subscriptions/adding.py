@@ -8,9 +8,9 @@ import asyncio
 from dataclasses import dataclass
 
 from rss_pipeline.api.google_reader.call import SignedIn
-from rss_pipeline.api.google_reader.feeds import read_feeds
 from rss_pipeline.api.google_reader.refused import Refused, not_understood
 from rss_pipeline.api.google_reader.streams import Feed, FeedStream
+from rss_pipeline.api.google_reader.subscriptions.feeds import read_feeds
 from rss_pipeline.pipeline.reading.addresses import AddressRefused
 from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, task_of
 from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address

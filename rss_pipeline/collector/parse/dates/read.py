@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
-from rss_pipeline.collector.parse.date_names import MONTHS, WEEKDAYS, folded
+from rss_pipeline.collector.parse.dates.names import MONTHS, WEEKDAYS, folded
 
 _EARLIEST = 1970
 _LONGEST = 100

@@ -1,6 +1,6 @@
 """Names of months and weekdays in the languages of feeds, without accents and in lower case.
 
-Only names; dates are read in `dates.py`. Servers write them by their locale, in full and cut to two, three or
+Only names; dates are read in `read.py`. Servers write them by their locale, in full and cut to two, three or
 four letters, and leave accents out.
 """
 

@@ -11,7 +11,7 @@ from typing import Literal, cast
 from xml.etree.ElementTree import Element, ParseError, XMLParser, XMLPullParser
 from xml.parsers.expat import errors
 
-from rss_pipeline.collector.parse.namespaces import XHTML
+from rss_pipeline.collector.parse.xml.namespaces import XHTML
 
 _CUT_OFF = frozenset(
     errors.codes[message]

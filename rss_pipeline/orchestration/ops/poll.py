@@ -1,7 +1,7 @@
 """The ops of a poll, from `claim` to `report`: shared by the asset and the job `poll_feeds`.
 
 Each body calls pipeline/visits or reporting/. The value between two ops is the list of visits. The ops of a
-replay are in replay_ops.py.
+replay are in replay.py.
 https://docs.dagster.io/guides/build/ops
 """
 
