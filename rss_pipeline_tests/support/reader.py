@@ -15,9 +15,12 @@ from typing import Any, Self, TypeVar
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
+from rss_pipeline.api import app as application
 from rss_pipeline.api.app import create_app
 from rss_pipeline.api.asgi import ASGIApp
+from rss_pipeline.api.pages import routes as pages
 from rss_pipeline.api.server import listening, server
 from rss_pipeline.api.stores import Stores, open_stores
 from rss_pipeline.collector.models.clock import utc_now
@@ -26,6 +29,7 @@ from rss_pipeline.pipeline.accounts.callers import SessionKey
 from rss_pipeline.pipeline.accounts.tokens import sign_jwt
 from rss_pipeline.settings import Settings
 from rss_pipeline_tests.pipeline.accounts.signed_in import add_user, begin
+from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 T = TypeVar("T")
@@ -104,6 +108,7 @@ class Reader:
         self.settings = stores.settings
         self.clock = Time()
         self.app: FastAPI = create_app(stores, clock=self.clock)
+        _share_built_routes(self.app)
         self.loop = loop
 
     @contextmanager
@@ -145,10 +150,27 @@ class Reader:
         """A reader on the stores of these settings."""
         loop = Loop()
         try:
+            if settings.d1 is None and not settings.database_path.exists():
+                migrated(settings.database_path).close()
             with open_stores(replace(settings, reader_secret=settings.reader_secret or SECRET)) as stores:
                 yield cls(stores, loop)
         finally:
             loop.close()
+
+
+_built: list[BaseRoute] = []
+
+
+def _share_built_routes(app: FastAPI) -> None:
+    """Give an application the routes that the first one of this process has built.
+
+    FastAPI builds all routes of an included router when a request first looks through it, which takes longer
+    than most tests. A route knows nothing of its application: its stores are in the request.
+    """
+    included = len(application.ROUTERS) + len(pages.ROUTERS)
+    if not _built:
+        _built.extend(app.router.routes[-included:])
+    app.router.routes[-included:] = _built
 
 
 def reader_settings(home: Path, **changes: Any) -> Settings:
