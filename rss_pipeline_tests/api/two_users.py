@@ -85,8 +85,29 @@ def cookie_of(reader: Reader, user: User) -> str:
     return f"{COOKIE}={opaque.of(user.id)}"
 
 
+def stored(reader: Reader) -> dict[str, list[dict[str, Any]]]:
+    """All rows of all tables, to see that nothing was written."""
+    query = reader.database.query
+    names = query("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").rows
+    return {
+        row["name"]: [dict(each) for each in query(f'SELECT * FROM "{row["name"]}" ORDER BY 1').rows]
+        for row in names
+    }
+
+
+def without_versions(stored: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The same without the count by which a user's clients see changes: a try to change raises it, too."""
+    users = [{**row, "state_version": None} for row in stored["users"]]
+    return {**stored, "users": users}
+
+
 @pytest.fixture
 def two(reader: Reader) -> Two:
+    return two_on(reader)
+
+
+def two_on(reader: Reader) -> Two:
+    """Ann and Bob with their feeds in an empty reader."""
     register(reader.database, *map(spec, ("hers", "his", "both")))
     for feed in ("hers", "his", "both"):
         arrive(reader.database, feed, "1", "2")
