@@ -9,6 +9,15 @@ import pytest
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import on_cloudflare
+from rss_pipeline_tests.support.prepared import Prepared
+
+
+@pytest.fixture(scope="session")
+def prepared() -> Iterator[Prepared]:
+    """Processes that kill themselves, and looks at requests, without the seconds of their imports."""
+    room = "rss_pipeline_tests.orchestration"
+    with Prepared(f"{room}.dying_poll", f"{room}.instance.dying_forget", f"{room}.looking") as prepared:
+        yield prepared
 
 
 @pytest.fixture

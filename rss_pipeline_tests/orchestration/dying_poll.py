@@ -1,4 +1,4 @@
-"""A run of the poll job in a process that kills itself somewhere: `python -m ... HOME STEP [ADVANCES]`.
+"""A run of the poll job in a process that kills itself somewhere, with the arguments HOME STEP [ADVANCES].
 
 The places are those of pipeline/visits/dying_poll.py, and `report`. POLL_MINUTES of the environment is the
 time in minutes after noon. Started by test_crashes.py and test_downstream.py.
@@ -20,7 +20,3 @@ def main() -> None:
         pipeline = DagsterPipeline(Path(home), instance)
         pipeline.clock.turn(minutes=int(os.environ.get("POLL_MINUTES", "0")))
         pipeline.poll(all_feeds=True, progress=Death(step, int(advances[0]) if advances else None))
-
-
-if __name__ == "__main__":
-    main()

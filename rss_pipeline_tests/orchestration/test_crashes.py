@@ -1,69 +1,66 @@
 """A run of the poll job killed at any place reports each item once: the next one tells what it left.
 
-What it stores is proven without Dagster, at more places, in pipeline/visits/test_crashes.py.
+What it stores is proven without Dagster, at more places, in pipeline/visits/test_crashes.py; the report of a
+run that had stored all is in downstream/test_downstream.py.
 """
 
 import signal
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline_tests.pipeline.visits.test_crashes import FEEDS, serve
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
-COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_poll"]
+POLL = "rss_pipeline_tests.orchestration.dying_poll"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [("store", "2"), ("report",)], ids=" ".join)
 def test_a_run_killed_before_its_report_is_reported_by_the_next_one(
-    place: tuple[str, ...], tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer
+    tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer, prepared: Prepared
 ) -> None:
-    serve(server, pipeline)
-    done = subprocess.run([*COMMAND, str(tmp_path), *place], check=False, cwd=Path(__file__).parents[2])
-    assert done.returncode == -signal.SIGKILL
-    assert [pipeline.events(id) for id in FEEDS] == [[], [], []]
+    """Two of its three feeds are stored."""
+    feeds = {"one": ("a1", "a2", "a3"), "two": ("b1", "b2"), "three": ("c1",)}
+    for number, (id, guids) in enumerate(feeds.items(), start=2):
+        url = server.route(f"127.0.0.{number}", "/feed", Answer(body=rss(*guids), etag=f'"{id}"'))
+        pipeline.register(url, id)
+    assert prepared.start(POLL, str(tmp_path), "store", "2").wait() == -signal.SIGKILL
+    assert sorted(len(pipeline.items(id)) > 0 for id in feeds) == [False, True, True]
+    assert [pipeline.events(id) for id in feeds] == [[], [], []]
     pipeline.lapse_leases()
     pipeline.clock.turn(minutes=10)
     pipeline.poll(all_feeds=True)
-    for id, body in FEEDS.items():
+    for id, guids in feeds.items():
         (event,) = pipeline.events(id)
-        items = body.count(b"<item>")
+        items = len(guids)
         assert (len(pipeline.items(id)), event["items_new"], event["items_seen"]) == (items, items, items)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_stopping_a_poll_politely_gives_its_claims_back(
-    number: signal.Signals, tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer
+    tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer, prepared: Prepared
 ) -> None:
+    """By Ctrl-C, and by SIGTERM."""
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"')), "quick")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("b"), delay=2 * PATIENCE)), "slow")
-    poll = subprocess.Popen(
-        [*COMMAND, str(tmp_path), "never"],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    soon(lambda: len(server.requests) == 2)
-    poll.send_signal(number)
-    assert poll.wait(timeout=PATIENCE) not in (0, -number), (
-        "it ends by itself, and says that it was not through"
-    )
-    for id in ("quick", "slow"):
-        feed = pipeline.feed(id)
-        assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
-        assert (feed["consecutive_failures"], feed["last_fetched_at"]) == (0, None)
-        assert feed["next_fetch_at"] <= instant(pipeline.clock() + timedelta(seconds=1))
-    assert pipeline.rows("SELECT token FROM leases") == []
-    assert list(pipeline.settings.spool_path.iterdir()) == []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        server.forget()
+        poll = prepared.start(POLL, str(tmp_path), "never", quiet=True)
+        soon(lambda: len(server.requests) == 2)
+        poll.send_signal(number)
+        assert poll.wait() not in (0, -number), "it ends by itself, and says that it was not through"
+        for id in ("quick", "slow"):
+            feed = pipeline.feed(id)
+            assert (feed["lease_token"], feed["unclosed_claims"]) == (None, 0)
+            assert (feed["consecutive_failures"], feed["last_fetched_at"]) == (0, None)
+            assert feed["next_fetch_at"] <= instant(pipeline.clock() + timedelta(seconds=1))
+        assert pipeline.rows("SELECT token FROM leases") == []
+        assert list(pipeline.settings.spool_path.iterdir()) == []
 
     server.route("127.0.0.3", "/feed", Answer(body=rss("b")))
     pipeline.poll(all_feeds=True)

@@ -2,8 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
@@ -30,15 +30,13 @@ from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.refresh_claims import Waiting
 from rss_pipeline.storage.feeds.refresh_requests import milliseconds
 from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh, request_search
+from rss_pipeline_tests.support import waiting
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import NOON, rss
+from rss_pipeline_tests.support.prepared import Prepared, PreparedProcess
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
-LOOK = """import os, sys, pathlib
-from rss_pipeline.orchestration.serving.refresher import serve
-from rss_pipeline.settings import Settings
-sys.exit(serve(Settings.from_environ(os.environ, cwd=pathlib.Path.cwd())))"""
 JOB = dg.RunsFilter(job_name="refresh_feeds")
 
 
@@ -131,7 +129,8 @@ def test_no_second_run_starts_while_one_is_alive_or_a_store_fails() -> None:
     assert decide_refresh(held, [], [], now=now) == Wait(reason="2 requests wait for other runs.")
 
 
-def look(pipeline: DagsterPipeline) -> "subprocess.Popen[bytes]":
+@pytest.fixture
+def look(pipeline: DagsterPipeline, prepared: Prepared) -> Callable[[], PreparedProcess]:
     """A look at the requests, in a process of its own: a test has threads, and must not fork."""
     settings = pipeline.settings
     environment = {
@@ -142,50 +141,48 @@ def look(pipeline: DagsterPipeline) -> "subprocess.Popen[bytes]":
         "RSS_HOST_DELAY_SECONDS": "0",
         "RSS_PARSE_WORKERS": "1",
     }
-    return subprocess.Popen([sys.executable, "-c", LOOK], cwd=settings.home, env=environment)
+    module = "rss_pipeline_tests.orchestration.looking"
+    return lambda: prepared.start(module, folder=settings.home, environment=environment)
 
 
 @pytest.mark.slow
-def test_a_look_without_requests_starts_no_run(pipeline: DagsterPipeline, feed: str) -> None:
-    assert look(pipeline).wait() == DONE
+def test_a_look_starts_no_run_without_requests_nor_while_a_living_one_visits_the_feed(
+    pipeline: DagsterPipeline, feed: str, server: FeedServer, look: Callable[[], PreparedProcess]
+) -> None:
+    assert look().wait() == DONE
+    wanted = Named(ids=[feed], now=pipeline.clock())
+    claims.claim(pipeline.database, wanted, run_id="elsewhere", lease_seconds=60, limit=1)
+    assert isinstance(request(pipeline, feed), VisitRunning)
+    assert look().wait() == WAITING
     assert pipeline.instance.get_runs(JOB) == []
+    assert server.requests == []
 
 
 @pytest.mark.slow
 def test_a_look_that_is_killed_in_its_request_is_made_good_by_the_next_one(
-    pipeline: DagsterPipeline, feed: str, server: FeedServer
+    pipeline: DagsterPipeline, feed: str, server: FeedServer, look: Callable[[], PreparedProcess]
 ) -> None:
     """The dead run's leases would keep the feed for as long as they last."""
     pipeline.clock.now = utc_now()
-    looks: list[subprocess.Popen[bytes]] = []
+    asked = threading.Event()
 
-    def kill(_: object) -> Answer:
-        os.kill(looks[0].pid, signal.SIGKILL)
-        return Answer(body=rss("a", "b"))
+    def ask(_: object) -> Answer:
+        asked.set()
+        return Answer(body=rss("a", "b"), delay=2 * waiting.PATIENCE)
 
-    server.route("127.0.0.2", "/feed", kill)
+    server.route("127.0.0.2", "/feed", ask)
     answer = request(pipeline, feed)
     assert isinstance(answer, Queued)
-    looks.append(look(pipeline))
-    assert looks[0].wait() == -signal.SIGKILL
+    killed = look()
+    assert asked.wait(waiting.PATIENCE)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
     assert task(pipeline, answer.task_id).state == "running"
     server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b")))
-    assert look(pipeline).wait() == WAITING, "it ends the leases of the dead run"
-    assert look(pipeline).wait() == DONE
+    assert look().wait() == WAITING, "it ends the leases of the dead run"
+    assert look().wait() == DONE
     assert task(pipeline, answer.task_id).state == "done"
     assert pipeline.guids(feed) == ["a", "b"]
-
-
-@pytest.mark.slow
-def test_a_look_starts_no_run_while_a_living_one_visits_the_feed(
-    pipeline: DagsterPipeline, feed: str, server: FeedServer
-) -> None:
-    wanted = Named(ids=[feed], now=pipeline.clock())
-    claims.claim(pipeline.database, wanted, run_id="elsewhere", lease_seconds=60, limit=1)
-    assert isinstance(request(pipeline, feed), VisitRunning)
-    assert look(pipeline).wait() == WAITING
-    assert pipeline.instance.get_runs(JOB) == []
-    assert server.requests == []
 
 
 def test_a_look_begins_when_no_request_came_for_a_moment_or_the_first_has_waited() -> None:

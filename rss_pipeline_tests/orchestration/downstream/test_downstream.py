@@ -7,8 +7,6 @@ import ast
 import importlib.util
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +32,7 @@ from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.pipeline.replay.replays import replayed
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, copied, new_instance
 from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 ROOT = Path(__file__).parents[3]
@@ -154,34 +153,31 @@ def test_of_50_feeds_of_which_3_bring_news_and_5_a_heartbeat_exactly_3_run(
 
 @pytest.mark.slow
 def test_a_poll_killed_between_store_and_report_loses_no_key(
-    tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer
+    tmp_path: Path, pipeline: DagsterPipeline, server: FeedServer, prepared: Prepared
 ) -> None:
     """Eight days later, so that all the others have a heartbeat in the same poll."""
     following = Following(pipeline, server, 12)
     following.tick()
     for n in (3, 7, 11):
         following.serve(n, "new", "old")
-    assert _die(tmp_path, "report", minutes=8 * 24 * 60) == -signal.SIGKILL
+    poll = prepared.start(
+        "rss_pipeline_tests.orchestration.dying_poll",
+        *(str(tmp_path), "report"),
+        environment={"PATH": "", "POLL_MINUTES": str(8 * 24 * 60)},
+        quiet=True,
+    )
+    assert poll.wait() == -signal.SIGKILL
     assert pipeline.rows("SELECT count(*) AS n FROM items WHERE guid LIKE 'new-%'") == [{"n": 3}]
     assert following.tick() == set(), "nobody has been told yet"
     pipeline.lapse_leases()
     pipeline.clock.turn(days=8, hours=1)
     pipeline.poll()
     assert all(len(pipeline.events(id)) == 2 for id in following.ids), "news, and heartbeats of the others"
+    newest = [pipeline.events(id)[0] for id in sorted(named(3, 7, 11))]
+    assert [(event["items_new"], event["items_seen"]) for event in newest] == [(1, 2)] * 3
     assert following.tick() == named(3, 7, 11) | {None}
     assert following.run("feed-11")["feed-11"] == ["old-11", "new-11"]
     assert following.tick() == set()
-
-
-def _die(home: Path, place: str, *, minutes: int) -> int:
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.orchestration.dying_poll"]
-    return subprocess.run(
-        [*command, str(home), place],
-        check=False,
-        capture_output=True,
-        cwd=ROOT,
-        env={"PATH": "", "POLL_MINUTES": str(minutes)},
-    ).returncode
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A `forget` in a process that kills itself: `python -m ... HOME FEED PLACE`.
+"""A `forget` in a process that kills itself, with the arguments HOME FEED PLACE.
 
 It dies before or after the feed's items are deleted and the feed is marked (`rows`, `rows+`), its partition
 key is (`key`, `key+`), and the feed's row is (`feed`, `feed+`). Started by test_forget_feed.py.
@@ -51,7 +51,3 @@ def main() -> None:
     with dg.DagsterInstance.from_config(str(home / "dagster")) as real:
         instance: Any = Deadly(real, place)
         forget_feed(database, instance, feed)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,6 @@
 """A `forget` that is killed on its way is completed by the next sync of the registry."""
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -14,6 +11,7 @@ from rss_pipeline.pipeline.visits.pending_work import has_pending_work
 from rss_pipeline.storage.feeds import forget
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 PLACES = ["rows", "rows+", "key", "key+", "feed", "feed+"]
@@ -48,11 +46,11 @@ def rows(pipeline: DagsterPipeline) -> dict[str, int]:
 @pytest.mark.parametrize(
     "place", [p if p in ("rows+", "key+") else pytest.param(p, marks=pytest.mark.soak) for p in PLACES]
 )
-def test_a_forget_killed_anywhere_is_completed_by_the_next_sync(left: DagsterPipeline, place: str) -> None:
+def test_a_forget_killed_anywhere_is_completed_by_the_next_sync(
+    left: DagsterPipeline, place: str, prepared: Prepared
+) -> None:
     module = "rss_pipeline_tests.orchestration.instance.dying_forget"
-    command = [sys.executable, "-W", "ignore", "-m", module, str(left.settings.home), "gone", place]
-    killed = subprocess.run(command, cwd=Path(__file__).parents[3], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    assert prepared.start(module, str(left.settings.home), "gone", place).wait() == -signal.SIGKILL
     synced = left.sync()
     if place == "rows":
         assert (rows(left), keys(left)) == ({"gone": 2, "stays": 2}, ["gone", "stays"]), "it had not begun"
