@@ -315,7 +315,7 @@ def test_many_references_resolve_as_each_alone_does(reference: str, base: str | 
     assert resolver([base])(reference) == image_url(reference, base)
 
 
-def filled(part: str, size: int = 1_000_000) -> str:
+def filled(part: str, size: int = 250_000) -> str:
     """`part` with a number in place of each `%d`, again and again."""
     parts: list[str] = []
     while size > 0:
@@ -332,39 +332,37 @@ HOSTILE: dict[str, Callable[[], str]] = {
     "srcsets": lambda: filled('<img srcset="%d.jpg 1x, b%d.jpg 2x">'),
     "queries": lambda: filled("<img src=?%d>"),
     "fragments": lambda: filled("<img src=a.svg#%d>"),
-    "deep images": lambda: (
-        "<picture></picture>" + "<div>" * 300 + filled('<b><img src="%d.jpg"></b>', 990_000)
-    ),
+    "deep images": lambda: "<picture></picture>" + "<div>" * 300 + filled('<b><img src="%d.jpg"></b>'),
     "one srcset": lambda: '<img srcset="' + filled("%d.jpg %dw, ") + '">',
-    "commas": lambda: '<img srcset="' + "a" * 500_000 + "," * 500_000 + '">',
+    "commas": lambda: '<img srcset="' + "a" * 125_000 + "," * 125_000 + '">',
     "pictures": lambda: filled('<picture><source srcset="%d.webp"><img src="%d.jpg"></picture>'),
     "open pictures": lambda: "<picture>" * 1_500 + filled('<img src="%d.jpg" alt="">'),
-    "nesting": lambda: "<p>" * 330_000 + "<img src=a.jpg>",
-    "deep": lambda: "<div>" * 200_000 + "<img src=a.jpg>",
-    "attribute": lambda: "<img src=a.jpg " + "a" * 1_000_000 + ">",
-    "attributes": lambda: "<img src=a.jpg " + "a " * 500_000 + ">",
+    "nesting": lambda: "<p>" * 82_500 + "<img src=a.jpg>",
+    "deep": lambda: "<div>" * 50_000 + "<img src=a.jpg>",
+    "attribute": lambda: "<img src=a.jpg " + "a" * 250_000 + ">",
+    "attributes": lambda: "<img src=a.jpg " + "a " * 125_000 + ">",
     "distinct attributes": lambda: "<img src=a.jpg " + filled("a%d=1 ") + ">",
     "distinct attributes after a quoted >": lambda: '<img src=a.jpg alt=">" ' + filled("a%d ") + ">",
-    "brackets": lambda: "<" * 1_000_000 + "<img src=a.jpg>",
-    "tags in a tag": lambda: "<img " * 200_000 + "src=a.jpg>",
-    "quotes": lambda: "<img src='a.jpg" * 66_000 + ">",
-    "comments": lambda: "<!--<img src=a.jpg>" * 50_000 + "--><img src=a.jpg>",
-    "blanks": lambda: "<img" + " " * 500_000 + "src" + " " * 500_000 + "=a.jpg>",
-    "equals signs": lambda: "<img " + "=" * 1_000_000 + " src=a.jpg>",
-    "slashes": lambda: "<img " + "/" * 1_000_000 + " src=a.jpg>",
-    "entities": lambda: '<img src="' + "&amp;" * 200_000 + '">',
+    "brackets": lambda: "<" * 250_000 + "<img src=a.jpg>",
+    "tags in a tag": lambda: "<img " * 50_000 + "src=a.jpg>",
+    "quotes": lambda: "<img src='a.jpg" * 16_500 + ">",
+    "comments": lambda: "<!--<img src=a.jpg>" * 12_500 + "--><img src=a.jpg>",
+    "blanks": lambda: "<img" + " " * 125_000 + "src" + " " * 125_000 + "=a.jpg>",
+    "equals signs": lambda: "<img " + "=" * 250_000 + " src=a.jpg>",
+    "slashes": lambda: "<img " + "/" * 250_000 + " src=a.jpg>",
+    "entities": lambda: '<img src="' + "&amp;" * 50_000 + '">',
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE.keys())
-def test_a_megabyte_of_hostile_html_takes_no_time_that_grows_with_its_square(make: Callable[[], str]) -> None:
+def test_hostile_html_takes_no_time_that_grows_with_its_square(make: Callable[[], str]) -> None:
     html = make()
     archived = dict(mapping(find_images(html, bases=[BASE])[:5_000], ~0)) or {A: "https://img.example/A"}
     spent: list[float] = []
-    # Less than a second where nothing else runs; by its square it would take minutes.
-    while len(spent) < 4 and min(spent, default=4) >= 4:
+    # A quarter of a second for a quarter of a megabyte where nothing else runs; by its square many seconds.
+    while len(spent) < 4 and min(spent, default=1) >= 1:
         started = time.process_time()
         render(html, archived=archived, bases=[BASE])
         spent.append(time.process_time() - started)
-    assert min(spent) < 4
+    assert min(spent) < 1

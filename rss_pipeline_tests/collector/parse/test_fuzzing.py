@@ -1,4 +1,4 @@
-"""Whatever comes, no exception leaves the collector and nothing hangs: 1,800 cases in CI, 50,000 by `make
+"""Whatever comes, no exception leaves the collector and nothing hangs: 900 cases in CI, 50,000 by `make
 soak`.
 
 A case is a URL, a date, a set of headers, an answer over a real connection, or a document taken through all
@@ -54,7 +54,7 @@ TIMES = pytest.mark.parametrize(
     "times",
     [
         pytest.param(1, id="short"),
-        pytest.param(30, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
+        pytest.param(60, id="long", marks=[pytest.mark.soak, pytest.mark.timeout(3600)]),
     ],
 )
 
@@ -154,7 +154,7 @@ def test_urls(times: int) -> None:
         for found in (absolute(url, (base,)), image_url(url, base), resolver([base])(url)):
             assert found is None or 0 < len(found) <= MAX_LINK_CHARACTERS
 
-    fuzz(400 * times, check, url=urls, base=bases)
+    fuzz(200 * times, check, url=urls, base=bases)
 
 
 VALUES = (
@@ -212,7 +212,7 @@ def test_headers(times: int) -> None:
         asked = Failure(kind="http_status", message="", retry_after=wait)
         assert NOW < next_after_failure(feed("http://a.example/"), asked, now=NOW).at <= NOW + LONGEST
 
-    fuzz(300 * times, check, fields=heads)
+    fuzz(150 * times, check, fields=heads)
 
 
 DATES = (
@@ -266,7 +266,7 @@ def test_dates(times: int) -> None:
         assert moment is None or (moment.tzinfo is UTC and 1970 <= moment.year <= NOW.year + 1)
 
     texts = st.lists(st.sampled_from(DATES) | st.text(max_size=3), max_size=9).map("".join)
-    fuzz(300 * times, check, raw=texts)
+    fuzz(150 * times, check, raw=texts)
 
 
 def _parsed(body: bytes, content_type: str | None, url: str) -> ParsedFeed | NotAFeed:
@@ -301,13 +301,13 @@ def collect(body: bytes, content_type: str | None = None, url: str = "https://ex
 @pytest.mark.slow
 @TIMES
 def test_documents_that_were_broken(times: int) -> None:
-    fuzz(300 * times, collect, body=mutations.mutated, content_type=mutations.content_types)
+    fuzz(150 * times, collect, body=mutations.mutated, content_type=mutations.content_types)
 
 
 @pytest.mark.slow
 @TIMES
 def test_documents_that_a_grammar_made(times: int) -> None:
-    fuzz(150 * times, collect, body=mutations.grammar_made, content_type=mutations.content_types)
+    fuzz(75 * times, collect, body=mutations.grammar_made, content_type=mutations.content_types)
 
 
 @TIMES
@@ -316,7 +316,7 @@ def test_json_feeds(times: int) -> None:
         feed = {"version": "https://jsonfeed.org/version/1.1", "title": "t", "items": items}
         collect(json.dumps(feed).encode())
 
-    fuzz(100 * times, check, items=mutations.json_made)
+    fuzz(50 * times, check, items=mutations.json_made)
 
 
 TAGS = (
@@ -363,7 +363,7 @@ def test_html(times: int) -> None:
         )
 
     pieces = st.lists(st.sampled_from(TAGS) | st.text(max_size=4), max_size=15)
-    fuzz(150 * times, check, pieces=pieces, base=bases)
+    fuzz(75 * times, check, pieces=pieces, base=bases)
 
 
 class Loopback(httpcore.AnyIOBackend):
@@ -500,4 +500,4 @@ def test_answers(times: int, server: FeedServer, tmp_path: Path) -> None:
                     raise AssertionError(outcome)
         assert list(tmp_path.iterdir()) == []
 
-    fuzz(8 * times, check, some=st.lists(answers, min_size=A_ROUND, max_size=A_ROUND))
+    fuzz(4 * times, check, some=st.lists(answers, min_size=A_ROUND, max_size=A_ROUND))

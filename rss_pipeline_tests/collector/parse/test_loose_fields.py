@@ -106,7 +106,7 @@ def test_an_item_is_the_same_one_on_both_ways(text: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tag", ["<source>", "<link>", "<link rel='x", "<item><source>", "</source>"])
 def test_tags_that_never_end_take_no_more_time_than_others(tag: str) -> None:
-    """20 s of processor time are a document's limit."""
-    text = f"<rss><channel><item>{tag * 10_000}<guid>1</guid></item></channel></rss>"
-    with costs_less_than(10):
+    """20 s of processor time are a document's limit, which may have many times as many."""
+    text = f"<rss><channel><item>{tag * 3_000}<guid>1</guid></item></channel></rss>"
+    with costs_less_than(3):
         read_with_feedparser(text, URL, now=NOW)

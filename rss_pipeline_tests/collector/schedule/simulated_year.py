@@ -123,14 +123,14 @@ PEERS: Mapping[str, Callable[[SyntheticFeed], Rule]] = {
 }
 
 
-def visit_for_a_year(feed: SyntheticFeed, rule: Rule) -> Score:
-    """Visit it from the year's first minutes to its end. What the feed asks is a lower bound for any rule."""
+def visit_for_a_year(feed: SyntheticFeed, rule: Rule, *, end: datetime = END) -> Score:
+    """Visit it from the year's first minutes to `end`. What the feed asks is a lower bound for any rule."""
     score = Score()
     asked = max(feed.max_age or 0, feed.ttl.total_seconds() if feed.ttl else 0)
     now = START.timestamp()
     known = bisect_right(feed.times, now)
     collected = list(feed.times[:known])
-    while now < END.timestamp():
+    while now < end.timestamp():
         score.requests += 1
         published = bisect_right(feed.times, now, known)
         if published > known:
