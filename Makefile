@@ -60,10 +60,11 @@ run: $(VENV)/.runtime
 install: $(VENV)/.runtime
 	@echo "rss_pipeline is set up in $(VENV)"
 
-# An import of Dagster fails in these tests; those in workerd, the slow ones and four of five examples of each
-# property are left to `make test`.
+# An import of Dagster fails in these tests; those in workerd and Postgres, the slow ones and four of five examples of
+# each property are left to `make test`.
+QUICK_TESTS := not slow and not soak and not workerd and not postgres
 quick: lint
-	@$(SCRATCH) $(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "not slow and not soak and not workerd" \
+	@$(SCRATCH) $(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "$(QUICK_TESTS)" \
 	  --hypothesis-profile quick -n $(WORKERS) --dist worksteal $(QUICK)
 
 test: lint worker-test

@@ -95,6 +95,23 @@ class EnvironmentReader:
             self.add("not the URL of a proxy; write http://[user:password@]host:port", name)
         return text
 
+    def postgres(self, name: str) -> str | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            parts = urlsplit(text)
+            usable = (
+                parts.scheme in ("postgresql", "postgres") and parts.path.strip("/") != "" and parts.port != 0
+            )
+        except ValueError:
+            usable = False
+        if not usable:
+            # The value may hold a password.
+            self.add("not the URL of a database; write postgresql://user:password@host:5432/database", name)
+            return None
+        return text
+
     def webhook(self, name: str) -> str | None:
         text = self.text(name)
         if text is not None:

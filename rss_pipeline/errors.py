@@ -21,6 +21,7 @@ RssPipelineError
  ├ StorageRejected          one statement's or object's data is refused by the store
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
+    │  └ TableMissing         it has not this code's tables: it was not migrated
     ├ SearchUnavailable      the search index is not there or cannot be read; all else works
     ├ ObjectStoreUnavailable
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
@@ -148,6 +149,10 @@ class InfrastructureError(RssPipelineError):
 
 class DatabaseUnavailable(InfrastructureError):
     """The database is locked, read-only, full, unreachable or answers with a server error."""
+
+
+class TableMissing(DatabaseUnavailable):
+    """A table of a statement is not there."""
 
 
 class SearchUnavailable(InfrastructureError):

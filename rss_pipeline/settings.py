@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
@@ -59,6 +60,7 @@ _VARIABLES = (
     "ALLOW_PORTS",
 )
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
+_POSTGRES = "DATABASE_URL"
 _R2 = ("R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
 
 _R2_OPTIONAL = ("R2_PUBLIC_URL", "R2_TOPICS_BUCKET", "R2_TOPICS_PUBLIC_URL")
@@ -70,6 +72,22 @@ class D1Settings:
 
     url: str
     token: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresSettings:
+    """A database of a Postgres server."""
+
+    url: str = field(repr=False)
+    """May hold a password."""
+
+    @property
+    def where(self) -> str:
+        """Server and database, for people."""
+        parts = urlsplit(self.url)
+        host = parts.hostname or "".join(parse_qs(parts.query).get("host", ["localhost"]))
+        port = "" if parts.port is None else f":{parts.port}"
+        return f"postgresql://{host}{port}{parts.path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +174,25 @@ class Settings:
     reader_secret: str | None = field(default=None, repr=False)
     """The key that signs the tokens of users; None: the one in the home, which is made once."""
     d1: D1Settings | None = None
-    """None: the embedded database, `database_path`."""
+    """None: `postgres`, or the embedded database."""
+    postgres: PostgresSettings | None = None
+    """None: `d1`, or the embedded database, `database_path`."""
     r2: R2Settings | None = None
     """None: the embedded object store, `objects_path`."""
     unknown: tuple[str, ...] = ()
     """A sentence for each RSS_* variable that is no setting. A warning: others may use the prefix."""
+
+    @property
+    def has_embedded_database(self) -> bool:
+        """True if the database is the file `database_path`, and no server."""
+        return self.d1 is None and self.postgres is None
+
+    @property
+    def database_place(self) -> str:
+        """The file or server that has the tables, for people."""
+        if self.d1 is not None:
+            return self.d1.url
+        return str(self.database_path) if self.postgres is None else self.postgres.where
 
     @property
     def database_path(self) -> Path:
@@ -228,6 +260,7 @@ class Settings:
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
             reader_secret=reader.secret("RSS_READER_SECRET", least_bytes=32),
             d1=_d1(reader),
+            postgres=_postgres(reader),
             r2=_r2(reader),
             unknown=_unknown(environ),
         )
@@ -247,6 +280,19 @@ def _d1(reader: EnvironmentReader) -> D1Settings | None:
         return None
     reader.check_web("D1_PROXY_URL", given["D1_PROXY_URL"])
     return D1Settings(url=given["D1_PROXY_URL"], token=given["D1_PROXY_TOKEN"])
+
+
+def _postgres(reader: EnvironmentReader) -> PostgresSettings | None:
+    url = reader.postgres(_POSTGRES)
+    if url is None:
+        return None
+    if reader.text(_D1[0]) is not None:
+        reader.add(
+            "both set; the tables are in Cloudflare D1 or in Postgres: take one of them out",
+            _D1[0],
+            _POSTGRES,
+        )
+    return PostgresSettings(url=url)
 
 
 def _r2(reader: EnvironmentReader) -> R2Settings | None:

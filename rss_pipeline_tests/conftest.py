@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rss_pipeline_tests.support.cloudflare import Cloudflare
     from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
     from rss_pipeline_tests.support.pipeline import Pipeline
+    from rss_pipeline_tests.support.postgres import Postgres
 
 
 # Tests that a shell starts in the background ignore SIGINT. Dagster gives SIGTERM the same handler, so that
@@ -35,12 +36,15 @@ settings.register_profile("quick", settings.get_profile("busy"), max_examples=20
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start the local Cloudflare, and let those of minutes begin first, then the slow."""
+    """Mark the tests that start the local Cloudflare or a Postgres, and let those of minutes begin first,
+    then the slow."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
-        params = map(str, getattr(getattr(item, "callspec", None), "params", {}).values())
+        params = set(map(str, getattr(getattr(item, "callspec", None), "params", {}).values()))
         if "running_cloudflare" in names or not {"cloudflare", "d1", "r2"}.isdisjoint(params):
             item.add_marker(pytest.mark.workerd)
+        if "running_postgres" in names or "postgres" in params:
+            item.add_marker(pytest.mark.postgres)
     # xdist gives each worker a part of the list, in order: begun last, they would be all that still runs.
     minutes = [item for item in items if item.get_closest_marker("minutes")]
     rest = [item for item in items if not item.get_closest_marker("minutes")]
@@ -78,6 +82,17 @@ def cloudflare(shared_cloudflare: "Cloudflare") -> "Cloudflare":
     """Empty: no table, no object."""
     shared_cloudflare.wipe()
     return shared_cloudflare
+
+
+@pytest.fixture(scope="session")
+def running_postgres() -> Iterator["Postgres"]:
+    """One cluster for all tests of the session; for fixtures of the session."""
+    from rss_pipeline_tests.support.postgres import local_postgres, programs
+
+    if programs() is None:
+        pytest.skip("no Postgres on this machine: install the package postgresql")
+    with local_postgres() as running:
+        yield running
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.settings import _VARIABLES, D1Settings, R2Settings, Settings
+from rss_pipeline.settings import _VARIABLES, D1Settings, PostgresSettings, R2Settings, Settings
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"
@@ -192,6 +192,7 @@ def test_a_misspelt_variable_is_a_warning_with_a_suggestion() -> None:
 
 def test_the_example_file_lists_every_variable_with_its_default() -> None:
     listed = dict(re.findall(r"^#([A-Z_]+)=(.*)$", EXAMPLE.read_text("utf-8"), flags=re.MULTILINE))
+    assert listed.pop("DATABASE_URL") == ""  # No name of ours alone.
     assert settings(**listed).unknown == ()
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown
@@ -245,6 +246,43 @@ def test_both_halves_are_told_at_once() -> None:
         "R2_ENDPOINT_URL, R2_BUCKET, R2_ACCESS_KEY_ID",
     ]
     assert "hunter2" not in text
+
+
+POSTGRES = "postgresql://rss:hunter2@db.example:5433/feeds?sslmode=require"
+
+
+def test_postgres_is_chosen_by_its_url_and_named_without_its_password() -> None:
+    assert settings().postgres is None
+    assert settings().has_embedded_database
+    found = settings(DATABASE_URL=POSTGRES)
+    assert found.postgres == PostgresSettings(url=POSTGRES)
+    assert found.database_place == "postgresql://db.example:5433/feeds"
+    assert not found.has_embedded_database
+    assert "hunter2" not in f"{found!r} {found.postgres!r}"
+    by_socket = settings(DATABASE_URL="postgres:///feeds?host=/run/postgresql")
+    assert by_socket.database_place == "postgresql:///run/postgresql/feeds"
+
+
+def test_two_databases_are_a_mistake_that_names_both() -> None:
+    text = refusal(DATABASE_URL=POSTGRES, **D1)
+    assert text.startswith("D1_PROXY_URL, DATABASE_URL: both set; ")
+    assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "db.example/feeds",
+        "mysql://u:hunter2@h/feeds",
+        "postgresql://u:hunter2@h",
+        "postgresql://u:hunter2@h:x/f",
+    ],
+)
+def test_a_url_of_no_postgres_is_refused_unseen(url: str) -> None:
+    text = refusal(DATABASE_URL=url)
+    assert text == (
+        "DATABASE_URL: not the URL of a database; write postgresql://user:password@host:5432/database"
+    )
 
 
 @pytest.mark.parametrize("name", ["R2_PUBLIC_URL", "R2_TOPICS_BUCKET", "R2_TOPICS_PUBLIC_URL"])

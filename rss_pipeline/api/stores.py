@@ -30,7 +30,7 @@ class Stores:
     @property
     def is_remote(self) -> bool:
         """True if a statement is a request over the network."""
-        return self.settings.d1 is not None
+        return not self.settings.has_embedded_database
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def open_stores(settings: Settings) -> Iterator[Stores]:
     """
     with open_database(settings) as database:
         # A connection of its own: a short read never waits for what a thread reads or writes.
-        prompt = connect(settings) if settings.d1 is None else database
+        prompt = connect(settings) if settings.has_embedded_database else database
         search = IndexReaders(settings.search_path)
         try:
             yield Stores(

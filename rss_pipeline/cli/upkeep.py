@@ -180,8 +180,7 @@ def migrate(settings: Settings) -> None:
         applied = apply_migrations(database)
     finally:
         database.close()
-    where = settings.database_path if settings.d1 is None else settings.d1.url
-    say(f"{where}: {', '.join(applied) or 'already up to date'}")
+    say(f"{settings.database_place}: {', '.join(applied) or 'already up to date'}")
 
 
 @click.command()

@@ -129,9 +129,11 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         if settings.d1 is not None:
             size = probes.query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
             checks.append(check_d1_size(size))
+        elif settings.postgres is not None:
+            size = probes.query_postgres(settings.postgres).size_bytes
         else:
             size = settings.database_path.stat().st_size if settings.database_path.exists() else None
-        if settings.d1 is None or settings.r2 is None:
+        if settings.has_embedded_database or settings.r2 is None:
             checks.append(judge_disk(settings.home, shutil.disk_usage(settings.home).free))
         return _result(verdicts.judge_room(checks, bytes_=size))
 

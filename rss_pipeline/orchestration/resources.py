@@ -23,8 +23,8 @@ from rss_pipeline.pipeline.reading.refresh_run import LEASE_SECONDS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.progress import Progress
-from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import check_schema
+from rss_pipeline.settings import PostgresSettings, Settings
+from rss_pipeline.storage.backends.connect import check_schema, connect_postgres
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
@@ -63,6 +63,22 @@ class D1Resource(dg.ConfigurableResource[Database]):
         ca_file = None if self.ca_file is None else Path(self.ca_file)
         with resource_cause_first(context):
             database = D1Database(self.url, self.token, ca_file=ca_file)
+            try:
+                check_schema(database)
+                yield database
+            finally:
+                database.close()
+
+
+class PostgresResource(dg.ConfigurableResource[Database]):
+    """A database of a Postgres server. `rss-pipeline migrate` brings its schema up to date."""
+
+    url: str = Field(description="postgresql://user:password@host:port/database")
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Database]:
+        with resource_cause_first(context):
+            database = connect_postgres(PostgresSettings(url=self.url))
             try:
                 check_schema(database)
                 yield database
@@ -115,6 +131,8 @@ def database_resource(settings: Settings) -> dg.ResourceDefinition:
                 ca_file=None if settings.ca_file is None else str(settings.ca_file),
             )
         )
+    if settings.postgres is not None:
+        return closed(PostgresResource(url=dg.EnvVar("DATABASE_URL")))
     return closed(SqliteResource(path=str(settings.database_path)))
 
 

@@ -5,6 +5,7 @@ No SQL of ours is here (see feeds/, items/, images/), nor an implementation (bac
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -156,3 +157,15 @@ def _check_text(value: str, position: int) -> None:
 def one(result: Result) -> Row | None:
     """The first row, or None."""
     return dict(zip(result.names, result.values[0], strict=True)) if result.values else None
+
+
+_WRITES = re.compile(r"\b(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
+
+
+def only_reads(sql: str) -> bool:
+    """True for a SELECT. Behind WITH there may be a write; where in doubt, it is taken for one."""
+    words = sql.split(None, 1)
+    if not words:
+        return False
+    first = words[0].upper()
+    return first == "SELECT" or (first == "WITH" and _WRITES.search(sql) is None)

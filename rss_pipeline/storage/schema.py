@@ -1,6 +1,6 @@
 """Migrations: those of this code, those a database has, and applying the missing ones.
 
-The statements themselves are the files of migrations/, one set for SQLite and D1 alike.
+The statements themselves are the files of migrations/, one set for all databases.
 """
 
 import re
@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Protocol, runtime_checkable
 
-from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError
+from rss_pipeline.errors import DatabaseUnavailable, RssPipelineError, TableMissing
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.old_items import number_old_items
 from rss_pipeline.storage.sql import NOW
@@ -27,6 +28,19 @@ class Migration:
     version: int
     name: str
     statements: tuple[str, ...]
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A `Database` that needs something of its own before the first migration."""
+
+    def is_prepared(self) -> bool:
+        """True if it is there, as this code needs it."""
+        ...
+
+    def prepare(self) -> None:
+        """Make it, or renew it."""
+        ...
 
 
 @cache
@@ -86,6 +100,8 @@ def migrate(database: Database) -> list[str]:
     known = migrations()
     current = schema_version(database)
     check_not_ahead(current, known)
+    if isinstance(database, Prepared):
+        database.prepare()
     applied = []
     for migration in known:
         if migration.version <= current:
@@ -120,12 +136,22 @@ def recorded_version(database: Database) -> int | None:
         rows = database.query(
             "SELECT coalesce(max(version), 0) AS version FROM schema_migrations", name="read schema version"
         ).rows
+    except TableMissing:
+        return None
     except DatabaseUnavailable as error:
         # Neither SQLite nor D1 has a code for this: its words are SQLite's own, and the only sign there is.
         if "no such table" not in str(error):
             raise
         return None
     return int(rows[0]["version"])
+
+
+def check_prepared(database: Database) -> None:
+    """Raise DatabaseUnavailable where a database lacks what it needs besides the migrations."""
+    if isinstance(database, Prepared) and not database.is_prepared():
+        raise DatabaseUnavailable(
+            "the functions in the database are not those of this code: run `rss-pipeline migrate`"
+        )
 
 
 def check_not_behind(current: int, known: Sequence[Migration]) -> None:

@@ -67,6 +67,12 @@ FIELD = "json_extract(v.value, '$.{}')"
 """A field of the JSON object `v.value`, to be formatted with its name."""
 
 
+def number(sql: str) -> str:
+    """What this SQL gives as a whole number: a field out of JSON, which is text in Postgres, or 1 and 0 for a
+    condition."""
+    return f"CAST({sql} AS INTEGER)"
+
+
 def new_token() -> str:
     """A lease's name."""
     return secrets.token_hex(16)

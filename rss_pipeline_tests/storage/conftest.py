@@ -19,19 +19,36 @@ import pytest
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore
+from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.backends.r2 import R2Store
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.databases import migrated
+from rss_pipeline_tests.support.postgres import Postgres
+
+ROOMS_ON_POSTGRES: frozenset[str] = frozenset()
+"""Folders of tests whose statements Postgres understands, too."""
 
 
-@pytest.fixture(params=["sqlite", "d1"])
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the statements that Postgres does not understand yet."""
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        is_on_postgres = getattr(getattr(item, "callspec", None), "params", {}).get("database") == "postgres"
+        is_understood = item.path.parent.name in ROOMS_ON_POSTGRES
+        (left_out if is_on_postgres and not is_understood else kept).append(item)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+@pytest.fixture(params=["sqlite", "d1", "postgres"])
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database without tables, of every kind there is."""
-    if request.param == "d1":
-        yield request.getfixturevalue("empty_d1")
+    if request.param != "sqlite":
+        yield request.getfixturevalue(f"empty_{request.param}")
     else:
         database = SqliteDatabase(tmp_path / "empty.sqlite")
         yield database
@@ -47,10 +64,11 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     return found
 
 
-@pytest.fixture(params=["sqlite", "d1"])
+@pytest.fixture(params=["sqlite", "d1", "postgres"])
 def database(request: pytest.FixtureRequest) -> Database:
     """A database with the schema and no rows, of every kind there is."""
-    found: Database = request.getfixturevalue("migrated_d1" if request.param == "d1" else "sqlite")
+    fixtures = {"sqlite": "sqlite", "d1": "migrated_d1", "postgres": "migrated_postgres"}
+    found: Database = request.getfixturevalue(fixtures[request.param])
     return found
 
 
@@ -103,6 +121,68 @@ def migrated_schema(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str,
     """As all migrations leave it."""
     with contextlib.closing(migrated(tmp_path_factory.mktemp("schema") / "rss.sqlite")) as database:
         return _schema(database)
+
+
+@pytest.fixture(scope="session")
+def shared_postgres(running_postgres: Postgres) -> Iterator[PostgresDatabase]:
+    running_postgres.create("shared")
+    database = PostgresDatabase(running_postgres.url("shared"), where="shared")
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def tables_of_postgres(shared_postgres: PostgresDatabase) -> list[str]:
+    """As all migrations leave them."""
+    schema.migrate(shared_postgres)
+    return _tables_of(shared_postgres)
+
+
+@pytest.fixture
+def migrated_postgres(
+    running_postgres: Postgres, shared_postgres: PostgresDatabase, tables_of_postgres: list[str]
+) -> PostgresDatabase:
+    """Postgres with the schema and no rows. To empty one database takes 4 ms, to copy it 80."""
+    if _tables_of(shared_postgres) != tables_of_postgres:
+        running_postgres.execute("shared", "DROP SCHEMA public CASCADE;\nCREATE SCHEMA public")
+        schema.migrate(shared_postgres)
+    newest = schema.migrations()[-1].version
+    emptied = [f"DELETE FROM {name}" for name in tables_of_postgres if name != "schema_migrations"]
+    # In whatever order, and without a look at what refers to a row.
+    running_postgres.execute(
+        "shared",
+        "; ".join(
+            [
+                "SET session_replication_role = replica",
+                *emptied,
+                f"DELETE FROM schema_migrations WHERE version > {newest}",
+            ]
+        ),
+    )
+    return shared_postgres
+
+
+@pytest.fixture(scope="session")
+def shared_empty_postgres(running_postgres: Postgres) -> Iterator[PostgresDatabase]:
+    running_postgres.create("empty")
+    database = PostgresDatabase(running_postgres.url("empty"), where="empty")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def empty_postgres(running_postgres: Postgres, shared_empty_postgres: PostgresDatabase) -> PostgresDatabase:
+    """Postgres without tables, with our functions."""
+    if names := _tables_of(shared_empty_postgres):
+        running_postgres.execute("empty", f"DROP TABLE {', '.join(names)} CASCADE")
+    shared_empty_postgres.prepare()
+    return shared_empty_postgres
+
+
+def _tables_of(database: PostgresDatabase) -> list[str]:
+    """Names of its tables."""
+    found = database.query("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    return [row["name"] for row in found.rows]
 
 
 @pytest.fixture(scope="session")

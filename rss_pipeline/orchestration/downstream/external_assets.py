@@ -69,7 +69,9 @@ def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSp
         database, where = "sqlite", str(settings.database_path)
         if settings.d1 is not None:
             database, where = "d1", f"Cloudflare D1, behind {settings.d1.url}"
-        kinds.add("sqlite" if settings.d1 is None else "cloudflare")
+        if settings.postgres is not None:
+            database, where = "postgres", settings.postgres.where
+        kinds.add("cloudflare" if database == "d1" else database)
         metadata |= {
             "dagster/table_name": _TABLES[name],
             "dagster/storage_kind": database,

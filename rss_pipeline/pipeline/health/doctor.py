@@ -38,7 +38,7 @@ from rss_pipeline.storage.backups.orphans import find_orphans
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
-from rss_pipeline.storage.schema import schema_version
+from rss_pipeline.storage.schema import check_prepared, migrations, schema_version
 
 if TYPE_CHECKING:
     # Its module loads boto3, which a folder does not need.
@@ -59,7 +59,7 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
     database: Database | None = None
     store: ObjectStore | None = None
     with ExitStack() as stack:
-        if "D1" not in unusable:
+        if unusable.isdisjoint({"D1", "DATABASE"}):
             with _noting(checks, "database"):
                 database = _database(settings, clock, checks, stack)
         if "R2" not in unusable:
@@ -118,6 +118,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
     except SettingsError as error:
         wrong = {name for mistake in error.mistakes for name in mistake.names}
         unusable = {kind for kind in ("D1", "R2") for name in wrong if name.startswith(f"{kind}_")}
+        unusable |= {"DATABASE"} & {name.removesuffix("_URL") for name in wrong}
         usable = {
             name: text
             for name, text in environ.items()
@@ -133,7 +134,8 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
             for mistake in error.mistakes
         ]
         return Settings.from_environ(usable, cwd=cwd), checks, unusable
-    where = f"{'D1' if settings.d1 else 'SQLite'} and {'R2' if settings.r2 else 'a folder'}"
+    database = "D1" if settings.d1 else "Postgres" if settings.postgres else "SQLite"
+    where = f"{database} and {'R2' if settings.r2 else 'a folder'}"
     checks = [Check("settings", "ok", f"complete; state is kept in {where}")]
     checks += [
         Check("settings", "warning", sentence, "Correct the name or take it out.")
@@ -182,6 +184,19 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
         checks.append(Check("database", "ok", f"{d1.url}: the proxy answers and accepts the token"))
         checks.append(check_clock("database clock", answer.clock, before=before, after=clock()))
         checks.append(check_d1_size(answer.size_bytes))
+    elif settings.postgres is not None:
+        before = clock()
+        try:
+            server = probes.query_postgres(settings.postgres)
+        except RssPipelineError as error:
+            checks.append(
+                Check("database", "failure", str(error), "Correct DATABASE_URL, or start the server.")
+            )
+            return None
+        found = f"{settings.database_place}: PostgreSQL {server.version} answers"
+        checks.append(Check("database", "ok", found))
+        checks.append(check_clock("database clock", server.clock, before=before, after=clock()))
+        checks.append(Check("database size", "ok", f"{server.size_bytes / 1e6:,.1f} MB"))
     elif not settings.database_path.exists():
         checks.append(
             Check("database", "ok", f"{settings.database_path}: not there yet; the first poll makes it")
@@ -192,13 +207,15 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
         database = connect(settings)
         stack.callback(database.close)
         current = schema_version(database)
+        if current == migrations()[-1].version:
+            check_prepared(database)
     except RssPipelineError as error:
         checks.append(Check("database", "failure", str(error), "See the message."))
         return None
-    if settings.d1 is None:
+    if settings.has_embedded_database:
         checks.append(Check("database", "ok", f"{settings.database_path} can be read"))
         checks.append(check_disk(settings.home))
-    checks.append(check_schema(current, embedded=settings.d1 is None))
+    checks.append(check_schema(current, embedded=settings.has_embedded_database))
     return database if checks[-1].state == "ok" else None
 
 
@@ -291,7 +308,14 @@ def _check_writable(name: str, folder: Path) -> Check:
 
 def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
     """A last guard: no message, of ours or of a library, shows a secret."""
-    names = ("D1_PROXY_TOKEN", "R2_SECRET_ACCESS_KEY", "R2_ACCESS_KEY_ID", "RSS_PROXY", "RSS_ALERT_WEBHOOK")
+    names = (
+        "D1_PROXY_TOKEN",
+        "R2_SECRET_ACCESS_KEY",
+        "R2_ACCESS_KEY_ID",
+        "RSS_PROXY",
+        "RSS_ALERT_WEBHOOK",
+        "DATABASE_URL",
+    )
     found, fix = check.found, check.fix
     for secret in filter(None, (environ.get(name, "").strip() for name in names)):
         found, fix = found.replace(secret, "***"), fix.replace(secret, "***")

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.probes import query_postgres
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports.metrics import FeedFigures, RowFigures, feed_figures, row_figures
@@ -209,5 +210,7 @@ def _backups(objects: ObjectStore) -> tuple[int, int]:
 def _database_bytes(settings: Settings) -> int | None:
     if settings.d1 is not None:
         return None
+    if settings.postgres is not None:
+        return query_postgres(settings.postgres).size_bytes
     path = settings.database_path
     return sum(each.stat().st_size for each in (path, path.with_name(path.name + "-wal")) if each.exists())

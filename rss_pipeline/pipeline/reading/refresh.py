@@ -153,7 +153,7 @@ def search_answer(results: Sequence[Result], settings: Settings) -> Queued | Too
 
 
 def _delay(settings: Settings) -> int:
-    return _HERE_SECONDS if settings.d1 is None else _ELSEWHERE_SECONDS
+    return _HERE_SECONDS if settings.has_embedded_database else _ELSEWHERE_SECONDS
 
 
 def task_of(row: Row | None) -> Task | None:

@@ -21,6 +21,7 @@ from rss_pipeline.settings import Settings
 
 T = TypeVar("T")
 
+_POSTGRES_PORT = 5432
 KEPT_SECONDS = 30.0
 """A VPN may come up at any moment, and so may a server; reading costs some milliseconds."""
 
@@ -76,6 +77,11 @@ def own_servers(settings: Settings) -> Iterator[OwnServer]:
         )
     if settings.d1 is not None:
         yield from _server("the D1 proxy of this installation (D1_PROXY_URL)", settings.d1.url)
+    if settings.postgres is not None:
+        parts = urlsplit(settings.postgres.url)
+        if parts.hostname:
+            what = "the database of this installation (DATABASE_URL)"
+            yield OwnServer(what=what, host=parts.hostname, port=parts.port or _POSTGRES_PORT)
     if settings.r2 is not None:
         yield from _server(
             "the object store of this installation (R2_ENDPOINT_URL)", settings.r2.endpoint_url

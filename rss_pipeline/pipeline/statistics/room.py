@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.probes import query_proxy
+from rss_pipeline.storage.backends.probes import query_postgres, query_proxy
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectInfo, ObjectStore
@@ -43,6 +43,8 @@ def whole(settings: Settings, database: Database, objects: ObjectStore) -> Whole
     """What the stores hold. Raises DatabaseUnavailable, ObjectStoreUnavailable."""
     if settings.d1 is not None:
         size = query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
+    elif settings.postgres is not None:
+        size = query_postgres(settings.postgres).size_bytes
     else:
         size = _bytes_of(settings.database_path)
     return Whole(

@@ -143,7 +143,7 @@ class _Run:
         After a failure of a store, no further topic is begun.
         """
         settings = self._stores.settings
-        is_remote = settings.d1 is not None or settings.r2 is not None
+        is_remote = not settings.has_embedded_database or settings.r2 is not None
         with ThreadPoolExecutor(THREADS if is_remote else _LOCAL_THREADS) as threads:
             futures = [threads.submit(self.publish, topic_id) for topic_id in topic_ids]
             try:

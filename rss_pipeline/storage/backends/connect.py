@@ -1,4 +1,4 @@
-"""The stores that settings name: embedded or Cloudflare, each of the two on its own.
+"""The stores that settings name: embedded, Cloudflare or Postgres, each of the two on its own.
 
 Outside of runs too: sensors and the command line open them here. Dagster's resources are in
 orchestration/resources.py.
@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rss_pipeline.settings import R2Settings, Settings
+from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.settings import PostgresSettings, R2Settings, Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import (
     check_not_ahead,
     check_not_behind,
+    check_prepared,
     migrate,
     migrations,
     recorded_version,
@@ -24,14 +26,14 @@ from rss_pipeline.storage.schema import (
 
 @contextmanager
 def open_database(settings: Settings) -> Iterator[Database]:
-    """The database, its schema checked: the embedded one is brought up to date, D1 must be.
+    """The database, its schema checked: the embedded one is brought up to date, a server's must be.
 
     Raises:
         DatabaseUnavailable: it cannot be reached, or its schema is not this code's.
     """
     database = connect(settings)
     try:
-        if settings.d1 is None:
+        if settings.has_embedded_database:
             migrate(database)
         else:
             check_schema(database)
@@ -48,7 +50,11 @@ def open_database_to_read(settings: Settings) -> Iterator[Database]:
     it is; its schema must be this code's.
     """
     path = settings.database_path
-    if settings.d1 is not None or not path.is_file() or (_may_write(path) and _may_write(path.parent)):
+    if (
+        not settings.has_embedded_database
+        or not path.is_file()
+        or (_may_write(path) and _may_write(path.parent))
+    ):
         with open_database(settings) as database:
             yield database
         return
@@ -72,9 +78,22 @@ def connect(settings: Settings) -> Database:
         from rss_pipeline.storage.backends.d1 import D1Database
 
         return D1Database(settings.d1.url, settings.d1.token, ca_file=settings.ca_file)
+    if settings.postgres is not None:
+        return connect_postgres(settings.postgres)
     from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 
     return SqliteDatabase(settings.database_path)
+
+
+def connect_postgres(postgres: PostgresSettings) -> Database:
+    """The database of a Postgres server, whatever its schema. Only those who have one need its driver."""
+    try:
+        from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
+    except ImportError as error:
+        raise DatabaseUnavailable(
+            f"DATABASE_URL needs the driver of Postgres: run `pip install 'rss_pipeline[postgres]'` ({error})"
+        ) from error
+    return PostgresDatabase(postgres.url, where=postgres.where)
 
 
 def check_schema(database: Database) -> None:
@@ -85,6 +104,7 @@ def check_schema(database: Database) -> None:
         current = schema_version(database)
     check_not_ahead(current, known)
     check_not_behind(current, known)
+    check_prepared(database)
 
 
 def open_objects(settings: Settings) -> ObjectStore:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.settings import D1Settings
+from rss_pipeline.settings import D1Settings, PostgresSettings
+from rss_pipeline.storage.backends.connect import connect_postgres
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW
 
@@ -59,6 +60,33 @@ def query_proxy(d1: D1Settings, *, ca_file: Path | None) -> ProxyAnswer:
         said = " ".join(answer.text[:300].split())
         raise DatabaseUnavailable(f"POST {url} -> {answer.status_code}: {said}") from error
     return ProxyAnswer(size_bytes=None if size is None else int(size), clock=clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresAnswer:
+    """Version, size and clock of a Postgres server."""
+
+    version: str
+    size_bytes: int
+    clock: datetime
+
+
+def query_postgres(postgres: PostgresSettings) -> PostgresAnswer:
+    """One small query. Raises DatabaseUnavailable: no answer, or not to us."""
+    database = connect_postgres(postgres)
+    try:
+        [row] = database.query(
+            f"SELECT pg_database_size(current_database()) AS bytes, {NOW} AS now,"
+            " current_setting('server_version') AS version",
+            name="probe",
+        ).rows
+    finally:
+        database.close()
+    return PostgresAnswer(
+        version=row["version"].split()[0],
+        size_bytes=row["bytes"],
+        clock=datetime.fromisoformat(row["now"]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

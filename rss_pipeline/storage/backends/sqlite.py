@@ -21,6 +21,7 @@ from rss_pipeline.storage.database import (
     Value,
     check_batch,
     described,
+    only_reads,
 )
 
 BUSY_TIMEOUT_SECONDS = 20.0
@@ -107,11 +108,11 @@ class SqliteDatabase:
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
         check_batch(statements)
-        if len(statements) == 1 and _only_reads(statements[0].sql):
+        if len(statements) == 1 and only_reads(statements[0].sql):
             with self._lock:
                 return [self._execute(statements[0])]
         # Statements that only read see one moment, and wait for nobody who writes.
-        reads = all(_only_reads(statement.sql) for statement in statements)
+        reads = all(only_reads(statement.sql) for statement in statements)
         with self._lock:
             self._command("BEGIN" if reads else "BEGIN IMMEDIATE")
             try:
@@ -171,15 +172,3 @@ _ADVICE = {
     sqlite3.SQLITE_NOTADB: "this is not a SQLite file; check RSS_PIPELINE_HOME",
     sqlite3.SQLITE_ERROR: "schema and code may differ; run `rss-pipeline migrate`",
 }
-
-
-_WRITES = re.compile(r"\b(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE)
-
-
-def _only_reads(sql: str) -> bool:
-    """True for a SELECT. Behind WITH there may be a write; where in doubt, it is taken for one."""
-    words = sql.split(None, 1)
-    if not words:
-        return False
-    first = words[0].upper()
-    return first == "SELECT" or (first == "WITH" and _WRITES.search(sql) is None)

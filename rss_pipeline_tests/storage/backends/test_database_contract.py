@@ -1,6 +1,7 @@
 """What every `Database` promises (storage/database.py): SQLite's dialect with D1's limits and D1's numbers.
 
-Nothing here knows which implementation it talks to.
+Nothing here knows which implementation it talks to. Some promises are of SQLite and D1 alone: Postgres has
+types, and fewer limits, and as all statements run on SQLite, too, none goes beyond those.
 """
 
 import json
@@ -19,6 +20,9 @@ from rss_pipeline.storage.database import (
     Statement,
     Value,
 )
+from rss_pipeline.storage.sql import FIELD, number
+
+of_sqlite_and_d1 = pytest.mark.parametrize("empty_database", ["sqlite", "d1"], indirect=True)
 
 
 @pytest.fixture
@@ -45,6 +49,7 @@ def count(notes: Database) -> int:
     return int(notes.query("SELECT count(*) AS n FROM notes").rows[0]["n"])
 
 
+@of_sqlite_and_d1
 @pytest.mark.parametrize(("bound", "read"), [(1, "1.0"), (-7, "-7.0"), (1.5, "1.5"), (True, "1.0")])
 def test_a_number_bound_into_a_text_column_reads_as_a_double(
     notes: Database, bound: Value, read: str
@@ -54,15 +59,43 @@ def test_a_number_bound_into_a_text_column_reads_as_a_double(
 
 def test_a_number_bound_into_an_integer_column_reads_whole(notes: Database) -> None:
     notes.query("INSERT INTO notes (id, number) VALUES ('1', ?)", [7])
-    assert notes.query("SELECT number, typeof(number) AS type FROM notes").rows == [
-        {"number": 7, "type": "integer"}
-    ]
+    [row] = notes.query("SELECT number FROM notes").rows
+    assert (row["number"], type(row["number"])) == (7, int)
 
 
 def test_a_division_by_a_bound_number_is_no_whole_division(empty_database: Database) -> None:
     assert empty_database.query("SELECT 5 / ? AS half", [2]).rows == [{"half": 2.5}]
 
 
+@pytest.mark.parametrize(("value", "read"), [(7, 7), (0, 0), (True, 1), (False, 0), (None, None), ("8", 8)])
+def test_a_whole_number_out_of_json_is_one_where_the_statement_says_so(
+    empty_database: Database, value: object, read: object
+) -> None:
+    values = f"{number(FIELD.format('n'))} AS n, {number('j.value')} AS m"
+    sql = f"SELECT {values} FROM json_each(?) AS v, json_each(?) AS j"
+    [row] = empty_database.query(sql, [json.dumps([{"n": value}]), json.dumps([value])]).rows
+    assert [(row[name], type(row[name])) for name in "nm"] == [(read, type(read))] * 2
+
+
+@pytest.mark.parametrize("condition", ["1 = 1", "NULL IS NULL", "'a' IN ('a', 'b')", "EXISTS (SELECT 1)"])
+def test_a_condition_is_a_number_for_whoever_reads_it(empty_database: Database, condition: str) -> None:
+    [row] = empty_database.query(f"SELECT {condition} AS met, NOT ({condition}) AS missed").rows
+    assert row == {"met": 1, "missed": 0}
+    assert {type(value) for value in row.values()} == {int}
+    added_up = f"SELECT 1 + {number(condition)} + {number(f'NOT ({condition})')} AS n"
+    assert empty_database.query(added_up).rows == [{"n": 2}]
+
+
+def test_sums_of_whole_numbers_are_whole_and_averages_are_not(notes: Database) -> None:
+    notes.query("INSERT INTO notes (id, number) VALUES ('1', 3), ('2', 5)")
+    [row] = notes.query(
+        "SELECT sum(number) AS s, avg(number) AS a, count(*) AS n, max(number) AS m FROM notes"
+    ).rows
+    assert row == {"s": 8, "a": 4.0, "n": 2, "m": 5}
+    assert [type(value) for value in row.values()] == [int, float, int, int]
+
+
+@of_sqlite_and_d1
 def test_values_out_of_json_keep_their_type(empty_database: Database) -> None:
     rows = empty_database.query(
         "SELECT value, typeof(value) AS type FROM json_each(?)", [json.dumps(["007", 7, 7.5, None, "1.0"])]
@@ -175,12 +208,14 @@ def test_a_batch_is_measured_as_it_is_sent(notes: Database, text: str) -> None:
     assert count(notes) == 0
 
 
+@of_sqlite_and_d1
 def test_a_row_larger_than_the_limit_is_refused_although_each_value_fits(notes: Database) -> None:
     with pytest.raises(StorageRejected, match="too big"):
         notes.query("INSERT INTO notes (id, text) VALUES (?, ?)", ["x" * 1_100_000, "y" * 1_100_000])
     assert count(notes) == 0
 
 
+@of_sqlite_and_d1
 @pytest.mark.parametrize(
     ("sql", "params"),
     [

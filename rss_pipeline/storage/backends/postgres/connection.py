@@ -1,0 +1,102 @@
+"""A connection to Postgres as our statements need it: settings of the session, and types as SQLite has
+them."""
+
+from typing import Any
+
+import psycopg
+from psycopg.adapt import AdaptersMap, Buffer, Loader
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import StrDumper, TextLoader
+
+from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.storage.backends.postgres.errors import not_connected
+
+OLDEST = 140_000
+"""PostgreSQL 14, as libpq counts."""
+CONNECT_SECONDS = 5
+PREPARED_AFTER = 1
+"""Executions after which a statement is prepared: some of ours take longer to plan than to run."""
+
+# A worker that is cut off must not keep others from writing until TCP gives up, which takes hours. JIT takes
+# longer than any statement of ours.
+_SESSION = """SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4;
+SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s';
+SET TimeZone = 'UTC'; SET jit = off; SET client_min_messages = warning"""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class _TruthLoader(Loader):
+    """SQLite has no truth values: 1 and 0."""
+
+    def load(self, data: Buffer) -> int:
+        return int(bytes(data) == b"t")
+
+
+class _NumericLoader(Loader):
+    """The sum of whole numbers is one, an average is none."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def _adapters() -> AdaptersMap:
+    adapters = AdaptersMap(psycopg.adapters)
+    # By the value's type alone, whatever its size: else each size would be planned apart.
+    adapters.register_dumper(int, Int8Dumper)
+    adapters.register_dumper(str, StrDumper)
+    adapters.register_loader("bool", _TruthLoader)
+    adapters.register_loader("numeric", _NumericLoader)
+    for name in ("json", "jsonb", "name", "regtype"):
+        adapters.register_loader(name, TextLoader)
+    return adapters
+
+
+_ADAPTERS = _adapters()
+
+
+def connected(url: str, where: str) -> Connection:
+    """A new connection. `where` names the database in errors, without a password.
+
+    Raises DatabaseUnavailable: it cannot be made, or the server is not one that we can use.
+    """
+    try:
+        connection = psycopg.connect(
+            url,
+            autocommit=True,
+            context=_ADAPTERS,
+            cursor_factory=psycopg.RawCursor,
+            prepare_threshold=PREPARED_AFTER,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="rss_pipeline",
+            client_encoding="utf8",
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=4,
+            tcp_user_timeout=30_000,
+        )
+    except psycopg.Error as error:
+        raise not_connected(error, where, url) from error
+    try:
+        _check_server(connection, where)
+        connection.execute(_SESSION, prepare=False)
+    except psycopg.Error as error:
+        connection.close()
+        raise not_connected(error, where, url) from error
+    except DatabaseUnavailable:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_server(connection: Connection, where: str) -> None:
+    version = connection.info.server_version
+    if version < OLDEST:
+        raise DatabaseUnavailable(f"{where}: PostgreSQL {version // 10_000}; 14 or newer is needed")
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise DatabaseUnavailable(
+            f"{where}: the database's encoding is {encoding}; make one by"
+            " `createdb --encoding UTF8 --template template0 NAME`"
+        )

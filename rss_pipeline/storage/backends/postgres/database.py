@@ -1,0 +1,187 @@
+"""Postgres as a Database: connections, transactions and the binding of values.
+
+The translation of statements is dialect.py's, SQL is elsewhere; limits are in storage.database.
+
+Statements are written for stores in which one batch after the other writes, and so it is here: a batch that
+writes holds a lock of the database from before its first statement until it is committed. Batches that only
+read wait for nobody, and see one moment.
+"""
+
+import random
+import select
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from queue import LifoQueue
+
+import psycopg
+
+from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.storage.backends.postgres import functions
+from rss_pipeline.storage.backends.postgres.connection import Connection, connected
+from rss_pipeline.storage.backends.postgres.dialect import translate
+from rss_pipeline.storage.backends.postgres.errors import failed
+from rss_pipeline.storage.database import Result, Statement, Value, check_batch, only_reads
+
+CONNECTIONS = 16
+TRIES = 8
+"""Of a batch that the server broke off because of another one."""
+_PAUSE_SECONDS = 0.02
+_WRITERS = 7_236_871
+"""The number of the advisory lock of batches that write."""
+
+_BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# The lock comes first, and each statement sees what was committed before it: all of the batches before this
+# one.
+_BEGIN_TO_WRITE = ("BEGIN ISOLATION LEVEL READ COMMITTED", f"SELECT pg_advisory_xact_lock({_WRITERS})")
+_COUNTED = ("INSERT", "UPDATE", "DELETE")
+
+_Prepared = tuple[str, list[Value]]
+
+
+class PostgresDatabase:
+    """A `Database` in Postgres, safe to share between threads: as many connections as threads that use it at
+    once, at most CONNECTIONS. Nothing is connected before the first statement.
+
+    `where` names the database in errors and logs, without a password.
+    """
+
+    def __init__(self, url: str, *, where: str) -> None:
+        self._url = url
+        self._where = where
+        self._open: list[Connection] = []
+        self._idle: LifoQueue[Connection | None] = LifoQueue()
+        for _ in range(CONNECTIONS):
+            self._idle.put(None)
+        self._is_closed = False
+
+    def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
+        return self.batch([Statement(sql, params, name=name)])[0]
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        check_batch(statements)
+        prepared = [self._prepared(statement) for statement in statements]
+        is_read = all(only_reads(statement.sql) for statement in statements)
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._run(statements, prepared, is_read=is_read)
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected) as error:
+                if attempt == TRIES:
+                    raise failed(error, statements, self._where) from error
+                # Nothing of it was applied: a batch is tried again as a whole.
+                time.sleep(random.uniform(0.5, 1.5) * _PAUSE_SECONDS * attempt)
+        raise AssertionError("the last try returns or raises")
+
+    def close(self) -> None:
+        self._is_closed = True
+        for connection in self._open:
+            connection.close()
+
+    def is_prepared(self) -> bool:
+        """True if the database has the functions of this code."""
+        return bool(
+            self.query(functions.VERSION_SQL, name="read functions").rows
+            == [{"version": functions.version()}]
+        )
+
+    def prepare(self) -> None:
+        """Make the functions that our statements use, or renew them."""
+        if self.is_prepared():
+            return
+        making = Statement(functions.script(), name="make functions")
+        script = f"BEGIN; SELECT pg_advisory_xact_lock({_WRITERS}); {making.sql}; COMMIT"
+        with self._connection() as connection:
+            try:
+                connection.execute(script, prepare=False)
+            except psycopg.Error as error:
+                self._roll_back(connection)
+                raise failed(error, [making], self._where) from error
+
+    def _prepared(self, statement: Statement) -> _Prepared:
+        try:
+            sql = translate(statement.sql)
+        except ValueError as error:
+            raise DatabaseUnavailable(f"{self._where}: {error}. Statement: {statement.name}") from error
+        return sql, [int(value) if isinstance(value, bool) else value for value in statement.params]
+
+    def _run(
+        self, statements: Sequence[Statement], prepared: Sequence[_Prepared], *, is_read: bool
+    ) -> list[Result]:
+        with self._connection() as connection:
+            cursors: list[psycopg.Cursor[tuple[object, ...]]] = []
+            try:
+                if is_read and len(prepared) == 1:
+                    return [_result(connection.execute(*prepared[0]))]
+                with connection.pipeline():
+                    for sql in (_BEGIN_TO_READ,) if is_read else _BEGIN_TO_WRITE:
+                        connection.execute(sql)
+                    for sql, params in prepared:
+                        cursor = connection.cursor()
+                        cursors.append(cursor)
+                        cursor.execute(sql, params)
+                    connection.execute("COMMIT")
+                return [_result(cursor) for cursor in cursors]
+            except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected):
+                self._roll_back(connection)
+                raise
+            except psycopg.Error as error:
+                self._roll_back(connection)
+                raise failed(error, _from_failed(statements, cursors), self._where) from error
+            except BaseException:
+                # Cut off half-way: what the server still answers is not to be taken for another answer.
+                connection.close()
+                raise
+
+    def _roll_back(self, connection: Connection) -> None:
+        with suppress(psycopg.Error):
+            connection.rollback()
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """A connection that no other thread uses; waits where all are in use."""
+        if self._is_closed:
+            raise DatabaseUnavailable(f"{self._where}: the database was closed")
+        connection = self._idle.get()
+        try:
+            if connection is not None and not _is_alive(connection):
+                connection.close()
+                self._open.remove(connection)
+                connection = None
+            if connection is None:
+                connection = connected(self._url, self._where)
+                self._open.append(connection)
+            yield connection
+        finally:
+            self._idle.put(connection)
+
+
+def _is_alive(connection: Connection) -> bool:
+    """False where the server has ended the connection: of an idle one there is nothing else to read."""
+    if connection.closed or connection.broken:
+        return False
+    readable, _, _ = select.select([connection.fileno()], [], [], 0)
+    return not readable
+
+
+def _result(cursor: psycopg.Cursor[tuple[object, ...]]) -> Result:
+    names = tuple([column.name for column in cursor.description or ()])
+    command = (cursor.statusmessage or "").partition(" ")[0]
+    return Result(
+        names,
+        cursor.fetchall() if cursor.description else [],
+        max(cursor.rowcount, 0) if command in _COUNTED else 0,
+    )
+
+
+def _from_failed(
+    statements: Sequence[Statement], cursors: Sequence[psycopg.Cursor[tuple[object, ...]]]
+) -> Sequence[Statement]:
+    """The statements from the one on that failed: the first without a result."""
+    for number, cursor in enumerate(cursors):
+        result = cursor.pgresult
+        if result is None or result.status not in (
+            psycopg.pq.ExecStatus.COMMAND_OK,
+            psycopg.pq.ExecStatus.TUPLES_OK,
+        ):
+            return statements[number:]
+    return statements

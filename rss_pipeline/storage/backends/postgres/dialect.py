@@ -1,0 +1,288 @@
+"""The statements of this project, which are SQLite's, as Postgres reads them: a function from text to text.
+
+A statement is written once, for all stores, so that both understand it; what they have no common words for is
+here, and what Postgres lacks is a function of functions.sql. Texts out of JSON are texts in Postgres: where
+one is a number, the statement says so (`storage.sql.number`).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rss_pipeline.storage.backends.postgres.json_paths import keys_of, path_of
+from rss_pipeline.storage.backends.postgres.tokens import Group, Node, Token, parse, split, walk
+
+SCHEMA = "rss_sqlite"
+"""The schema of functions.sql."""
+ROWID_TABLES = frozenset({"items", "item_versions", "image_tasks"})
+"""Tables whose rows are found by `rowid`: in Postgres it is a column."""
+
+_RENAMED = {
+    "STRFTIME": f"{SCHEMA}.strftime",
+    "JSON_GROUP_ARRAY": f"{SCHEMA}.json_group_array",
+    "JSON_GROUP_OBJECT": "json_object_agg",
+    "JSON_ARRAY_LENGTH": f"{SCHEMA}.json_array_length",
+    "INSTR": "strpos",
+    "IFNULL": "coalesce",
+}
+_COLUMN_TYPES = {
+    "INTEGER": "bigint",
+    "REAL": "double precision",
+    "TEXT": 'text COLLATE "C"',
+    "BLOB": "bytea",
+}
+_SQLITE_MASTER = """(SELECT CASE relkind WHEN 'i' THEN 'index' ELSE 'table' END AS type,
+  relname::text AS name, oid::bigint AS rowid FROM pg_catalog.pg_class
+  WHERE relnamespace = pg_catalog.to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'i')
+) AS sqlite_master"""
+_ENDS_FROM = frozenset(
+    {"WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING", "RETURNING", "WINDOW"}
+    | {"SELECT", "SET"}
+)
+_NO_ALIAS = _ENDS_FROM | {"JOIN", "LEFT", "INNER", "CROSS", "ON"}
+_BEFORE_A_VALUE = frozenset(
+    {"SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "WHEN", "THEN", "ELSE", "CASE", "BETWEEN"}
+    | {"IN", "LIMIT", "OFFSET", "HAVING", "SET"}
+)
+_AS_IN_SQL = ("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT")
+
+
+@lru_cache(maxsize=2_000)
+def translate(sql: str) -> str:
+    """The statement as Postgres reads it, with parameters `$1`, `$2` ...
+
+    Raises ValueError for a text that is no statement of any store.
+    """
+    nodes = parse(sql)
+    return _Translation(nodes).write(nodes)
+
+
+class _Translation:
+    """One statement; it counts parameters and the names that subqueries get."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._parameters = 0
+        self._unnamed = 0
+        self._from_json = _names_of_json_each(nodes)
+
+    def write(self, nodes: Sequence[Node]) -> str:
+        if _begins(nodes, "CREATE", "TABLE"):
+            nodes = self._table(nodes)
+        elif _begins(nodes, "ALTER", "TABLE"):
+            nodes = _typed(nodes, after="COLUMN")
+        pieces: list[str] = []
+        is_from, at = False, 0
+        while at < len(nodes):
+            node = nodes[at]
+            if node.is_word("FROM", "JOIN"):
+                is_from = True
+            elif isinstance(node, Token) and node.text.upper() in _ENDS_FROM:
+                is_from = False
+            taken, piece = self._next(nodes, at, is_from=is_from)
+            at += taken
+            if piece:
+                pieces.append(piece)
+        return _joined(pieces)
+
+    def _next(self, nodes: Sequence[Node], at: int, *, is_from: bool) -> tuple[int, str]:
+        """How many nodes are read, and what is written for them."""
+        node, after = nodes[at], nodes[at + 1] if at + 1 < len(nodes) else Token("", "end")
+        if isinstance(node, Group):
+            return 1, self._group(nodes, at, is_from=is_from)
+        if node.kind == "parameter":
+            return 1, self._parameter(node, is_divisor=at > 0 and nodes[at - 1].is_sign("/"))
+        if node.is_sign("+") and _is_unary(nodes, at) and isinstance(after, Token) and after.kind == "word":
+            # In SQLite it keeps a column from being looked up in an index.
+            return 1, ""
+        if node.kind != "word":
+            return 1, node.text
+        if node.is_word("IS"):
+            return _is(nodes, at)
+        if node.is_word("INDEXED") and after.is_word("BY"):
+            return 3, ""
+        if (node.is_word("NOT") and after.is_word("INDEXED")) or (
+            node.is_word("WITHOUT") and after.is_word("ROWID")
+        ):
+            return 2, ""
+        if node.is_word("CROSS") and after.is_word("JOIN") and _has_on(nodes[at + 2 :]):
+            # In SQLite it says which table comes first.
+            return 1, ""
+        if node.is_word("SQLITE_MASTER"):
+            return 1, _SQLITE_MASTER
+        call = self._call(node.text, after) if isinstance(after, Group) else None
+        return (1, node.text) if call is None else (2, call)
+
+    def _parameter(self, token: Token, *, is_divisor: bool) -> str:
+        number = int(token.text[1:] or self._parameters + 1)
+        self._parameters = max(self._parameters, number)
+        # SQLite and D1 bind every number as a double.
+        return f"CAST(${number} AS double precision)" if is_divisor else f"${number}"
+
+    def _group(self, nodes: Sequence[Node], at: int, *, is_from: bool) -> str:
+        group = nodes[at]
+        assert isinstance(group, Group)
+        written = f"({self.write(group.nodes)})"
+        before = nodes[at - 1] if at > 0 else None
+        is_table = before is not None and (
+            before.is_word("FROM", "JOIN") or (is_from and before.is_sign(","))
+        )
+        if not (is_table and group.is_query) or _has_alias(nodes[at + 1 :]):
+            return written
+        self._unnamed += 1
+        return f"{written} AS unnamed_{self._unnamed}"
+
+    def _call(self, name: str, group: Group) -> str | None:
+        """A call of a function that Postgres lacks or has otherwise; None for others."""
+        arguments = group.arguments
+        match name.upper(), len(arguments):
+            case "CAST", 1:
+                return self._cast(arguments[0])
+            case (("MAX" | "MIN"), 2 | 3 | 4):
+                return f"{SCHEMA}.{name.lower()}({self._listed(arguments)})"
+            case "JSON_EACH", 1:
+                return f"{SCHEMA}.json_each({self.write(arguments[0])})"
+            case "JSON_EACH", 2:
+                return f"{SCHEMA}.json_each({self._extract(*arguments)})"
+            case "JSON_EXTRACT", 2:
+                return self._extract(*arguments)
+            case "JSON", 1:
+                return f"CAST({self.write(arguments[0])} AS json)"
+            case "JSON_ARRAY", _:
+                return f"array_to_json(ARRAY[{self._listed(arguments, as_json=True)}]::json[])"
+            case "JSON_OBJECT", _:
+                return f"{SCHEMA}.json_object(ARRAY[{self._listed(arguments, as_json=True)}]::json[])"
+            case (("JSON_SET" | "JSON_INSERT"), 3):
+                document, path, value = arguments
+                return (
+                    f"{SCHEMA}.{name.lower()}({self._text(document)}, {self._text(path)},"
+                    f" {self._listed([value], as_json=True)})"
+                )
+            case "JSON_PATCH", 2:
+                return f"{SCHEMA}.json_patch({self._text(arguments[0])}, {self._text(arguments[1])})"
+            case "GROUP_CONCAT", 2:
+                return f"string_agg({self._text(arguments[0])}, {self.write(arguments[1])})"
+            case other, _ if other in _RENAMED:
+                return f"{_RENAMED[other]}({self.write(group.nodes)})"
+        return None
+
+    def _listed(self, arguments: Sequence[Sequence[Node]], *, as_json: bool = False) -> str:
+        texts = map(self.write, arguments)
+        return ", ".join(f"{SCHEMA}.as_json({text})" if as_json else text for text in texts)
+
+    def _text(self, argument: Sequence[Node]) -> str:
+        return f"CAST({self.write(argument)} AS text)"
+
+    def _cast(self, argument: Sequence[Node]) -> str:
+        *value, _, kind = argument
+        written = self.write(value)
+        if kind.is_word("INTEGER"):
+            return f"{SCHEMA}.whole({written})"
+        if kind.is_word("BLOB"):
+            return f"convert_to({written}, 'UTF8')"
+        return f"CAST({written} AS {'double precision' if kind.is_word('REAL') else self.write([kind])})"
+
+    def _extract(self, document: Sequence[Node], path: Sequence[Node]) -> str:
+        """A field of a JSON text, as text; NULL where it is null or not there."""
+        keys = keys_of(path)
+        if keys is None:
+            return f"{SCHEMA}.json_extract({self._text(document)}, {self._text(path)})"
+        found = self._parsed(document)
+        return f"({found} ->> {keys[0]})" if len(keys) == 1 else f"({found} #>> {path_of(keys)})"
+
+    def _parsed(self, document: Sequence[Node]) -> str:
+        """A JSON text as jsonb: that of json_each is there, so that a row is parsed once and not for each
+        of its fields."""
+        match document:
+            case [Token(text=name), Token(text="."), Token(text="value")] if name in self._from_json:
+                return f"{name}.parsed"
+            case [Token(text="value")] if self._from_json:
+                return "parsed"
+        return f"CAST({self.write(document)} AS jsonb)"
+
+    def _table(self, nodes: Sequence[Node]) -> list[Node]:
+        """CREATE TABLE with the types of Postgres."""
+        [place] = [n for n, node in enumerate(nodes) if isinstance(node, Group)][:1] or [-1]
+        if place < 1:
+            return list(nodes)
+        group, name, comma = nodes[place], nodes[place - 1], Token(",", "sign")
+        assert isinstance(group, Group)
+        columns: list[Node] = []
+        for part in split(group.nodes):
+            columns += [*([comma] if columns else []), *_typed(part)]
+        if isinstance(name, Token) and name.text in ROWID_TABLES:
+            rowid = "rowid bigint GENERATED BY DEFAULT AS IDENTITY UNIQUE"
+            columns += [comma, Token(rowid, "written")]
+        return [*nodes[:place], Group(columns), *nodes[place + 1 :]]
+
+
+def _typed(nodes: Sequence[Node], *, after: str | None = None) -> list[Node]:
+    """A column's definition with the type that Postgres has, the second word of it. It begins behind
+    `after`."""
+    place = 1
+    if after is not None:
+        found = [n + 2 for n, node in enumerate(nodes) if node.is_word(after)]
+        place = found[0] if found else len(nodes)
+    typed = list(nodes)
+    if place < len(nodes):
+        node = nodes[place]
+        if isinstance(node, Token) and node.text.upper() in _COLUMN_TYPES:
+            typed[place] = Token(_COLUMN_TYPES[node.text.upper()], "written")
+    return typed
+
+
+def _is(nodes: Sequence[Node], at: int) -> tuple[int, str]:
+    """SQLite's IS compares any two values."""
+    is_not = at + 1 < len(nodes) and nodes[at + 1].is_word("NOT")
+    place = at + 2 if is_not else at + 1
+    if place < len(nodes) and nodes[place].is_word(*_AS_IN_SQL):
+        return 1, "IS"
+    return (2, "IS DISTINCT FROM") if is_not else (1, "IS NOT DISTINCT FROM")
+
+
+def _names_of_json_each(nodes: Sequence[Node]) -> frozenset[str]:
+    """The names that results of json_each have in this statement; `json_each` where one has none."""
+    names = set()
+    for level in walk(nodes):
+        for at, node in enumerate(level):
+            if node.is_word("JSON_EACH") and at + 1 < len(level):
+                behind = [other for other in level[at + 2 : at + 4] if not other.is_word("AS")]
+                alias = behind[0] if behind and _has_alias(level[at + 2 :]) else None
+                names.add(alias.text if isinstance(alias, Token) else "json_each")
+    return frozenset(names)
+
+
+def _has_alias(behind: Sequence[Node]) -> bool:
+    first = behind[0] if behind else None
+    return isinstance(first, Token) and first.kind in ("word", "name") and first.text.upper() not in _NO_ALIAS
+
+
+def _has_on(nodes: Sequence[Node]) -> bool:
+    """True if a join's table is followed by its condition."""
+    for node in nodes:
+        if node.is_word("ON"):
+            return True
+        if node.is_sign(",") or (isinstance(node, Token) and node.text.upper() in _NO_ALIAS):
+            return False
+    return False
+
+
+def _is_unary(nodes: Sequence[Node], at: int) -> bool:
+    if at == 0:
+        return True
+    before = nodes[at - 1]
+    return isinstance(before, Token) and (
+        before.kind == "sign" or (before.kind == "word" and before.text.upper() in _BEFORE_A_VALUE)
+    )
+
+
+def _begins(nodes: Sequence[Node], *words: str) -> bool:
+    return len(nodes) >= len(words) and all(
+        node.is_word(word) for node, word in zip(nodes, words, strict=False)
+    )
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    text = ""
+    for piece in pieces:
+        is_close = not text or text.endswith((".", "(")) or piece in (".", ",")
+        text += piece if is_close else f" {piece}"
+    return text
