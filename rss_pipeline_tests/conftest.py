@@ -4,10 +4,11 @@ Nothing heavy is imported here, so that a room's tests start as fast as what the
 are in its conftest.py: in rss_pipeline_tests/orchestration a pipeline has a Dagster instance.
 """
 
+import contextlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rss_pipeline_tests.support.cloudflare import Cloudflare
     from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
+    from rss_pipeline_tests.support.kept_parsers import KeptParsers
     from rss_pipeline_tests.support.pipeline import Pipeline
     from rss_pipeline_tests.support.postgres import Postgres
 
@@ -78,7 +80,7 @@ def shared_cloudflare(running_cloudflare: "Cloudflare") -> "Cloudflare":
 
 
 @pytest.fixture
-def cloudflare(shared_cloudflare: "Cloudflare") -> "Cloudflare":
+def bare_cloudflare(shared_cloudflare: "Cloudflare") -> "Cloudflare":
     """Empty: no table, no object."""
     shared_cloudflare.wipe()
     return shared_cloudflare
@@ -95,22 +97,48 @@ def running_postgres() -> Iterator["Postgres"]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def cloudflare_s3(running_cloudflare: "Cloudflare") -> Iterator[Any]:
+    """A client of its objects for all tests: to make one takes as long as ten requests."""
+    with contextlib.closing(running_cloudflare.s3()) as s3:
+        yield s3
+
+
 @pytest.fixture
-def pipeline(tmp_path: Path) -> Iterator["Pipeline"]:
+def cloudflare(shared_cloudflare: "Cloudflare", cloudflare_s3: Any) -> "Cloudflare":
+    """No row of a test and no object; the schema, or, where a test left another one, no table."""
+    from rss_pipeline_tests.support.databases import migrated_rows, migrated_schema
+
+    shared_cloudflare.empty(migrated_schema(), migrated_rows(), cloudflare_s3)
+    return shared_cloudflare
+
+
+@pytest.fixture(scope="session")
+def kept_parsers() -> Iterator["KeptParsers"]:
+    """Parser processes for the pipelines of all tests."""
+    from rss_pipeline_tests.support.kept_parsers import KeptParsers
+
+    kept = KeptParsers()
+    yield kept
+    kept.end()
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, kept_parsers: "KeptParsers") -> Iterator["Pipeline"]:
     """A whole pipeline, its state in a folder."""
     from rss_pipeline_tests.support.pipeline import Pipeline
 
-    pipeline = Pipeline(tmp_path)
+    pipeline = Pipeline(tmp_path, parser_pool=kept_parsers)
     yield pipeline
     pipeline.close()
 
 
 @pytest.fixture
-def away(tmp_path: Path, cloudflare: "Cloudflare") -> Iterator["Pipeline"]:
+def away(tmp_path: Path, cloudflare: "Cloudflare", kept_parsers: "KeptParsers") -> Iterator["Pipeline"]:
     """A pipeline with its state in D1 and R2."""
     from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
 
-    pipeline = Pipeline(tmp_path, **on_cloudflare(cloudflare))
+    pipeline = Pipeline(tmp_path, parser_pool=kept_parsers, **on_cloudflare(cloudflare))
     yield pipeline
     pipeline.close()
 

@@ -31,8 +31,8 @@ CAP = 4_000_000
 
 
 @pytest.fixture
-def client(cloudflare: Cloudflare) -> Iterator[httpx.Client]:
-    with cloudflare.client() as client:
+def client(bare_cloudflare: Cloudflare) -> Iterator[httpx.Client]:
+    with bare_cloudflare.client() as client:
         yield client
 
 
@@ -123,12 +123,12 @@ def test_a_stranger_is_answered_before_his_body_is_read(shared_cloudflare: Cloud
         assert line.getresponse().status == 401
 
 
-def test_a_body_over_the_cap_is_refused_by_its_announced_length(cloudflare: Cloudflare) -> None:
-    address = urlsplit(cloudflare.url)
+def test_a_body_over_the_cap_is_refused_by_its_announced_length(bare_cloudflare: Cloudflare) -> None:
+    address = urlsplit(bare_cloudflare.url)
     assert address.hostname is not None
     with contextlib.closing(http.client.HTTPConnection(address.hostname, address.port, timeout=20)) as line:
         line.putrequest("POST", "/query")
-        line.putheader("Authorization", f"Bearer {cloudflare.token}")
+        line.putheader("Authorization", f"Bearer {bare_cloudflare.token}")
         line.putheader("Content-Length", str(CAP + 1))
         line.endheaders()
         assert line.getresponse().status == 413
@@ -269,21 +269,21 @@ def test_a_lone_surrogate_in_an_escape_is_refused(client: httpx.Client) -> None:
     assert refusal(answer) == (422, "limit")
 
 
-def test_an_object_is_put_read_listed_and_deleted(cloudflare: Cloudflare) -> None:
+def test_an_object_is_put_read_listed_and_deleted(bare_cloudflare: Cloudflare) -> None:
     key, body = "backups/a feed/日本 +%.xml", os.urandom(100_000)
-    with contextlib.closing(cloudflare.s3()) as s3:
-        put = {"Bucket": cloudflare.bucket, "Key": key, "Body": body}
+    with contextlib.closing(bare_cloudflare.s3()) as s3:
+        put = {"Bucket": bare_cloudflare.bucket, "Key": key, "Body": body}
         s3.put_object(**put, ContentType="application/xml", Metadata={"visit": '{"status":200}'})
-        got = s3.get_object(Bucket=cloudflare.bucket, Key=key)
+        got = s3.get_object(Bucket=bare_cloudflare.bucket, Key=key)
         assert (got["Body"].read(), got["ContentType"]) == (body, "application/xml")
         assert got["Metadata"] == {"visit": '{"status":200}'}
         with pytest.raises(ClientError, match="PreconditionFailed"):
             s3.put_object(**{**put, "Body": b"other"}, IfNoneMatch="*")
-        listed = s3.list_objects_v2(Bucket=cloudflare.bucket, Prefix="backups/")
+        listed = s3.list_objects_v2(Bucket=bare_cloudflare.bucket, Prefix="backups/")
         assert [(entry["Key"], entry["Size"]) for entry in listed["Contents"]] == [(key, 100_000)]
-        s3.delete_objects(Bucket=cloudflare.bucket, Delete={"Objects": [{"Key": key}]})
+        s3.delete_objects(Bucket=bare_cloudflare.bucket, Delete={"Objects": [{"Key": key}]})
         with pytest.raises(ClientError, match="404"):
-            s3.head_object(Bucket=cloudflare.bucket, Key=key)
+            s3.head_object(Bucket=bare_cloudflare.bucket, Key=key)
 
 
 @pytest.mark.parametrize("changed", [{"aws_secret_access_key": "no"}, {"aws_access_key_id": "no"}])
@@ -293,15 +293,15 @@ def test_r2_checks_its_keys(shared_cloudflare: Cloudflare, changed: dict[str, st
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {401, 403}
 
 
-def test_the_fixture_hands_out_an_empty_one(cloudflare: Cloudflare) -> None:
+def test_the_fixture_hands_out_an_empty_one(bare_cloudflare: Cloudflare) -> None:
     parents_first = "CREATE TABLE p (x PRIMARY KEY);\nCREATE TABLE c (x REFERENCES p);\n"
-    with cloudflare.client() as client, contextlib.closing(cloudflare.s3()) as s3:
+    with bare_cloudflare.client() as client, contextlib.closing(bare_cloudflare.s3()) as s3:
         rows = "INSERT INTO p VALUES (1);\nINSERT INTO c VALUES (1);"
         assert client.post("/exec", content=parents_first + rows).status_code == 200
-        s3.put_object(Bucket=cloudflare.bucket, Key="a", Body=b"")
-        cloudflare.wipe()
+        s3.put_object(Bucket=bare_cloudflare.bucket, Key="a", Body=b"")
+        bare_cloudflare.wipe()
         assert refusal(client.post("/query", json={"sql": "SELECT * FROM p"})) == (400, "syntax")
-        assert s3.list_objects_v2(Bucket=cloudflare.bucket)["KeyCount"] == 0
+        assert s3.list_objects_v2(Bucket=bare_cloudflare.bucket)["KeyCount"] == 0
 
 
 @pytest.mark.slow

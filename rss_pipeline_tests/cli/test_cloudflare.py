@@ -21,12 +21,12 @@ def _files_with(folder: Path, *secrets: str) -> list[str]:
 
 @pytest.mark.slow
 def test_the_command_keeps_its_state_in_cloudflare_and_no_secret_on_this_machine(
-    tmp_path: Path, cloudflare: Cloudflare, server: FeedServer
+    tmp_path: Path, bare_cloudflare: Cloudflare, server: FeedServer
 ) -> None:
     url = server.route("127.0.0.2", "/feed", Answer(body=rss("a", "b"), etag='"1"'))
     registry = {"feeds": [{"url": url, "id": "news", "allow_private": True}]}
     (tmp_path / "feeds.yaml").write_text(json.dumps(registry), "utf-8")
-    env = cloudflare.environ
+    env = bare_cloudflare.environ
     said = [run(tmp_path, "poll", env=env)]
     assert said[-1].code == 1
     assert "rss-pipeline migrate" in said[-1].err
@@ -49,7 +49,7 @@ def test_the_command_keeps_its_state_in_cloudflare_and_no_secret_on_this_machine
     assert said[-1].code == 1
     assert "check R2_SECRET_ACCESS_KEY" in said[-1].out + said[-1].err
 
-    secrets = (cloudflare.token, cloudflare.secret_key, "wrong-and-secret")
+    secrets = (bare_cloudflare.token, bare_cloudflare.secret_key, "wrong-and-secret")
     for words in said:
         assert not any(secret in words.out + words.err for secret in secrets)
     assert _files_with(tmp_path, *secrets) == []

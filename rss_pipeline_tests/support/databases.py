@@ -6,6 +6,7 @@ All migrations take fifteen times as long as a copy, and most tests begin with a
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
@@ -26,3 +27,30 @@ def _migrated_file() -> bytes:
         # Closing its only connection puts the write-ahead log into the file.
         database.close()
         return database.path.read_bytes()
+
+
+@cache
+def migrated_schema() -> dict[str, str]:
+    """Names of the schema's tables and indexes, and their SQL."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = migrated(Path(folder, "rss.sqlite"))
+        rows = database.query(
+            "SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*' AND sql NOT NULL"
+        ).rows
+        database.close()
+    return {row["name"]: row["sql"] for row in rows}
+
+
+@cache
+def migrated_rows() -> list[dict[str, Any]]:
+    """Statements, as the Worker takes them, of the rows in a new database: the ledger and numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = migrated(Path(folder, "rss.sqlite"))
+        found = [
+            {"sql": f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(row))})', "params": [*row.values()]}
+            for name, sql in migrated_schema().items()
+            if sql.startswith("CREATE TABLE")
+            for row in database.query(f'SELECT * FROM "{name}"').rows
+        ]
+        database.close()
+    return found

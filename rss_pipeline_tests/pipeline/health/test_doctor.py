@@ -132,8 +132,8 @@ def test_a_cloudflare_that_refuses_us_is_a_failure_and_the_others_go_on(
         assert secret not in str(checks)
 
 
-def test_d1_behind_fails_and_says_migrate(home: Path, cloudflare: Cloudflare) -> None:
-    schema = finding(examined(home, cloudflare.environ), "schema")
+def test_d1_behind_fails_and_says_migrate(home: Path, bare_cloudflare: Cloudflare) -> None:
+    schema = finding(examined(home, bare_cloudflare.environ), "schema")
     assert (schema.state, schema.fix) == ("failure", "Run `rss-pipeline migrate`.")
     assert "the database has schema 0" in schema.found
 

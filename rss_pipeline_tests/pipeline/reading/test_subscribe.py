@@ -20,6 +20,7 @@ from rss_pipeline.storage.feeds.refresh_requests import MOST_FINDS, Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
 from rss_pipeline_tests.pipeline.reading.requests import read_task
+from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -28,10 +29,13 @@ SECRET = {"headers": {"X-Token": "sesame"}, "allow_private": False}
 
 
 @pytest.fixture
-def open_pipeline(tmp_path: Path, server: FeedServer) -> Iterator[Pipeline]:
+def open_pipeline(tmp_path: Path, server: FeedServer, kept_parsers: KeptParsers) -> Iterator[Pipeline]:
     """An installation for which the test's servers are public."""
     pipeline = Pipeline(
-        tmp_path, allow_networks=(ip_network("127.0.0.0/8"),), allow_ports=frozenset({server.port})
+        tmp_path,
+        parser_pool=kept_parsers,
+        allow_networks=(ip_network("127.0.0.0/8"),),
+        allow_ports=frozenset({server.port}),
     )
     yield pipeline
     pipeline.close()

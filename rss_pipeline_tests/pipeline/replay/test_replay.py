@@ -103,9 +103,11 @@ def poll_with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pyt
         rss("fine", "missed", "missed-too", "late", "garbled-ö", "dateless", image="http://i.example"),
     )
     serve(place, server, "two", rss("fine", "x"), rss("x").replace(b"A feed", b"ghost"))
+    kept, place.parser_pool = place.parser_pool, None
     with monkeypatch.context() as yesterday:
         yesterday.setattr(session, "ParserPool", _Yesterday)
         poll_over_time(place, 2)
+    place.parser_pool = kept
 
 
 def test_a_mended_parser_brings_in_what_was_missed_as_of_when_it_was_published(
@@ -305,6 +307,7 @@ def test_a_document_that_gave_items_once_and_none_now_is_the_parser_s_fault_and_
     serve(pipeline, server, "one", rss("a", "b"), rss("b", "c", "d"))
     poll_over_time(pipeline, 2)
     rows = all_rows(pipeline)
+    pipeline.parser_pool = None
     monkeypatch.setattr(session, "ParserPool", _Stricter)
     [one] = replayed(pipeline, dry_run=dry_run)
     assert [trouble.kind for trouble in one.unread] == ["no_longer_read"]
@@ -364,6 +367,7 @@ def test_a_document_that_kills_its_worker_is_told_and_stops_no_other(
     serve(pipeline, server, "one", rss("a"), rss("DEADLY"), rss("c"))
     poll_over_time(pipeline, 3)
     pipeline.database.query("DELETE FROM items")
+    pipeline.parser_pool = None
     monkeypatch.setattr(session, "ParserPool", _Deadly)
     [one] = replayed(pipeline)
     assert [trouble.kind for trouble in one.unread] == ["crashed"]

@@ -332,6 +332,9 @@ def test_an_object_folder_that_goes_while_publishers_answer_costs_no_document(
 def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spool(
     feeds: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert feeds.parser_pool is not None
+    feeds.parser_pool.end()
+    feeds.parser_pool = None
     with Fault(feeds.settings.database_path) as faults:
         feeds.try_poll(database=trap(feeds, PLACES["store"], faults.read_only))
     assert "a lease could not be ended and will lapse" in caplog.text
