@@ -1,6 +1,5 @@
-"""A download of images that dies by SIGKILL once so many images are stored: run as a process of its own.
-
-python -m rss_pipeline_tests.pipeline.images.dying_download HOME AFTER
+"""A download of images that dies by SIGKILL once so many images are stored: in a process of its own, with
+the arguments HOME AFTER.
 """
 
 import os
@@ -29,7 +28,8 @@ class Dying(FolderStore):
             return super().put(key, *rest, **named)
 
 
-def main(home: Path, after: int) -> None:
+def main() -> None:
+    home, after = Path(sys.argv[1]), int(sys.argv[2])
     pipeline = Pipeline(home, image_host_delay_seconds=0.0)
     store = Dying(home / "objects")
     store.left = after
@@ -37,4 +37,4 @@ def main(home: Path, after: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main()

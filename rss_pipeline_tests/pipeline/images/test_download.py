@@ -2,12 +2,9 @@
 
 import hashlib
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import ip_network
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +17,7 @@ from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.images.claims import ImagesDue
 from rss_pipeline_tests.support.pictures import AVIF, GIF, JPEG, SVG, WEBP, png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
 FEED_HOST = "127.0.0.2"
@@ -420,16 +418,14 @@ def test_images_of_a_feed_that_is_forgotten_while_they_come_are_left_to_nobody(
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 1, 7, 19])
 def test_killed_at_any_moment_each_image_is_stored_once_and_attempts_are_true(
-    home: Pipeline, server: FeedServer, tmp_path: Path, after: int
+    home: Pipeline, server: FeedServer, prepared: Prepared, after: int
 ) -> None:
     fine = [server.route(f"127.0.1.{1 + n % 4}", f"/{n}", Answer(body=png(1 + n))) for n in range(20)]
     bad = [server.route("127.0.1.9", f"/bad{n}", Answer(status=404)) for n in range(3)]
     collect(home, server, *fine, *bad)
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.images.dying_download"]
-    killed = subprocess.run(
-        [*command, str(home.settings.home), str(after)], cwd=Path(__file__).parents[3], check=False
-    )
-    assert killed.returncode == -signal.SIGKILL
+    module = "rss_pipeline_tests.pipeline.images.dying_download"
+    killed = prepared.start(module, str(home.settings.home), str(after))
+    assert killed.wait() == -signal.SIGKILL
     home.lapse_leases()
     there = set(archived(home))
     assert len(there) == after

@@ -1,6 +1,7 @@
-"""A restore in a process that kills itself at a given place: `python -m ... HOME STEP [ADVANCES]`.
+"""A restore in a process that kills itself at a given place: HOME STEP [ADVANCES].
 
-RESTORE_HOURS of the environment says how late after noon it is. Started by test_restoring.py.
+RESTORE_HOURS of the environment says how late after noon it is. Started by test_restore.py and
+test_restore_users.py.
 """
 
 import os

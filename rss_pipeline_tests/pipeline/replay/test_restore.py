@@ -3,8 +3,6 @@
 import hashlib
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected, drop
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import HOSTS, serve
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 VALIDATORS = (
@@ -397,17 +396,6 @@ PLACES = [
 ]
 
 
-def _restore_in_child(home: Path, *place: str) -> int:
-    module = "rss_pipeline_tests.pipeline.replay.dying_restore"
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", module, str(home), *place],
-        check=False,
-        capture_output=True,
-        cwd=Path(__file__).parents[3],
-        env={**os.environ, "RESTORE_HOURS": "20"},
-    ).returncode
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "place",
@@ -415,7 +403,7 @@ def _restore_in_child(home: Path, *place: str) -> int:
     ids=" ".join,
 )
 def test_a_restore_killed_anywhere_is_completed_by_the_next_one(
-    place: tuple[str, ...], tmp_path: Path, pipeline: Pipeline, server: FeedServer
+    place: tuple[str, ...], tmp_path: Path, pipeline: Pipeline, server: FeedServer, prepared: Prepared
 ) -> None:
     changing(pipeline, server)
     relative = rss("r").replace(
@@ -430,7 +418,10 @@ def test_a_restore_killed_anywhere_is_completed_by_the_next_one(
     stood = pipeline.rows(f"SELECT id, {VALIDATORS} FROM feeds ORDER BY id")
     drop_database(pipeline)
 
-    assert _restore_in_child(tmp_path, *place) == -signal.SIGKILL
+    later = {**os.environ, "RESTORE_HOURS": "20"}
+    module = "rss_pipeline_tests.pipeline.replay.dying_restore"
+    died = prepared.start(module, str(tmp_path), *place, environment=later)
+    assert died.wait() == -signal.SIGKILL
     for row in pipeline.rows("SELECT id, content_hash FROM feeds"):
         if row["content_hash"] is not None:
             expected = [item["id"] for item in before["items"] if item["feed_id"] == row["id"]]

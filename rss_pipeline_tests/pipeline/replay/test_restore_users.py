@@ -5,8 +5,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -34,6 +32,7 @@ from rss_pipeline_tests.pipeline.replay.kept_users import (
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 pytestmark = pytest.mark.slow
@@ -243,7 +242,9 @@ def test_stars_of_items_that_no_backup_has_are_counted(pipeline: Pipeline, serve
     assert (result.is_whole, result.users.stars, result.users.stars_lost) == (True, 0, 1)
 
 
-def test_a_restore_that_was_killed_goes_on_with_its_users(pipeline: Pipeline, server: FeedServer) -> None:
+def test_a_restore_that_was_killed_goes_on_with_its_users(
+    pipeline: Pipeline, server: FeedServer, prepared: Prepared
+) -> None:
     serve(pipeline, server)
     chance = random.Random(3)
     for user in USERS * 8:
@@ -252,9 +253,9 @@ def test_a_restore_that_was_killed_goes_on_with_its_users(pipeline: Pipeline, se
     before = seen(pipeline)
     drop_database(pipeline)
     module = "rss_pipeline_tests.pipeline.replay.dying_restore"
-    command = [sys.executable, "-m", module, str(pipeline.settings.home), "users", "1"]
-    died = subprocess.run(command, env={**os.environ, "RESTORE_HOURS": "9"}, check=False)
-    assert died.returncode == -signal.SIGKILL
+    later = {**os.environ, "RESTORE_HOURS": "9"}
+    died = prepared.start(module, str(pipeline.settings.home), "users", "1", environment=later)
+    assert died.wait() == -signal.SIGKILL
     known = len(pipeline.rows("SELECT id FROM users"))
     # One that was left half-way.
     [half] = users_left(pipeline, known)

@@ -39,6 +39,7 @@ from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, on_cloudflare, rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 EMBEDDED_IN_CI = pytest.mark.parametrize(
@@ -423,31 +424,24 @@ def test_a_clean_out_of_time_says_so_and_the_next_one_goes_on(
 PLACES = ["objects", "key 1", "key 3", "objects+", "rows", "rows+"]
 
 
-def _die(pipeline: Pipeline, place: str, now: datetime) -> int:
-    environ = {name: text for name, text in os.environ.items() if not name.startswith("RSS_")}
+def _die(prepared: Prepared, pipeline: Pipeline, place: str, now: datetime) -> int:
+    environment = {
+        **{name: text for name, text in os.environ.items() if not name.startswith("RSS_")},
+        **stores(pipeline),
+        "RSS_PIPELINE_HOME": str(pipeline.settings.home),
+        "CLEAN_NOW": now.isoformat(),
+    }
     module = "rss_pipeline_tests.pipeline.retention.dying_clean"
-    command = [sys.executable, "-W", "ignore", "-m", module, place]
-    return subprocess.run(
-        command,
-        env={
-            **environ,
-            **stores(pipeline),
-            "RSS_PIPELINE_HOME": str(pipeline.settings.home),
-            "CLEAN_NOW": now.isoformat(),
-        },
-        check=False,
-        capture_output=True,
-        cwd=Path(__file__).parents[3],
-    ).returncode
+    return prepared.start(module, place, environment=environment).wait()
 
 
 @pytest.mark.slow
 @EMBEDDED_IN_CI
 @pytest.mark.parametrize("death", PLACES)
 def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
-    stocked: Pipeline, server: FeedServer, death: str
+    stocked: Pipeline, server: FeedServer, prepared: Prepared, death: str
 ) -> None:
-    assert _die(stocked, death, stocked.clock()) == -signal.SIGKILL
+    assert _die(prepared, stocked, death, stocked.clock()) == -signal.SIGKILL
     for id in ("one", "two"):
         assert set(NEW) <= set(stocked.guids(id))
     cleaned(stocked)
@@ -455,10 +449,12 @@ def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
 
 
 @pytest.mark.slow
-def test_a_clean_killed_before_a_backup_was_put_again_is_made_good_by_the_next_one(stocked: Pipeline) -> None:
+def test_a_clean_killed_before_a_backup_was_put_again_is_made_good_by_the_next_one(
+    stocked: Pipeline, prepared: Prepared
+) -> None:
     before = [info.key for info in stocked.objects.list("backups/")]
     later = visited(stocked, days=24)
-    assert _die(stocked, "renew", later) == -signal.SIGKILL
+    assert _die(prepared, stocked, "renew", later) == -signal.SIGKILL
     assert cleaned(stocked, now=later).backups_renewed == 2
     assert [info.key for info in stocked.objects.list("backups/")] == before
 

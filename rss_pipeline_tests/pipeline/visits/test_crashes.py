@@ -5,15 +5,14 @@ compares with a poll that nobody disturbed.
 """
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.waiting import PATIENCE
 
 FEEDS = {
     "one": rss("a1", "a2", "a3", image="http://images.example/one"),
@@ -38,19 +37,13 @@ PLACES = [
 ]
 
 
-COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
+POLL = "rss_pipeline_tests.pipeline.visits.dying_poll"
 
 
 def serve(server: FeedServer, pipeline: Pipeline) -> None:
     for number, (id, body) in enumerate(FEEDS.items(), start=2):
         url = server.route(f"127.0.0.{number}", "/feed", Answer(body=body, etag=f'"{id}"'))
         pipeline.register(url, id)
-
-
-def die(home: Path, *place: str) -> int:
-    return subprocess.run(
-        [*COMMAND, str(home), *place], check=False, capture_output=True, cwd=Path(__file__).parents[3]
-    ).returncode
 
 
 def _state(pipeline: Pipeline) -> dict[str, object]:
@@ -65,9 +58,9 @@ def _state(pipeline: Pipeline) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, kept_parsers: KeptParsers) -> dict[str, object]:
     """The state after a poll that nobody disturbed."""
-    pipeline = Pipeline(tmp_path_factory.mktemp("undisturbed"))
+    pipeline = Pipeline(tmp_path_factory.mktemp("undisturbed"), parser_pool=kept_parsers)
     with FeedServer() as server:
         serve(server, pipeline)
         pipeline.poll(all_feeds=True)
@@ -83,10 +76,11 @@ def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
     tmp_path: Path,
     pipeline: Pipeline,
     server: FeedServer,
+    prepared: Prepared,
     undisturbed: dict[str, object],
 ) -> None:
     serve(server, pipeline)
-    assert die(tmp_path, *place) == -signal.SIGKILL
+    assert prepared.start(POLL, str(tmp_path), *place).wait() == -signal.SIGKILL
     for id in FEEDS:
         feed = next(iter(pipeline.rows("SELECT * FROM feeds WHERE id = ?", id)), None)
         if feed is not None and feed["last_etag"] is not None:
@@ -103,21 +97,14 @@ def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
 
 @pytest.mark.slow
 def test_two_polls_started_at_once_visit_no_feed_twice_and_no_host_at_once(
-    tmp_path: Path, pipeline: Pipeline, server: FeedServer
+    tmp_path: Path, pipeline: Pipeline, server: FeedServer, prepared: Prepared
 ) -> None:
     for number in range(40):
         host = f"127.0.1.{number // 4 + 1}"
         answer = Answer(body=rss(f"g{number}"), etag=f'"{number}"', delay=0.02)
         pipeline.register(server.route(host, f"/feed{number}", answer), f"feed-{number}")
-    polls = [
-        subprocess.Popen(
-            [*COMMAND, str(tmp_path), "never"], cwd=Path(__file__).parents[3], stderr=subprocess.PIPE
-        )
-        for _ in range(2)
-    ]
-    for poll in polls:
-        _, errors = poll.communicate(timeout=PATIENCE)
-        assert poll.returncode == 0, errors.decode()
+    polls = [prepared.start(POLL, str(tmp_path), "never") for _ in range(2)]
+    assert [poll.wait() for poll in polls] == [0, 0]
     pipeline.poll()
     assert sorted(request.target for request in server.requests) == sorted(f"/feed{n}" for n in range(40))
     assert max(most for host, most in server.most_open.items() if host) == 1
@@ -126,21 +113,24 @@ def test_two_polls_started_at_once_visit_no_feed_twice_and_no_host_at_once(
 
 @pytest.mark.slow
 def test_a_document_that_kills_the_process_is_alone_the_second_time_and_a_failure_the_third(
-    tmp_path: Path, pipeline: Pipeline, server: FeedServer
+    tmp_path: Path, pipeline: Pipeline, server: FeedServer, prepared: Prepared
 ) -> None:
+    def polled() -> int:
+        return prepared.start(POLL, str(tmp_path), "deadly document").wait()
+
     for number in range(5):
         body = rss("DEADLY") if number == 2 else rss(f"g{number}")
         url = server.route(f"127.0.0.{number + 2}", "/feed", Answer(body=body, etag='"1"'))
         pipeline.register(url, f"feed-{number}")
 
-    assert die(tmp_path, "deadly document") == -signal.SIGKILL
+    assert polled() == -signal.SIGKILL
     assert pipeline.rows("SELECT id FROM items") == []
     pipeline.lapse_leases()
 
-    assert die(tmp_path, "deadly document") == -signal.SIGKILL, "alone, it kills only its own visit"
+    assert polled() == -signal.SIGKILL, "alone, it kills only its own visit"
     pipeline.lapse_leases()
 
-    assert die(tmp_path, "deadly document") == 0
+    assert polled() == 0
     for number in (0, 1, 3, 4):
         assert pipeline.guids(f"feed-{number}") == [f"g{number}"]
         assert len(pipeline.backups(f"feed-{number}")) == 1
