@@ -1,6 +1,6 @@
 """The command `rss-pipeline`: what it does, what it prints, and its exit code.
 
-As a process of its own where streams, exit code or imports matter; in this process elsewhere.
+As a process of its own where streams, exit code or imports matter; in this process elsewhere (conftest.py).
 """
 
 import json
@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from rss_pipeline.cli.main import main
-from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.waiting import PATIENCE, cpu_seconds_of_children, soon
+from rss_pipeline_tests.support.waiting import PATIENCE, cpu_seconds_of_children
 
 PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
 HOST = "127.0.0.2"
@@ -81,29 +79,6 @@ def collected_in_runs(dagster_pipeline: DagsterPipeline, server: FeedServer) -> 
     """As `collected`, by a run of the poll job, with its events and partition keys."""
     _collect(dagster_pipeline, server)
     return dagster_pipeline
-
-
-@pytest.fixture
-def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The command in this process."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in environment(tmp_path).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
-    monkeypatch.setenv("COLUMNS", "400")
-
-    ended = ""
-
-    def call(*arguments: str, input: str | None = None) -> Result:
-        nonlocal ended
-        # Visits have an instant in seconds, and a command visits a feed once: the next one begins later.
-        soon(lambda: arguments[0] != "poll" or instant(utc_now()) > ended)
-        result = CliRunner().invoke(main, arguments, input=input)
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        ended = instant(utc_now())
-        return result
-
-    return call
 
 
 def test_a_poll_names_the_topics_that_it_published_and_a_store_that_takes_none_is_a_warning(

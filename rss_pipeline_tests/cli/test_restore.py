@@ -1,11 +1,8 @@
 """`rss-pipeline restore`: what it does and prints, and its exit code."""
 
 import json
-from pathlib import Path
+from typing import Any
 
-import pytest
-
-from rss_pipeline_tests.cli.test_main import run
 from rss_pipeline_tests.pipeline.replay.kept_users import back_up
 from rss_pipeline_tests.pipeline.replay.replays import collected, drop_database
 from rss_pipeline_tests.pipeline.replay.test_restore import changing
@@ -15,7 +12,7 @@ from rss_pipeline_tests.support.server import FeedServer
 
 
 def test_the_command_restores_and_says_what_it_did(
-    tmp_path: Path, pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
+    invoke: Any, pipeline: Pipeline, server: FeedServer
 ) -> None:
     changing(pipeline, server)
     pipeline.poll(all_feeds=True)
@@ -23,9 +20,9 @@ def test_the_command_restores_and_says_what_it_did(
     readers.add_user(pipeline.database, "ann")
     back_up(pipeline)
     drop_database(pipeline)
-    done = run(tmp_path, "restore", "--json")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)
+    done = invoke("restore", "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
     assert (told["is_whole"], told["items_new"]) == (True, len(before["items"]))
     assert (told["users"]["users"], told["users"]["problems"]) == (1, [])
     assert collected(pipeline) == before
@@ -33,9 +30,9 @@ def test_the_command_restores_and_says_what_it_did(
     pipeline.objects.put("backups/growing/0.xml", b"", content_type="text/xml")
     pipeline.database.query("DELETE FROM users")
     pipeline.objects.put("state/users/broken.jsonl.gz", b"", content_type="application/gzip")
-    done = run(tmp_path, "restore")
-    assert done.code == 1
-    assert "1 users of the reader" in done.out
-    assert "rss-pipeline user password NAME" in done.out
-    assert "state/users/broken.jsonl.gz" in done.out
-    assert "backups/growing/0.xml" in done.out
+    done = invoke("restore")
+    assert done.exit_code == 1
+    assert "1 users of the reader" in done.stdout
+    assert "rss-pipeline user password NAME" in done.stdout
+    assert "state/users/broken.jsonl.gz" in done.stdout
+    assert "backups/growing/0.xml" in done.stdout
