@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from rss_pipeline_tests.support.up import PROGRAM, free_port
-from rss_pipeline_tests.support.waiting import PATIENCE
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 
 def environment(folder: Path, port: int) -> dict[str, str]:
@@ -22,7 +23,9 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_is_and_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
+def test_it_says_where_it_is_and_serves_until_it_is_stopped_with_the_index_beside_it(
+    tmp_path: Path, number: int
+) -> None:
     port = free_port()
     with subprocess.Popen(
         [PROGRAM, "reader"],
@@ -43,9 +46,12 @@ def test_it_says_where_it_is_and_serves_until_it_is_stopped(tmp_path: Path, numb
         assert httpx.get(f"{url}/api/about", timeout=PATIENCE).json()["name"] == "rss_pipeline"
         assert (tmp_path / "home" / "rss.sqlite").exists()
         assert (tmp_path / "home" / "reader_secret").stat().st_mode & 0o777 == 0o600
+        [index] = psutil.Process(process.pid).children(recursive=True)
+        assert "--follow" in index.cmdline()
         process.send_signal(number)
         assert process.wait(timeout=PATIENCE) == (0 if number == signal.SIGINT else -signal.SIGTERM)
         assert process.stderr.read() == b""
+        soon(lambda: not index.is_running() or index.status() == psutil.STATUS_ZOMBIE)
 
 
 @pytest.mark.slow

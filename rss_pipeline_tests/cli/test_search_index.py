@@ -107,10 +107,10 @@ def test_it_follows_the_database_until_it_is_stopped(home: Path, database: Sqlit
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_the_reader_has_one_beside_it_which_ends_with_it(
-    home: Path, database: SqliteDatabase, number: int
+def test_the_reader_has_one_beside_it_which_is_started_again_and_ends_with_it(
+    home: Path, database: SqliteDatabase
 ) -> None:
+    """With a killed one, too; the ends by other signals are in test_reader.py."""
     visit(database, [item("1")], id="a")
     port = free_port()
     environment = {**os.environ, "RSS_READER_PORT": str(port)}
@@ -121,12 +121,10 @@ def test_the_reader_has_one_beside_it_which_ends_with_it(
         assert httpx.get(f"http://127.0.0.1:{port}/api/about", timeout=PATIENCE).status_code == 200
         [index] = psutil.Process(process.pid).children(recursive=True)
         assert "--follow" in index.cmdline()
-        if number == signal.SIGKILL:
-            # One that was killed is started again.
-            index.kill()
-            index = soon(lambda: next(iter(psutil.Process(process.pid).children(recursive=True)), None))
-            visit(database, [item("2")], id="a")
-            soon(lambda: indexed(home) == 2)
-        process.send_signal(number)
+        index.kill()
+        index = soon(lambda: next(iter(psutil.Process(process.pid).children(recursive=True)), None))
+        visit(database, [item("2")], id="a")
+        soon(lambda: indexed(home) == 2)
+        process.kill()
         process.wait(PATIENCE)
         soon(lambda: not index.is_running() or index.status() == psutil.STATUS_ZOMBIE)
