@@ -116,7 +116,6 @@ def no_kill_loses_anything_while_users_read(
         users_go_on(users)
         a_killed_run_loses_no_click(killed, dan, server)
         users_go_on(users)
-        the_killed_refresher_loses_no_click(killed, dan, server)
         killed_services_lose_no_click(killed, dan, server)
         users_go_on(users)
         nothing_is_lost(killed, users, publishers)
@@ -154,16 +153,6 @@ def a_killed_run_loses_no_click(killed: Killed, reader: Reader, server: FeedServ
     server.route(host(1), "/feed", kill)
     is_done_within_two_minutes(reader, reader.click(1))
     assert len(runs) == 1
-
-
-def the_killed_refresher_loses_no_click(killed: Killed, reader: Reader, server: FeedServer) -> None:
-    [process] = soon(lambda: killed.processes("refresher"))
-    server.route(host(2), "/feed", Answer(body=rss("a", "refresher")))
-    process.send_signal(signal.SIGSTOP)
-    task = reader.click(2)
-    process.kill()
-    killed.note("refresher")
-    is_done_within_two_minutes(reader, task)
 
 
 def killed_services_lose_no_click(killed: Killed, reader: Reader, server: FeedServer) -> None:

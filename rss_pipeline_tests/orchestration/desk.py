@@ -1,4 +1,4 @@
-"""The Dagster UI as a person has it: `rss-pipeline up` with a dozen feeds, and a browser on it.
+"""The Dagster UI as a person has it: a dozen feeds for `rss-pipeline up`, and a browser on it.
 
 No test is in here. The browser is that of support/chromium.py.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page
 
@@ -15,8 +15,7 @@ from rss_pipeline_tests.support.chromium import chromium, watched
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.server import Request as Asked
-from rss_pipeline_tests.support.up import Up, started
-from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.up import Up
 
 BUSY = ["astronomy", "bicycles", "cinema"]
 """Another item at each visit."""
@@ -25,16 +24,19 @@ BROKEN = "kitchens"
 """Answers 404."""
 GONE = "lighthouses"
 """Answers 410."""
-FEEDS = [*BUSY, *QUIET, BROKEN, GONE]
+FEEDS = [*BUSY, *QUIET, GONE, BROKEN]
 
 
-def serve(server: FeedServer, folder: Path) -> None:
-    """Publish the feeds, each on a host of its own, and write the feeds.yaml that lists them."""
-    entries = []
-    for number, id in enumerate(FEEDS, start=2):
-        url = server.route(f"127.0.0.{number}", f"/{id}.xml", _published(id))
-        entries.append(f"- url: {url}\n  id: {id}\n  allow_private: true\n")
-    (folder / "feeds.yaml").write_text("feeds:\n" + "".join(entries), "utf-8")
+def entries(server: FeedServer) -> list[dict[str, Any]]:
+    """Publish the feeds, each on a host of its own; their entries in feeds.yaml."""
+    return [
+        {"url": server.route(host(id), f"/{id}.xml", _published(id)), "id": id, "allow_private": True}
+        for id in FEEDS
+    ]
+
+
+def host(id: str) -> str:
+    return f"127.0.0.{FEEDS.index(id) + 2}"
 
 
 def _published(id: str) -> Answer | Callable[[Asked], Answer]:
@@ -70,20 +72,18 @@ class Desk:
         self.page.goto(f"http://127.0.0.1:{self.up.port}{path}", wait_until="domcontentloaded")
         return self.page
 
-
-@contextmanager
-def desk(folder: Path) -> Iterator[Desk]:
-    """A running `up` in this folder that has polled every feed once, and a browser on it."""
-    with FeedServer() as server:
-        serve(server, folder)
-        with started(folder) as up, browser(up, server) as desk:
-            soon(up.answers)
-            soon(lambda: set(up.statuses()["green"]) == {*BUSY, *QUIET})
-            yield desk
+    def go(self, path: str) -> Page:
+        """The same as by a link of the UI: its scripts, which take seconds, are not loaded again."""
+        self.page.evaluate(
+            """path => { history.pushState(null, "", path);
+            dispatchEvent(new PopStateEvent("popstate", {state: null})); }""",
+            path,
+        )
+        return self.page
 
 
 @contextmanager
 def browser(up: Up, server: FeedServer) -> Iterator[Desk]:
     """A page on the UI of this `up`, that may ask nobody else."""
-    with chromium() as started_browser, watched(started_browser) as found:
+    with chromium() as started_browser, watched(started_browser, with_cache=True) as found:
         yield Desk(up, server, found.page(), found.elsewhere, found.errors)

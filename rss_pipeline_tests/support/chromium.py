@@ -1,6 +1,7 @@
 """The system's Chromium, headless, for tests that click; none is ever downloaded.
 
-Whatever a page asks of another address than this machine's is refused and written down. No test is in here.
+Whatever a page asks of another address than this machine's is refused, or leads nowhere, and is written down.
+No test is in here.
 """
 
 import shutil
@@ -23,8 +24,8 @@ CHROMIUM_ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
-    # A publisher's name that leads to this machine.
-    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+    # A publisher's name that leads to this machine; all others lead nowhere.
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.*",
 ]
 WIDTH, HEIGHT = 1400, 900
 PATIENCE_MS = 90_000
@@ -49,12 +50,21 @@ class Watched:
 
     def guard(self, route: Route, request: Request) -> None:
         """Let through what stays on this machine."""
-        url = urlsplit(request.url)
-        if url.scheme in ("http", "https", "ws", "wss") and url.hostname != "127.0.0.1":
-            self.elsewhere.append(request.url)
+        if _leaves(request):
+            self.note(request)
             route.abort()
         else:
             route.continue_()
+
+    def note(self, request: Request) -> None:
+        """Write down what leaves this machine."""
+        if _leaves(request):
+            self.elsewhere.append(request.url)
+
+
+def _leaves(request: Request) -> bool:
+    url = urlsplit(request.url)
+    return url.scheme in ("http", "https", "ws", "wss") and url.hostname != "127.0.0.1"
 
 
 @contextmanager
@@ -69,14 +79,21 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
+def watched(browser: Browser, *, with_cache: bool = False, **options: Any) -> Iterator[Watched]:
     """A context without any cookie, in UTC and of a desktop's size unless `options` of playwright say
-    otherwise."""
+    otherwise.
+
+    Requests are refused one by one only without a cache: a browser that lets them be refused has none, and
+    would load and compile all scripts of a page each time.
+    """
     given = {"viewport": {"width": WIDTH, "height": HEIGHT}, "timezone_id": "UTC", "locale": "en-GB"}
     context = browser.new_context(**{**given, **options})
     context.set_default_timeout(PATIENCE_MS)
     found = Watched(context)
-    context.route("**/*", lambda route, request: found.guard(route, request))
+    if with_cache:
+        context.on("request", lambda request: found.note(request))
+    else:
+        context.route("**/*", lambda route, request: found.guard(route, request))
     try:
         yield found
     finally:

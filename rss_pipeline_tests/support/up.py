@@ -150,3 +150,14 @@ def location(up: Up) -> str:
     nodes = up.ask("{ repositoriesOrError { ... on RepositoryConnection { nodes { location { name } } } } }")
     name: str = nodes["repositoriesOrError"]["nodes"][0]["location"]["name"]
     return name
+
+
+def runs_of(up: Up, job: str) -> list[dict[str, Any]]:
+    """A job's runs, the newest first."""
+    found = up.ask(
+        """query($job: String!) { runsOrError(filter: {pipelineName: $job}) { ... on Runs {
+        results { runId status tags { key value } } } } }""",
+        job=job,
+    )
+    results: list[dict[str, Any]] = found["runsOrError"]["results"]
+    return results

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import psutil
 import pytest
 
 from rss_pipeline.orchestration.serving.services import until_one_ends
-from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 SLEEPER = """
 import os, pathlib, signal, sys, time
@@ -53,6 +55,39 @@ def test_when_their_parent_is_gone_the_processes_are_ended(
     others = {process.pid for process in psutil.Process().children()}
     assert until_one_ends({"daemon": ["sleeper", str(path)]}, parent=os.getpid(), look=0.05, stop=60) == 1
     assert {process.pid for process in psutil.Process().children()} <= others
+
+
+SERVICES = """
+import os, sys
+from pathlib import Path
+from rss_pipeline.orchestration.serving import refresher, services
+from rss_pipeline.settings import Settings
+forked = {"refresher": refresher.start(Settings.from_environ(os.environ, cwd=Path.cwd()))}
+modules = {"daemon": ["sleeper", sys.argv[1]]}
+sys.exit(services.until_one_ends(modules, parent=os.getppid(), look=0.05, stop=60, forked=forked))
+"""
+
+
+@pytest.mark.slow
+def test_when_the_refresher_is_killed_the_others_are_ended(tmp_path: Path) -> None:
+    """`up` starts them all anew, and the first look of the next refresher finds what waits."""
+    (tmp_path / "sleeper.py").write_text(SLEEPER, "utf-8")
+    path = tmp_path / "daemon"
+    environment = {
+        **os.environ,
+        "RSS_PIPELINE_HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+    with subprocess.Popen([sys.executable, "-c", SERVICES, str(path)], env=environment) as services:
+        try:
+            daemon = int(soon(lambda: path.read_text() if path.exists() else ""))
+            [refresher] = [each for each in psutil.Process(services.pid).children() if each.pid != daemon]
+            refresher.kill()
+            assert services.wait(PATIENCE) == 1
+        finally:
+            services.kill()
+    assert not psutil.pid_exists(daemon)
+    assert (tmp_path / "daemon.interrupted").exists()
 
 
 def pid(files: dict[str, Path], name: str) -> int:

@@ -1,61 +1,45 @@
-"""What a person sees and clicks in Dagster's UI: headless Chromium on a real `rss-pipeline up`.
+"""What a person sees and clicks in Dagster's UI: headless Chromium on a running `rss-pipeline up`. A stage of
+test_up.py, made of stages.
 
-One test, because starting that costs more than most of its stages; each stage says what it shows, may find
-what those before did to the feeds, and depends on none. Nothing a page needs comes from another machine.
+Each says what it shows, and goes on from what those before did to the feeds. Nothing a page needs comes from
+another machine. No test is in here.
 """
 
-import json
 import re
 from collections import Counter
-from contextlib import closing
-from html import escape
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
-import pytest
 from playwright.sync_api import Error, Locator, Page, expect
 
-from rss_pipeline_tests.orchestration.desk import (
-    BROKEN,
-    BUSY,
-    FEEDS,
-    GONE,
-    QUIET,
-    Desk,
-    desk,
-)
-from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, REBOUND
-from rss_pipeline_tests.support.server import Answer
-from rss_pipeline_tests.support.up import LAUNCH_RUN, location
+from rss_pipeline_tests.cli.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
+from rss_pipeline_tests.cli.up_feeds import ALL_FEEDS
+from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, browser, host
+from rss_pipeline_tests.support.chromium import PATIENCE_MS
+from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.up import Up, location, runs_of
 from rss_pipeline_tests.support.waiting import soon
 
-STRANGER = "127.0.0.66"
 RUN_MS = 180_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
 
 
-@pytest.mark.minutes
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-def test_the_ui_shows_and_does_what_a_person_comes_for(tmp_path: Path) -> None:
+def the_ui_shows_and_does_what_a_person_comes_for(up: Up, server: FeedServer) -> None:
     expect.set_options(timeout=PATIENCE_MS)
     failed: list[Exception] = []
-    with desk(tmp_path) as ui:
+    with browser(up, server) as ui:
         for stage in (
             the_graph_leads_from_the_registry_over_the_items_to_their_images,
             images_stand_after_the_items_they_are_of,
-            a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
-            the_numbers_of_visits_plot_over_feeds_and_over_time,
-            the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
             a_polls_run_tells_what_it_did_and_why_feeds_failed,
             a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
             checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
             the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
+            a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
+            the_numbers_of_visits_plot_over_feeds_and_over_time,
+            the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
+            all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
             backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
             no_page_of_another_site_starts_a_run_or_shows_the_ui,
-            all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
         ):
             try:
                 stage(ui)
@@ -75,13 +59,13 @@ def the_graph_leads_from_the_registry_over_the_items_to_their_images(ui: Desk) -
         expect(found).to_be_visible()
     left = {name: box["x"] for name, found in nodes.items() if (box := found.bounding_box())}
     assert left["registry"] < left["feed_items"] < left["item_images"]
-    expect(nodes["feed_items"]).to_contain_text(f"{len(FEEDS)} partitions")
+    expect(nodes["feed_items"]).to_contain_text(f"{len(ALL_FEEDS)} partitions")
     nodes["feed_items"].click()
     expect(page.get_by_text("Materialize a partition to visit its feed now")).to_be_visible()
 
 
 def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
-    page = ui.open("/assets/item_images")
+    page = ui.go("/assets/item_images")
     expect(page.get_by_text("it downloads the images of stored items into the object store")).to_be_visible()
     expect(section(page, "Upstream assets")).to_contain_text("feed_items")
     for job in ("download_images", "download_images_when_waiting"):
@@ -90,8 +74,7 @@ def images_stand_after_the_items_they_are_of(ui: Desk) -> None:
 
 def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui: Desk) -> None:
     busy = BUSY[0]
-    assert ui.up.command("poll", busy).returncode == 0
-    page = ui.open(f"/assets/feed_items?view=partitions&partition={busy}")
+    page = ui.go(f"/assets/feed_items?view=partitions&partition={busy}")
     facts = metadata(page)
     assert list(facts)[:4] == ["items_new", "items_seen", "body_bytes", "fetch_ms"]
     assert facts["items_new"] == "1"
@@ -108,7 +91,7 @@ def a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before(ui:
 
 
 def the_numbers_of_visits_plot_over_feeds_and_over_time(ui: Desk) -> None:
-    page = ui.open("/assets/feed_items?view=overview")
+    page = ui.go("/assets/feed_items?view=overview")
     page.get_by_role("button", name="Plots").click()
     for over in ("Partitions", "Events"):
         page.get_by_role("button").filter(has_text=re.compile(f"^{over}$")).click()
@@ -118,11 +101,11 @@ def the_numbers_of_visits_plot_over_feeds_and_over_time(ui: Desk) -> None:
 
 
 def the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk) -> None:
-    page = ui.open("/assets/polls?view=overview")
+    page = ui.go("/assets/polls?view=overview")
     page.get_by_role("button", name="Plots").click()
     for number in ("due", "failed", "items_new", "lag_seconds", "seconds"):
         expect(page.get_by_text(number, exact=True).first).to_be_visible()
-    ui.open("/assets/polls?view=events")
+    ui.go("/assets/polls?view=events")
     expect(page.get_by_text("Materialized in run")).to_be_visible()
     # The first poll: those after it may have been of other feeds.
     page.locator("[data-index]").last.click()
@@ -130,12 +113,12 @@ def the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page(ui: Desk
     expect(failures.last).to_be_visible()
     page.get_by_role("link", name=BROKEN, exact=True).click()
     page.wait_for_url(f"**/assets/feed_items?view=partitions&partition={BROKEN}*")
-    expect(page.get_by_text(f"{len(FEEDS)} Partitions Selected")).to_be_visible()
+    expect(page.get_by_text(f"{len(ALL_FEEDS)} Partitions Selected")).to_be_visible()
 
 
 def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
-    (run,) = runs(ui, "poll_feeds")[-1:]
-    page = ui.open(f"/runs/{run['runId']}?selection=report&logs=step%3Areport")
+    (run,) = runs_of(ui.up, "poll_feeds")[-1:]
+    page = ui.go(f"/runs/{run['runId']}?selection=report&logs=step%3Areport")
     expect(page.get_by_text("Success", exact=True)).to_be_visible()
     output = page.get_by_text("Yielded output").locator("xpath=..")
     expect(output).to_contain_text("items_new")
@@ -148,23 +131,23 @@ def a_polls_run_tells_what_it_did_and_why_feeds_failed(ui: Desk) -> None:
 
 
 def a_feed_that_fails_when_materialized_says_why_on_the_runs_page(ui: Desk) -> None:
-    page = ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
+    page = ui.go(f"/assets/feed_items?view=partitions&partition={BROKEN}")
     page.get_by_text("View all historical events").click()
     observed = page.get_by_role("dialog").get_by_role("row").filter(has_text="Observation")
     expect(observed.first).to_contain_text("poll_feeds")
     page.get_by_role("button", name="OK").click()
     launch(page, choose=[BROKEN])
     run = soon(lambda: named_run(ui, BROKEN))
-    ui.open(f"/runs/{run}")
+    ui.go(f"/runs/{run}")
     expect(page.get_by_text("Failure", exact=True).first).to_be_visible(timeout=RUN_MS)
     expect(page.get_by_text(f"{BROKEN}: 404 Not Found").first).to_be_visible()
-    ui.open(f"/assets/feed_items?view=partitions&partition={BROKEN}")
+    ui.go(f"/assets/feed_items?view=partitions&partition={BROKEN}")
     expect(page.get_by_text("failed, and did not materialize this asset")).to_be_visible()
     expect(page.get_by_role("link", name=run[:8]).first).to_be_visible()
 
 
 def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk) -> None:
-    page = ui.open("/assets/feed_items?view=checks")
+    page = ui.go("/assets/feed_items?view=checks")
     page.get_by_role("button", name="Execute all").click()
     page.get_by_text("feeds_not_gone", exact=True).first.click()
     expect(page.get_by_text("gone: the publisher answers 410")).to_be_visible(timeout=RUN_MS)
@@ -175,7 +158,7 @@ def checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do(ui: Desk)
 
 
 def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
-    before = len(runs(ui, "poll_feeds"))
+    before = len(runs_of(ui.up, "poll_feeds"))
     asked = len(ui.server.requests)
     frames: list[str] = []
     ui.page.on("websocket", lambda socket: socket.on("framereceived", lambda text: frames.append(str(text))))
@@ -192,30 +175,34 @@ def the_launchpad_says_what_a_poll_can_be_told_and_polls_all(ui: Desk) -> None:
     page.get_by_role("button").filter(has_text="Launch Run").click()
     expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=RUN_MS)
     assert any("RunSuccessEvent" in text for text in frames), "the log did not grow by the websocket"
-    assert len(runs(ui, "poll_feeds")) == before + 1
+    assert len(runs_of(ui.up, "poll_feeds")) == before + 1
     hosts = {request.host for request in ui.server.requests[asked:]}
-    assert len(hosts) == len(FEEDS)
+    assert len(hosts) == len(ALL_FEEDS)
 
 
 def backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
     ten = [*BUSY, *QUIET[1:], GONE]
     asked = len(ui.server.requests)
-    page = ui.open("/assets/feed_items?view=partitions")
+    page = ui.go("/assets/feed_items?view=partitions")
     for choose in (ten, None):
-        expect(page.get_by_text(f"{len(FEEDS)} Partitions Selected")).to_be_visible()
+        expect(page.get_by_text(f"{len(ALL_FEEDS)} Partitions Selected")).to_be_visible()
         launch(page, choose=choose)
-    backfills = [soon(lambda keys=keys: ended_backfill(ui, keys)) for keys in (ten, FEEDS)]
-    visits = Counter(request.target[1:-4] for request in ui.server.requests[asked:])
-    assert sorted(visits) == sorted(FEEDS), "a feed both are at is visited once, for both"
+    # A page that shows nothing costs nothing meanwhile.
+    page.goto("about:blank")
+    backfills = [soon(lambda keys=keys: ended_backfill(ui, keys)) for keys in (ten, ALL_FEEDS)]
+    visits = Counter(request.host for request in ui.server.requests[asked:])
+    assert len(visits) == len(ALL_FEEDS), "a feed both are at is visited once, for both"
     assert max(visits.values()) <= 2
+    requests = ui.server.asked(host(QUIET[1]))
+    assert {request.headers.get("if-none-match") for request in requests[1:]} == {'"1"'}
     assert ui.up.statuses() == {
-        "green": sorted([*BUSY, *QUIET]),
+        "green": sorted(set(ALL_FEEDS) - {BROKEN, GONE}),
         "red": sorted([BROKEN, GONE]),
         "grey": [],
         "busy": [],
     }
-    for backfill in backfills:
-        ui.open(f"/runs/b/{backfill}")
+    for show, backfill in zip((ui.open, ui.go), backfills, strict=True):
+        show(f"/runs/b/{backfill}")
         expect(page.get_by_text("Failed", exact=True).first).to_be_visible()
     page.get_by_role("link", name="Runs").first.click()
     page.get_by_role("tab", name="Backfills").click()
@@ -224,7 +211,7 @@ def backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
 
 
 def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
-    page = ui.open("/automation")
+    page = ui.go("/automation")
     names = {"clean_daily", "clean_again", "purge_daily", "retry_images", "check_health_hourly"}
     names |= {
         "publish_when_changed",
@@ -241,80 +228,6 @@ def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) ->
         expect(switch).to_be_checked(checked=name in names)
     page.get_by_text("poll_feeds_when_due", exact=True).click()
     expect(page.get_by_text("Run requested").or_(page.get_by_text("1 requested")).first).to_be_visible()
-
-
-def no_page_of_another_site_starts_a_run_or_shows_the_ui(ui: Desk) -> None:
-    """With Dagster's own webserver each of the doors opened, but the preflighted one."""
-    ui.server.route(STRANGER, "/attack", Answer(body=attack(ui), headers={"Content-Type": "text/html"}))
-    ui.server.route(STRANGER, "/done", Answer())
-    browser = ui.page.context.browser
-    assert browser is not None
-    with closing(browser.new_context()) as context:
-        page = context.new_page()
-        page.goto(ui.server.url(STRANGER, "/attack"))
-        soon(lambda: ui.server.asked(STRANGER, "/done"))
-        expect(page.locator("#websocket")).to_have_text("refused")
-        frame = page.locator("iframe[name=ui]").content_frame
-        expect(frame.get_by_text("Overview")).to_have_count(0)
-        rebound = page.goto(f"http://{REBOUND}:{ui.up.port}/")
-        assert rebound is not None
-        assert rebound.status == 421
-        expect(page.get_by_text("RSS_UI_HOSTS")).to_be_visible()
-        # A link is no attack.
-        page.goto(ui.server.url(STRANGER, "/attack"))
-        page.get_by_role("link", name="the feeds").click()
-        page.wait_for_url(f"http://127.0.0.1:{ui.up.port}/**")
-        expect(page.get_by_text("feed_items").first).to_be_visible()
-    doors = [tag["value"] for run in runs(ui, "check_health") for tag in run["tags"] if tag["key"] == "door"]
-    assert doors == []
-
-
-def attack(ui: Desk) -> bytes:
-    """A page that starts runs by all that a browser sends unasked, and then says so to its own server."""
-    graphql = f"http://127.0.0.1:{ui.up.port}/graphql"
-
-    def body(door: str) -> dict[str, Any]:
-        selector = {
-            "repositoryName": "__repository__",
-            "repositoryLocationName": location(ui.up),
-            "pipelineName": "check_health",
-        }
-        tags = [{"key": "door", "value": door}]
-        params = {"mode": "default", "selector": selector, "executionMetadata": {"tags": tags}}
-        return {"query": LAUNCH_RUN, "variables": {"params": params}}
-
-    def url(door: str) -> str:
-        found = body(door)
-        query = {"query": found["query"], "variables": json.dumps(found["variables"])}
-        return f"{graphql}?{urlencode(query)}"
-
-    return f"""<!doctype html><title>cats</title>
-        <a href="http://127.0.0.1:{ui.up.port}/assets">the feeds</a> <p id="websocket">waiting</p>
-        <img src="{escape(url("image"))}">
-        <iframe name="ui" src="http://127.0.0.1:{ui.up.port}/overview"></iframe>
-        <iframe name="sink"></iframe>
-        <form id="form" method="post" action="{escape(url("form"))}" target="sink"></form>
-        <script>
-        const graphql = {json.dumps(graphql)};
-        const text = door => fetch(door[0], {{method: "POST", mode: "no-cors", body: door[1],
-            headers: {{"Content-Type": "text/plain"}}}}).catch(() => null);
-        const json = door => fetch(graphql, {{method: "POST", body: door,
-            headers: {{"Content-Type": "application/json"}}}}).catch(() => null);
-        const socket = new Promise(done => {{
-            const socket = new WebSocket(graphql.replace("http", "ws"), "graphql-ws");
-            const tell = word => {{ document.getElementById("websocket").textContent = word; done(); }};
-            socket.onopen = () => tell("open");
-            socket.onerror = () => tell("refused");
-        }});
-        addEventListener("load", async () => {{
-            const posted = new Promise(done => document.getElementsByName("sink")[0].onload = done);
-            document.getElementById("form").submit();
-            await Promise.all([posted, socket,
-                text([{json.dumps(url("text"))}, {json.dumps(json.dumps(body("text")))}]),
-                json({json.dumps(json.dumps(body("json")))})]);
-            new Image().src = "/done";
-        }});
-        </script>""".encode()
 
 
 def node(page: Page, name: str) -> Locator:
@@ -353,7 +266,7 @@ def launch(page: Page, *, choose: list[str] | None) -> None:
     dialog = page.get_by_role("dialog").filter(has_text="Launch runs to materialize")
     if choose is None:
         dialog.get_by_role("button", name="All", exact=True).click()
-        expect(dialog).to_contain_text(f"{len(FEEDS)} partitions")
+        expect(dialog).to_contain_text(f"{len(ALL_FEEDS)} partitions")
     else:
         chosen = dialog.locator("[class*=tagsContainer]")
         chosen.click()
@@ -374,20 +287,9 @@ def type_config(page: Page, editor: Locator, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
-def runs(ui: Desk, job: str) -> list[dict[str, Any]]:
-    """A job's runs, the newest first."""
-    found = ui.up.ask(
-        """query($job: String!) { runsOrError(filter: {pipelineName: $job}) { ... on Runs {
-        results { runId status tags { key value } } } } }""",
-        job=job,
-    )
-    results: list[dict[str, Any]] = found["runsOrError"]["results"]
-    return results
-
-
 def named_run(ui: Desk, partition: str) -> str | None:
     """The newest run of one key by hand."""
-    for run in runs(ui, "__ASSET_JOB"):
+    for run in runs_of(ui.up, "__ASSET_JOB"):
         tags = {tag["key"]: tag["value"] for tag in run["tags"]}
         if partition in (tags.get("dagster/partition"), tags.get("dagster/asset_partition_range_start")):
             return str(run["runId"])
