@@ -294,7 +294,7 @@ def test_everything_is_listed_in_the_order_of_whole_keys(objects: ObjectStore) -
 
 @pytest.mark.slow
 def test_more_objects_than_a_page_holds_are_listed_and_deleted(objects: ObjectStore) -> None:
-    wanted = sorted(f"many/{n % 7}/{n}" for n in range(1_100))  # S3 lists 1,000 a page.
+    wanted = sorted(f"many/{n % 7}/{n}" for n in range(1_001))  # S3 lists 1,000 a page.
     with ThreadPoolExecutor(16) as threads:
         assert all(threads.map(lambda key: objects.put(key, b"", content_type=TEXT), wanted))
     put(objects, "many-more")

@@ -411,6 +411,8 @@ feeds_of_a_table = st.lists(
 )
 
 
+# D1 has SQLite's engine, and runs the same statements in other tests.
+@pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 @settings(
     max_examples=60,
     deadline=None,
@@ -478,17 +480,28 @@ def leases_clock(database: Database) -> datetime:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("due", "per_host", "claimed", "most"),
-    [(500, 4, 500, 0.4), (100_000, 4, 500, 1.0), (100_000, 20_000, 300, 3.5)],
-)
-def test_a_claim_among_a_hundred_thousand_feeds_is_quick(
-    sqlite: SqliteDatabase, due: int, per_host: int, claimed: int, most: float
-) -> None:
+def test_a_claim_among_a_hundred_thousand_feeds_is_quick(sqlite: SqliteDatabase) -> None:
+    """Where 500 of them are due, where all are, and where all are due and on five hosts."""
+    fill(sqlite, 100_000, due=500)
+    check_claim_is_quick(sqlite, claimed=500, most=0.4)
+    change(
+        sqlite,
+        """UPDATE feeds SET next_fetch_at = strftime('%Y-%m-%dT%H:%M:%SZ', ?,
+          '-' || (60 + CAST(substr(id, -10) AS INTEGER) % 3600) || ' seconds')""",
+        instant(NOW),
+    )
+    check_claim_is_quick(sqlite, claimed=500, most=1.0)
+    change(
+        sqlite, "UPDATE feeds SET host = 'host-' || (CAST(substr(id, -10) AS INTEGER) / 20000) || '.example'"
+    )
+    check_claim_is_quick(sqlite, claimed=300, most=3.5)
+
+
+def check_claim_is_quick(sqlite: SqliteDatabase, *, claimed: int, most: float) -> None:
     """Beside a count of a million numbers at the same moment: the machine that tests may be slow or busy."""
-    fill(sqlite, 100_000, due=due, per_host=per_host)
-    took, counted = [], []
-    for _ in range(5):
+    took: list[float] = []
+    counted: list[float] = []
+    while len(took) < 5 and not (took and min(took) < most * min(counted)):
         began = time.process_time()
         found = claim(sqlite, limit=500)
         took.append(time.process_time() - began)

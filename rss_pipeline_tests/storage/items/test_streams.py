@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.collector.models.topic import Member, TopicSpec
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.pipeline.streams.refresh import Refreshed, refresh
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import MAX_REQUEST_BYTES, Database, Result, Statement, as_json, as_request
 from rss_pipeline.storage.items import members, streams, unjudged
 from rss_pipeline.storage.topics import topics
@@ -193,11 +194,11 @@ def test_topics_are_stale_where_members_changed_and_not_else(database: Database)
     assert not is_stale(database), "a feed of no topic"
 
 
-def test_many_members_fit_into_batches_of_d1(database: Database) -> None:
+def test_many_members_fit_into_batches_of_d1(sqlite: SqliteDatabase) -> None:
     """200 streams that all match the 3,000 items of a megabyte of rows."""
     many = {f"s{'x' * 20}{n}": by("*") for n in range(200)}
-    register(database, spec("a", streams=stream_specs(**many)))
-    feed, token = claim_one(database)
+    register(sqlite, spec("a", streams=stream_specs(**many)))
+    feed, token = claim_one(sqlite)
     ids = [item_id("a", str(n)) for n in range(3_000)]
     document = replace(parsed([], {}), stream_members=dict.fromkeys(many, tuple(ids)))
     groups = list(streams.judgement_of(feed, document, token=token).groups(ids))

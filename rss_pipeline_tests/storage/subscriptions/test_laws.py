@@ -269,7 +269,7 @@ class LongReading(Reading):
     """The same, longer."""
 
 
-Reading.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Reading.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 LongReading.TestCase.settings = settings(max_examples=2_000, stateful_step_count=50, deadline=None)
 TestReading = pytest.mark.slow(Reading.TestCase)
 TestLongReading = pytest.mark.soak(LongReading.TestCase)
