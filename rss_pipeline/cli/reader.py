@@ -21,7 +21,7 @@ def reader(settings: Settings) -> None:
     """
     from rss_pipeline.api.server import serve
 
-    # Before the server has threads, and only where it can serve.
+    # Before the server has threads.
     with beside("The search index", ["search-index", "--follow", "--parent", str(os.getpid())]):
         serve(settings, say=_say)
 

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
+from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.frame import read_frame
 from rss_pipeline.api.pages.render import page, see_other
@@ -60,16 +61,7 @@ class Control:
 @router.get("/settings")
 async def show(request: Request, caller: SignedIn, saved: str = "") -> Response:
     """All preferences as they are."""
-    frame, _ = await read_frame(caller)
-    return page(
-        request,
-        "settings.html",
-        frame=frame,
-        title="Preferences",
-        controls=controls(frame.preferences),
-        saved=bool(saved),
-        mistakes=(),
-    )
+    return await _page(request, caller, saved=bool(saved))
 
 
 @router.post("/settings")
@@ -79,19 +71,25 @@ async def save(request: Request, caller: SignedIn) -> Response:
     try:
         changes = SomePreferences.model_validate(given)
     except ValidationError as error:
-        frame, _ = await read_frame(caller)
-        return page(
-            request,
-            "settings.html",
-            frame=frame,
-            title="Preferences",
-            controls=controls(frame.preferences),
-            saved=False,
-            mistakes=[_label(str(mistake["loc"][0])) for mistake in error.errors()],
-            status=422,
-        )
+        return await _page(request, caller, mistakes=[_label(str(one["loc"][0])) for one in error.errors()])
     await caller.run(lambda own: change_preferences(own, changes))
     return see_other(f"{PATH}?saved=yes")
+
+
+async def _page(
+    request: Request, caller: AsyncCaller, *, saved: bool = False, mistakes: Sequence[str] = ()
+) -> Response:
+    frame, _ = await read_frame(caller)
+    return page(
+        request,
+        "settings.html",
+        frame=frame,
+        title="Preferences",
+        controls=controls(frame.preferences),
+        saved=saved,
+        mistakes=mistakes,
+        status=422 if mistakes else 200,
+    )
 
 
 def controls(preferences: Preferences) -> list[Control]:
