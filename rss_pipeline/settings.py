@@ -6,10 +6,11 @@ Nothing is opened or created here, and no variable is read anywhere else; the fe
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
@@ -61,9 +62,9 @@ _VARIABLES = (
 )
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _POSTGRES = "DATABASE_URL"
-_R2 = ("R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY")
-
-_R2_OPTIONAL = ("R2_PUBLIC_URL", "R2_TOPICS_BUCKET", "R2_TOPICS_PUBLIC_URL")
+_BUCKET = ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
+_BUCKET_OPTIONAL = ("PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
+_AWS_REGION = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +92,16 @@ class PostgresSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class R2Settings:
-    """An R2 bucket, by its S3 API. `public_url` is the address of its objects for browsers, if any."""
+class S3Settings:
+    """A bucket, by its S3 API: Cloudflare's R2, or any other. `public_url` is the address of its objects for
+    browsers, if any."""
 
+    prefix: Literal["R2", "S3"] = "R2"
+    """Of the variables that name the bucket."""
     endpoint_url: str
+    region: str = "auto"
+    path_style: bool = True
+    """True: the bucket is in the path of an address, else in its host name."""
     bucket: str
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -177,7 +184,7 @@ class Settings:
     """None: `postgres`, or the embedded database."""
     postgres: PostgresSettings | None = None
     """None: `d1`, or the embedded database, `database_path`."""
-    r2: R2Settings | None = None
+    s3: S3Settings | None = None
     """None: the embedded object store, `objects_path`."""
     unknown: tuple[str, ...] = ()
     """A sentence for each RSS_* variable that is no setting. A warning: others may use the prefix."""
@@ -261,7 +268,7 @@ class Settings:
             reader_secret=reader.secret("RSS_READER_SECRET", least_bytes=32),
             d1=_d1(reader),
             postgres=_postgres(reader),
-            r2=_r2(reader),
+            s3=_bucket(reader),
             unknown=_unknown(environ),
         )
         if settings.reader and settings.reader_port == settings.port:
@@ -295,26 +302,45 @@ def _postgres(reader: EnvironmentReader) -> PostgresSettings | None:
     return PostgresSettings(url=url)
 
 
-def _r2(reader: EnvironmentReader) -> R2Settings | None:
-    given = reader.all_or_none(_R2)
-    optional = {name: reader.text(name) for name in _R2_OPTIONAL}
-    for name in ("R2_PUBLIC_URL", "R2_TOPICS_PUBLIC_URL"):
-        if (url := optional[name]) is not None:
-            reader.check_web(name, url)
+def _bucket(reader: EnvironmentReader) -> S3Settings | None:
+    r2 = _of_bucket(reader, "R2", required=("ENDPOINT_URL", *_BUCKET))
+    s3 = _of_bucket(reader, "S3", required=_BUCKET, optional=("ENDPOINT_URL", "REGION", "PATH_STYLE"))
+    if r2 is not None and s3 is not None:
+        reader.add("both are set, and there is one bucket; unset one of them", "R2_BUCKET", "S3_BUCKET")
+    return r2 or s3
+
+
+def _of_bucket(
+    reader: EnvironmentReader,
+    prefix: Literal["R2", "S3"],
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+) -> S3Settings | None:
+    """The bucket that the variables with this prefix name."""
+    needed = [f"{prefix}_{name}" for name in required]
+    given = reader.all_or_none(needed)
+    more = {name: reader.text(f"{prefix}_{name}") for name in (*optional, *_BUCKET_OPTIONAL)}
+    for name in ("ENDPOINT_URL", "PUBLIC_URL", "TOPICS_PUBLIC_URL"):
+        if (url := reader.text(f"{prefix}_{name}")) is not None:
+            reader.check_web(f"{prefix}_{name}", url)
     if given is None:
-        for name, text in optional.items():
+        for name, text in more.items():
             if text is not None:
-                reader.add(f"set, but not {', '.join(_R2)}; set them too, or none", name)
+                reader.add(f"set, but not {', '.join(needed)}; set them too, or none", f"{prefix}_{name}")
         return None
-    reader.check_web("R2_ENDPOINT_URL", given["R2_ENDPOINT_URL"])
-    return R2Settings(
-        endpoint_url=given["R2_ENDPOINT_URL"],
-        bucket=given["R2_BUCKET"],
-        access_key_id=given["R2_ACCESS_KEY_ID"],
-        secret_access_key=given["R2_SECRET_ACCESS_KEY"],
-        public_url=optional["R2_PUBLIC_URL"],
-        topics_bucket=optional["R2_TOPICS_BUCKET"],
-        topics_public_url=optional["R2_TOPICS_PUBLIC_URL"],
+    region = "auto" if prefix == "R2" else more["REGION"] or _AWS_REGION
+    return S3Settings(
+        prefix=prefix,
+        endpoint_url=reader.text(f"{prefix}_ENDPOINT_URL") or f"https://s3.{region}.amazonaws.com",
+        region=region,
+        path_style=prefix == "R2" or reader.on_off("S3_PATH_STYLE", True),
+        bucket=given[f"{prefix}_BUCKET"],
+        access_key_id=given[f"{prefix}_ACCESS_KEY_ID"],
+        secret_access_key=given[f"{prefix}_SECRET_ACCESS_KEY"],
+        public_url=more["PUBLIC_URL"],
+        topics_bucket=more["TOPICS_BUCKET"],
+        topics_public_url=more["TOPICS_PUBLIC_URL"],
     )
 
 

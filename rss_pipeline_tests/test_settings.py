@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.settings import _VARIABLES, D1Settings, PostgresSettings, R2Settings, Settings
+from rss_pipeline.settings import _VARIABLES, D1Settings, PostgresSettings, S3Settings, Settings
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"
@@ -209,25 +209,48 @@ R2 = {
 }
 
 
+S3 = {"S3_BUCKET": "feeds", "S3_ACCESS_KEY_ID": "key-id", "S3_SECRET_ACCESS_KEY": "hunter2-secret"}
+
+
 def test_each_store_is_chosen_on_its_own() -> None:
-    assert (settings().d1, settings().r2) == (None, None)
+    assert (settings().d1, settings().s3) == (None, None)
     d1 = D1Settings(url=D1["D1_PROXY_URL"], token="hunter2-token")
-    r2 = R2Settings(
+    r2 = S3Settings(
         endpoint_url=R2["R2_ENDPOINT_URL"],
         bucket="feeds",
         access_key_id="key-id",
         secret_access_key="hunter2-secret",
     )
-    assert (settings(**D1).d1, settings(**D1).r2) == (d1, None)
-    assert (settings(**R2).d1, settings(**R2).r2) == (None, r2)
-    assert (settings(**D1, **R2).d1, settings(**D1, **R2).r2) == (d1, r2)
-    public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").r2
+    assert (settings(**D1).d1, settings(**D1).s3) == (d1, None)
+    assert (settings(**R2).d1, settings(**R2).s3) == (None, r2)
+    assert (settings(**D1, **R2).d1, settings(**D1, **R2).s3) == (d1, r2)
+    public = settings(**R2, R2_PUBLIC_URL="https://images.example.org").s3
     assert public == replace(r2, public_url="https://images.example.org")
-    topics = settings(**R2, R2_TOPICS_BUCKET="topics", R2_TOPICS_PUBLIC_URL="https://t.example.org").r2
+    topics = settings(**R2, R2_TOPICS_BUCKET="topics", R2_TOPICS_PUBLIC_URL="https://t.example.org").s3
     assert topics == replace(r2, topics_bucket="topics", topics_public_url="https://t.example.org")
 
 
-@pytest.mark.parametrize("whole", [D1, R2], ids=["D1", "R2"])
+def test_a_bucket_may_be_in_any_store_with_the_s3_api() -> None:
+    aws = settings(**S3).s3
+    assert aws == S3Settings(
+        prefix="S3",
+        endpoint_url="https://s3.us-east-1.amazonaws.com",
+        region="us-east-1",
+        bucket="feeds",
+        access_key_id="key-id",
+        secret_access_key="hunter2-secret",
+    )
+    elsewhere = {"S3_ENDPOINT_URL": "http://minio:9000", "S3_REGION": "garage", "S3_PATH_STYLE": "off"}
+    assert settings(**S3, **elsewhere).s3 == replace(
+        aws, endpoint_url="http://minio:9000", region="garage", path_style=False
+    )
+    assert refusal(**S3, **R2) == (
+        "R2_BUCKET, S3_BUCKET: both are set, and there is one bucket; unset one of them"
+    )
+    assert refusal(S3_REGION="garage") == f"S3_REGION: set, but not {', '.join(S3)}; set them too, or none"
+
+
+@pytest.mark.parametrize("whole", [D1, R2, S3], ids=["D1", "R2", "S3"])
 def test_half_a_configuration_names_all_that_is_missing_and_shows_no_secret(whole: dict[str, str]) -> None:
     for size in range(1, len(whole)):
         for given in itertools.combinations(whole, size):
@@ -303,7 +326,7 @@ def test_an_address_that_is_none_is_refused_unseen(name: str, url: str) -> None:
 
 def test_secrets_show_in_no_repr() -> None:
     found = settings(**D1, **R2)
-    for shown in (repr(found), str(found), repr(found.d1), repr(found.r2), f"{found}"):
+    for shown in (repr(found), str(found), repr(found.d1), repr(found.s3), f"{found}"):
         assert "hunter2" not in shown
 
 

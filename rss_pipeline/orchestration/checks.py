@@ -133,7 +133,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             size = probes.query_postgres(settings.postgres).size_bytes
         else:
             size = settings.database_path.stat().st_size if settings.database_path.exists() else None
-        if settings.has_embedded_database or settings.r2 is None:
+        if settings.has_embedded_database or settings.s3 is None:
             checks.append(judge_disk(settings.home, shutil.disk_usage(settings.home).free))
         return _result(verdicts.judge_room(checks, bytes_=size))
 

@@ -96,28 +96,32 @@ class FolderResource(dg.ConfigurableResource[ObjectStore]):
             return FolderStore(Path(self.root))
 
 
-class R2Resource(dg.ConfigurableResource[ObjectStore]):
-    """A Cloudflare R2 bucket, by its S3 API."""
+class S3Resource(dg.ConfigurableResource[ObjectStore]):
+    """A bucket, by its S3 API: Cloudflare's R2, or any other."""
 
-    endpoint_url: str = Field(description="https://ACCOUNT.r2.cloudflarestorage.com")
+    endpoint_url: str = Field(description="For R2 https://ACCOUNT.r2.cloudflarestorage.com")
     bucket: str = Field(description="The bucket's name; it holds `backups/` and `images/`.")
-    access_key_id: str = Field(
-        description="The key id of an R2 API token that may read and write the bucket."
-    )
+    access_key_id: str = Field(description="The key id of a token that may read and write the bucket.")
     secret_access_key: str = Field(description="That token's secret.")
+    prefix: str = Field(default="R2", description="Of the variables that name the bucket: R2 or S3.")
+    region: str = Field(default="auto", description="For R2 `auto`.")
+    path_style: bool = Field(default=True, description="The bucket's name is in the path, not in the host.")
     public_url: str | None = Field(default=None, description="The URL under which browsers find the objects.")
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
         # boto3 takes a third of a second and 25 MB; an installation with a folder does not need it.
-        from rss_pipeline.storage.backends.r2 import R2Store
+        from rss_pipeline.storage.backends.s3 import S3Store
 
         with resource_cause_first(context):
-            return R2Store(
+            return S3Store(
                 endpoint_url=self.endpoint_url,
                 bucket=self.bucket,
                 access_key_id=self.access_key_id,
                 secret_access_key=self.secret_access_key,
                 public_url=self.public_url,
+                prefix=self.prefix,
+                region=self.region,
+                path_style=self.path_style,
             )
 
 
@@ -138,14 +142,17 @@ def database_resource(settings: Settings) -> dg.ResourceDefinition:
 
 def object_resource(settings: Settings) -> dg.ResourceDefinition:
     """The object store that these settings name; its keys are read from the environment, too."""
-    if settings.r2 is not None:
+    if (s3 := settings.s3) is not None:
         return closed(
-            R2Resource(
-                endpoint_url=settings.r2.endpoint_url,
-                bucket=settings.r2.bucket,
-                access_key_id=dg.EnvVar("R2_ACCESS_KEY_ID"),
-                secret_access_key=dg.EnvVar("R2_SECRET_ACCESS_KEY"),
-                public_url=settings.r2.public_url,
+            S3Resource(
+                endpoint_url=s3.endpoint_url,
+                bucket=s3.bucket,
+                access_key_id=dg.EnvVar(f"{s3.prefix}_ACCESS_KEY_ID"),
+                secret_access_key=dg.EnvVar(f"{s3.prefix}_SECRET_ACCESS_KEY"),
+                public_url=s3.public_url,
+                prefix=s3.prefix,
+                region=s3.region,
+                path_style=s3.path_style,
             )
         )
     return closed(FolderResource(root=str(settings.objects_path)))

@@ -20,7 +20,7 @@ from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
@@ -186,10 +186,10 @@ def _tables_of(database: PostgresDatabase) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def shared_r2(running_cloudflare: Cloudflare) -> Iterator[tuple[R2Store, Any]]:
+def shared_r2(running_cloudflare: Cloudflare) -> Iterator[tuple[S3Store, Any]]:
     """The store, and a client that is not its own."""
     with contextlib.closing(running_cloudflare.s3()) as s3:
-        store = R2Store(
+        store = S3Store(
             endpoint_url=running_cloudflare.s3_endpoint,
             bucket=running_cloudflare.bucket,
             access_key_id=running_cloudflare.access_key,
@@ -201,7 +201,7 @@ def shared_r2(running_cloudflare: Cloudflare) -> Iterator[tuple[R2Store, Any]]:
 
 
 @pytest.fixture
-def r2(shared_cloudflare: Cloudflare, shared_r2: tuple[R2Store, Any]) -> R2Store:
+def r2(shared_cloudflare: Cloudflare, shared_r2: tuple[S3Store, Any]) -> S3Store:
     """R2 without objects."""
     store, s3 = shared_r2
     while found := s3.list_objects_v2(Bucket=shared_cloudflare.bucket).get("Contents"):

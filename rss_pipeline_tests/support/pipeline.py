@@ -28,7 +28,7 @@ from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import NoProgress, Progress
-from rss_pipeline.settings import D1Settings, R2Settings, Settings
+from rss_pipeline.settings import D1Settings, S3Settings, Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, feed_changes
@@ -98,7 +98,7 @@ class Pipeline:
         self.database = connect(self.settings)
         migrate(self.database)
         self.objects = open_objects(self.settings)
-        self._r2 = self.settings.r2
+        self._r2 = self.settings.s3
         self.feeds: list[dict[str, Any]] = []
         self.topics: dict[str, dict[str, Any]] = {}
         self._reports: list[tuple[str, dict[str, Any]]] = []
@@ -203,7 +203,7 @@ class Pipeline:
         if objects is None:
             # A client of S3 takes as long to make as ten requests.
             objects = (
-                self.objects if self.settings.r2 == self._r2 is not None else open_objects(self.settings)
+                self.objects if self.settings.s3 == self._r2 is not None else open_objects(self.settings)
             )
         with (
             opened as own,
@@ -313,7 +313,7 @@ def on_cloudflare(cloudflare: Cloudflare) -> dict[str, Any]:
     """The settings of a Pipeline that keeps its state there. Runs read the secrets from the environment."""
     return {
         "d1": D1Settings(url=cloudflare.url, token=cloudflare.token),
-        "r2": R2Settings(
+        "s3": S3Settings(
             endpoint_url=cloudflare.s3_endpoint,
             bucket=cloudflare.bucket,
             access_key_id=cloudflare.access_key,

@@ -80,12 +80,12 @@ def _with_storage_metadata(spec: dg.AssetSpec, settings: Settings) -> dg.AssetSp
     if name in _OBJECTS:
         prefix = _OBJECTS[name].partition("{")[0]
         uri, where = (settings.objects_path / prefix).absolute().as_uri(), str(settings.objects_path)
-        if settings.r2 is not None:
-            bucket = settings.r2.bucket
-            if name == "topics" and settings.r2.topics_bucket is not None:
-                bucket = settings.r2.topics_bucket
-            uri, where = f"s3://{bucket}/{prefix}", f"Cloudflare R2, bucket {bucket}"
-            kinds.add("r2")
+        if settings.s3 is not None:
+            bucket = settings.s3.bucket
+            if name == "topics" and settings.s3.topics_bucket is not None:
+                bucket = settings.s3.topics_bucket
+            uri, where = f"s3://{bucket}/{prefix}", f"bucket {bucket} at {settings.s3.endpoint_url}"
+            kinds.add(settings.s3.prefix.lower())
         metadata |= {"dagster/uri": uri, "objects": _OBJECTS[name], "object_store": where}
     if name == "registry":
         metadata |= {"dagster/uri": settings.feeds_file.absolute().as_uri(), "file": str(settings.feeds_file)}

@@ -31,7 +31,7 @@ from rss_pipeline.pipeline.health.findings import (
 from rss_pipeline.pipeline.health.network import check_network
 from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
-from rss_pipeline.settings import R2Settings, Settings
+from rss_pipeline.settings import S3Settings, Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.backups.orphans import find_orphans
@@ -42,7 +42,7 @@ from rss_pipeline.storage.schema import check_prepared, migrations, schema_versi
 
 if TYPE_CHECKING:
     # Its module loads boto3, which a folder does not need.
-    from rss_pipeline.storage.backends.r2 import R2Store
+    from rss_pipeline.storage.backends.s3 import S3Store
 
 BACKUPS_LOOKED_AT = 50
 ORPHANS_SECONDS = 5.0
@@ -135,7 +135,7 @@ def _settings(environ: Mapping[str, str], cwd: Path) -> tuple[Settings, list[Che
         ]
         return Settings.from_environ(usable, cwd=cwd), checks, unusable
     database = "D1" if settings.d1 else "Postgres" if settings.postgres else "SQLite"
-    where = f"{database} and {'R2' if settings.r2 else 'a folder'}"
+    where = f"{database} and {settings.s3.prefix if settings.s3 else 'a folder'}"
     checks = [Check("settings", "ok", f"complete; state is kept in {where}")]
     checks += [
         Check("settings", "warning", sentence, "Correct the name or take it out.")
@@ -227,43 +227,45 @@ def check_disk(home: Path) -> Check:
 
 def _objects(settings: Settings, clock: Clock, checks: list[Check]) -> ObjectStore | None:
     """The object store, if it can be written."""
-    r2 = settings.r2
-    if r2 is None and not settings.home.exists():
+    s3 = settings.s3
+    if s3 is None and not settings.home.exists():
         there = next(path for path in settings.home.parents if path.exists())
         checks.append(_check_writable("objects", there))
         return None
     try:
         store = open_objects(settings)
     except RssPipelineError as error:
-        checks.append(Check("objects", "failure", str(error), _fix_objects(r2)))
+        checks.append(Check("objects", "failure", str(error), _fix_objects(s3)))
         return None
-    if r2 is not None:
+    if s3 is not None:
         before = clock()
-        theirs = probes.objects_clock(cast("R2Store", store), r2.bucket)
+        theirs = probes.objects_clock(cast("S3Store", store), s3.bucket)
         checks.append(check_clock("objects clock", theirs, before=before, after=clock()))
-    where = settings.objects_path if r2 is None else f"{r2.endpoint_url}/{r2.bucket}"
+    where = settings.objects_path if s3 is None else f"{s3.endpoint_url}/{s3.bucket}"
     try:
         store.probe()
         key = probes.read_one(store)
     except RssPipelineError as error:
-        checks.append(Check("objects", "failure", str(error), _fix_objects(r2)))
+        checks.append(Check("objects", "failure", str(error), _fix_objects(s3)))
         return None
     read = "nothing in it yet" if key is None else f"read {key}"
     checks.append(Check("objects", "ok", f"{where}: written, listed, {read}"))
-    if r2 is not None:
+    if s3 is not None:
         checks.append(
             check_lifecycle(
-                probes.lifecycle(cast("R2Store", store), r2.bucket),
-                r2.bucket,
+                probes.lifecycle(cast("S3Store", store), s3.bucket),
+                s3.bucket,
                 backup_days=settings.backup_days,
             )
         )
     return store
 
 
-def _fix_objects(r2: R2Settings | None) -> str:
-    if r2 is None:
+def _fix_objects(s3: S3Settings | None) -> str:
+    if s3 is None:
         return "Make RSS_PIPELINE_HOME a folder that this user may write, on a disk with room."
+    if s3.prefix == "S3":
+        return "Check the S3_ variables; the key must read, write, list and delete objects in this bucket."
     return (
         "Check the four R2_ variables; the token needs `Object Read & Write` on this bucket"
         " (Cloudflare dashboard, R2, Manage API tokens)."
@@ -308,14 +310,9 @@ def _check_writable(name: str, folder: Path) -> Check:
 
 def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
     """A last guard: no message, of ours or of a library, shows a secret."""
-    names = (
-        "D1_PROXY_TOKEN",
-        "R2_SECRET_ACCESS_KEY",
-        "R2_ACCESS_KEY_ID",
-        "RSS_PROXY",
-        "RSS_ALERT_WEBHOOK",
-        "DATABASE_URL",
-    )
+    keys = ("SECRET_ACCESS_KEY", "ACCESS_KEY_ID")
+    of_buckets = [f"{prefix}_{key}" for prefix in ("R2", "S3") for key in keys]
+    names = ("D1_PROXY_TOKEN", *of_buckets, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "DATABASE_URL")
     found, fix = check.found, check.fix
     for secret in filter(None, (environ.get(name, "").strip() for name in names)):
         found, fix = found.replace(secret, "***"), fix.replace(secret, "***")

@@ -99,7 +99,7 @@ def require_room(settings: Settings) -> None:
 
     Polls go on: their items are small, and would be lost.
     """
-    if settings.r2 is not None:
+    if settings.s3 is not None:
         return
     for path in (settings.objects_path, settings.home):
         disk = shutil.disk_usage(path)

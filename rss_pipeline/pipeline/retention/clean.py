@@ -286,9 +286,9 @@ class _Cleaning:
 
 def _lifecycle(objects: ObjectStore, settings: Settings) -> Lifecycle | None:
     """The bucket's own rule for backups; None where there is no bucket."""
-    if settings.r2 is None:
+    if settings.s3 is None:
         return None
     from rss_pipeline.storage.backends.probes import lifecycle
-    from rss_pipeline.storage.backends.r2 import R2Store
+    from rss_pipeline.storage.backends.s3 import S3Store
 
-    return lifecycle(objects, settings.r2.bucket) if isinstance(objects, R2Store) else None
+    return lifecycle(objects, settings.s3.bucket) if isinstance(objects, S3Store) else None

@@ -82,9 +82,10 @@ def own_servers(settings: Settings) -> Iterator[OwnServer]:
         if parts.hostname:
             what = "the database of this installation (DATABASE_URL)"
             yield OwnServer(what=what, host=parts.hostname, port=parts.port or _POSTGRES_PORT)
-    if settings.r2 is not None:
+    if settings.s3 is not None:
         yield from _server(
-            "the object store of this installation (R2_ENDPOINT_URL)", settings.r2.endpoint_url
+            f"the object store of this installation ({settings.s3.prefix}_ENDPOINT_URL)",
+            settings.s3.endpoint_url,
         )
 
 

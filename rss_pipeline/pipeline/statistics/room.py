@@ -50,7 +50,7 @@ def whole(settings: Settings, database: Database, objects: ObjectStore) -> Whole
     return Whole(
         database_bytes=size,
         rows=row_figures(database) if settings.d1 is None else None,
-        backups=_count(objects.list("backups/"), most=MOST_OBJECTS) if settings.r2 is None else None,
+        backups=_count(objects.list("backups/"), most=MOST_OBJECTS) if settings.s3 is None else None,
     )
 
 

@@ -63,9 +63,9 @@ class Stores:
 
 
 def _target_name(settings: Settings) -> str:
-    if settings.r2 is None:
+    if settings.s3 is None:
         return "folder"
-    return f"{settings.r2.endpoint_url}/{settings.r2.topics_bucket or settings.r2.bucket}"
+    return f"{settings.s3.endpoint_url}/{settings.s3.topics_bucket or settings.s3.bucket}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class _Run:
         After a failure of a store, no further topic is begun.
         """
         settings = self._stores.settings
-        is_remote = not settings.has_embedded_database or settings.r2 is not None
+        is_remote = not settings.has_embedded_database or settings.s3 is not None
         with ThreadPoolExecutor(THREADS if is_remote else _LOCAL_THREADS) as threads:
             futures = [threads.submit(self.publish, topic_id) for topic_id in topic_ids]
             try:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.settings import PostgresSettings, R2Settings, Settings
+from rss_pipeline.settings import PostgresSettings, S3Settings, Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import (
@@ -109,8 +109,8 @@ def check_schema(database: Database) -> None:
 
 def open_objects(settings: Settings) -> ObjectStore:
     """The object store."""
-    if settings.r2 is not None:
-        return _bucket(settings.r2, settings.r2.bucket, settings.r2.public_url)
+    if settings.s3 is not None:
+        return _bucket(settings.s3, settings.s3.bucket, settings.s3.public_url)
     from rss_pipeline.storage.backends.folder import FolderStore
 
     return FolderStore(settings.objects_path)
@@ -119,19 +119,22 @@ def open_objects(settings: Settings) -> ObjectStore:
 def open_topics(settings: Settings) -> ObjectStore | None:
     """The store of topics, where it is not `open_objects(settings)`: it has another bucket or another address
     for everybody."""
-    r2 = settings.r2
-    if r2 is None or (r2.topics_bucket is None and r2.topics_public_url is None):
+    s3 = settings.s3
+    if s3 is None or (s3.topics_bucket is None and s3.topics_public_url is None):
         return None
-    return _bucket(r2, r2.topics_bucket or r2.bucket, r2.topics_public_url)
+    return _bucket(s3, s3.topics_bucket or s3.bucket, s3.topics_public_url)
 
 
-def _bucket(r2: R2Settings, bucket: str, public_url: str | None) -> ObjectStore:
-    from rss_pipeline.storage.backends.r2 import R2Store
+def _bucket(s3: S3Settings, bucket: str, public_url: str | None) -> ObjectStore:
+    from rss_pipeline.storage.backends.s3 import S3Store
 
-    return R2Store(
-        endpoint_url=r2.endpoint_url,
+    return S3Store(
+        endpoint_url=s3.endpoint_url,
         bucket=bucket,
-        access_key_id=r2.access_key_id,
-        secret_access_key=r2.secret_access_key,
+        access_key_id=s3.access_key_id,
+        secret_access_key=s3.secret_access_key,
         public_url=public_url,
+        prefix=s3.prefix,
+        region=s3.region,
+        path_style=s3.path_style,
     )

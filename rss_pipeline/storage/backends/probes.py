@@ -16,7 +16,7 @@ from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW
 
 if TYPE_CHECKING:
-    from rss_pipeline.storage.backends.r2 import R2Store
+    from rss_pipeline.storage.backends.s3 import S3Store
 
 
 PROXY_SECONDS = 10.0
@@ -100,7 +100,7 @@ class Lifecycle:
     unread: str | None = None
 
 
-def lifecycle(store: "R2Store", bucket: str) -> Lifecycle:
+def lifecycle(store: "S3Store", bucket: str) -> Lifecycle:
     """The bucket's rule for `backups/`, as far as this key may read it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -119,7 +119,7 @@ def lifecycle(store: "R2Store", bucket: str) -> Lifecycle:
     return Lifecycle()
 
 
-def objects_clock(store: "R2Store", bucket: str) -> datetime | None:
+def objects_clock(store: "S3Store", bucket: str) -> datetime | None:
     """The S3 endpoint's clock, also where it refuses the request (a clock too wrong is a reason to)."""
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -63,24 +63,24 @@ def open_side(settings: Settings, name: SideName, *, as_source: bool = False) ->
         DatabaseUnavailable: not reachable, or its schema is not this code's.
     """
     if name == "embedded":
-        settings = replace(settings, d1=None, r2=None)
+        settings = replace(settings, d1=None, s3=None)
         identity = str(settings.home)
         if as_source and not settings.database_path.exists():
             message = f"there is no {settings.database_path} to copy from; name the right folder"
             raise SettingsError(SettingMistake(("RSS_PIPELINE_HOME",), message))
     else:
-        if settings.d1 is None or settings.r2 is None:
+        if settings.d1 is None or settings.s3 is None:
             missing = [
                 *([] if settings.d1 else ["D1_PROXY_URL", "D1_PROXY_TOKEN"]),
                 *(
                     []
-                    if settings.r2
+                    if settings.s3
                     else ["R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY"]
                 ),
             ]
             message = "not set; a copy from or to Cloudflare needs all six"
             raise SettingsError(SettingMistake(tuple(missing), message))
-        identity = f"{settings.d1.url} {settings.r2.endpoint_url}/{settings.r2.bucket}"
+        identity = f"{settings.d1.url} {settings.s3.endpoint_url}/{settings.s3.bucket}"
     with ExitStack() as stack:
         database = stack.enter_context(open_database(settings))
         yield Side(name=name, identity=identity, database=database, objects=open_objects(settings))

@@ -26,7 +26,7 @@ from rss_pipeline.pipeline.health.findings import Check, State
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.probes import Lifecycle
-from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.conftest import nobody
@@ -92,8 +92,8 @@ def test_a_healthy_cloudflare_is_ok_but_for_the_rules_it_does_not_tell(
     assert finding(checks, "restore").found == "1 of 1 feeds with items looked at: each has its newest backup"
 
 
-def r2(cloudflare: Cloudflare) -> R2Store:
-    return R2Store(
+def r2(cloudflare: Cloudflare) -> S3Store:
+    return S3Store(
         endpoint_url=cloudflare.s3_endpoint,
         bucket=cloudflare.bucket,
         access_key_id=cloudflare.access_key,

@@ -6,7 +6,7 @@ from urllib.request import urlopen
 import pytest
 
 from rss_pipeline.pipeline.read.render import item_html, items_html
-from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.images import tasks as image_tasks
 from rss_pipeline.storage.items import items
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -84,9 +84,9 @@ def test_what_is_stored_is_not_changed(stored: Pipeline) -> None:
     assert item(stored)["content_html"] == CONTENT
 
 
-def bucket(public_url: str | None) -> R2Store:
+def bucket(public_url: str | None) -> S3Store:
     """A store that is only asked for URLs."""
-    return R2Store(
+    return S3Store(
         endpoint_url="http://127.0.0.1:9",
         bucket="b",
         access_key_id="k",

@@ -18,7 +18,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable
 from rss_pipeline.pipeline.retention.result import Allowance
-from rss_pipeline.settings import R2Settings
+from rss_pipeline.settings import S3Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import retention
@@ -483,7 +483,7 @@ def test_a_cloudflare_that_fails_at_any_request(
         through = replace(
             pipeline.settings,
             d1=replace(pipeline.settings.d1, url=proxy.url),  # type: ignore[type-var]
-            r2=replace(_r2(pipeline), endpoint_url=proxy.s3_endpoint),
+            s3=replace(_r2(pipeline), endpoint_url=proxy.s3_endpoint),
         )
         database: Database = connect(through)
         objects: Any = open_objects(through)
@@ -506,14 +506,14 @@ def test_a_cloudflare_that_fails_at_any_request(
     pipeline.close()
 
 
-def _r2(pipeline: Pipeline) -> R2Settings:
-    assert pipeline.settings.r2 is not None
-    return pipeline.settings.r2
+def _r2(pipeline: Pipeline) -> S3Settings:
+    assert pipeline.settings.s3 is not None
+    return pipeline.settings.s3
 
 
 def stores(pipeline: Pipeline) -> dict[str, str]:
     """The variables that name the pipeline's stores in Cloudflare to a process of its own."""
-    d1, r2 = pipeline.settings.d1, pipeline.settings.r2
+    d1, r2 = pipeline.settings.d1, pipeline.settings.s3
     if d1 is None or r2 is None:
         return {}
     return {
@@ -551,7 +551,7 @@ def test_a_feed_that_answers_304_for_a_year_keeps_its_backup(pipeline: Pipeline,
         let_visited(pipeline, now)
         came = cleaned(pipeline, now=now)
         renewals += came.backups_renewed
-        if came.backups_renewed and pipeline.settings.r2 is None:
+        if came.backups_renewed and pipeline.settings.s3 is None:
             # It was put again when the clean believed it to be; a folder can be told so.
             os.utime(pipeline.settings.objects_path / newest, (now.timestamp(), now.timestamp()))
     assert server.requests[1].headers["if-none-match"] == '"1"'

@@ -17,7 +17,7 @@ from rss_pipeline.pipeline.session.this_machine import (
     own_servers,
     this_machine,
 )
-from rss_pipeline.settings import D1Settings, R2Settings, Settings
+from rss_pipeline.settings import D1Settings, S3Settings, Settings
 from rss_pipeline.web.authority import Authority
 
 SETTINGS = Settings(home=Path("/nowhere"), feeds_file=Path("/nowhere/feeds.yaml"), user_agent="tests")
@@ -134,7 +134,7 @@ def test_the_servers_that_settings_name() -> None:
         port=3100,
         ui_hosts=(Authority("rss.example", None), Authority("[fd00::1]", 8443)),
         d1=D1Settings(url="https://D1.example.workers.dev/exec", token="x"),
-        r2=R2Settings(
+        s3=S3Settings(
             endpoint_url="http://nas.lan:9000", bucket="b", access_key_id="i", secret_access_key="s"
         ),
     )

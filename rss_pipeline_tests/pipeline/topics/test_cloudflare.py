@@ -45,11 +45,11 @@ def fill(pipeline: Pipeline) -> None:
 def proxy(away: Pipeline, cloudflare: Cloudflare) -> Iterator[FaultProxy]:
     with FaultProxy(cloudflare.url) as proxy:
         proxy.keep_answers = True
-        assert away.settings.r2 is not None
+        assert away.settings.s3 is not None
         away.set(
             d1=D1Settings(url=proxy.url, token=cloudflare.token),
-            r2=replace(
-                away.settings.r2,
+            s3=replace(
+                away.settings.s3,
                 endpoint_url=proxy.s3_endpoint,
                 topics_bucket=cloudflare.topics_bucket,
                 topics_public_url="https://topics.example",
@@ -114,11 +114,11 @@ class _Addressed:
 
 def test_doctor_checks_the_bucket_of_topics(away: Pipeline, cloudflare: Cloudflare, tmp_path: Path) -> None:
     assert check_topics_store(away.settings) == []
-    assert away.settings.r2 is not None
+    assert away.settings.s3 is not None
 
-    def check(**fields: str) -> tuple[str, str]:
-        assert away.settings.r2 is not None
-        [found] = check_topics_store(replace(away.settings, r2=replace(away.settings.r2, **fields)))
+    def check(**fields: Any) -> tuple[str, str]:
+        assert away.settings.s3 is not None
+        [found] = check_topics_store(replace(away.settings, s3=replace(away.settings.s3, **fields)))
         return found.state, found.found
 
     public = {"topics_public_url": "https://t.example"}

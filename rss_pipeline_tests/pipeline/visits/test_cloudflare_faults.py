@@ -18,7 +18,7 @@ import pytest
 
 from rss_pipeline.storage.backends.connect import check_schema
 from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.database import Database
 from rss_pipeline_tests.pipeline.visits.test_faults import (
     FEEDS,
@@ -73,7 +73,7 @@ def through(proxy: FaultProxy, cloudflare: Cloudflare, *, seconds: float = PATIE
             raise
         return database
 
-    objects = R2Store(
+    objects = S3Store(
         endpoint_url=proxy.s3_endpoint,
         bucket=cloudflare.bucket,
         access_key_id=cloudflare.access_key,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
-from rss_pipeline.storage.backends.r2 import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, R2Store
+from rss_pipeline.storage.backends.s3 import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, S3Store
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
 from rss_pipeline_tests.support.cloudflare import Cloudflare
@@ -26,13 +26,13 @@ DELETED = answer(200, b"<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteRes
 TEXT = "text/plain"
 
 
-def store(endpoint: str, **changed: Any) -> R2Store:
+def store(endpoint: str, **changed: Any) -> S3Store:
     known = {"bucket": "feeds", "access_key_id": KEY_ID, "secret_access_key": SECRET}
-    return R2Store(**{**known, "endpoint_url": endpoint, **changed})
+    return S3Store(**{**known, "endpoint_url": endpoint, **changed})
 
 
 @contextmanager
-def answering(answers: Answers, **changed: Any) -> Iterator[tuple[R2Store, RawServer]]:
+def answering(answers: Answers, **changed: Any) -> Iterator[tuple[S3Store, RawServer]]:
     with RawServer(answers) as server:
         objects = store(server.url, **changed)
         try:
@@ -224,7 +224,7 @@ def test_a_key_that_another_takes_at_the_same_time_is_not_absent(code: str) -> N
             objects.put("a", b"", content_type=TEXT)
 
 
-def changed_store(cloudflare: Cloudflare, **changed: str) -> R2Store:
+def changed_store(cloudflare: Cloudflare, **changed: str) -> S3Store:
     known = {
         "bucket": cloudflare.bucket,
         "access_key_id": cloudflare.access_key,

@@ -418,7 +418,7 @@ def test_what_changes_in_the_target_meanwhile_is_told_at_the_end(small: House) -
 
 
 def test_a_side_that_is_not_configured_is_a_sentence(small: House, tmp_path: Path) -> None:
-    without = replace(small.settings, r2=None)
+    without = replace(small.settings, s3=None)
     with (
         pytest.raises(SettingsError, match=r"^R2_ENDPOINT_URL, .*: not set; a copy"),
         open_side(without, "cloudflare"),

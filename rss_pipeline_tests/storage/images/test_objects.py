@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.storage.backends.r2 import R2Store
+from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.images.objects import (
     ImagePlace,
     StoredImage,
@@ -90,7 +90,7 @@ def test_a_size_that_somebody_else_wrote_is_none(text: str) -> None:
     [("image/png", None), ("image/svg+xml", "attachment"), ("application/xml", "attachment")],
 )
 def test_what_a_browser_would_run_is_served_for_download_only(
-    r2: R2Store, content_type: str, disposition: str | None
+    r2: S3Store, content_type: str, disposition: str | None
 ) -> None:
     r2.put("images/x", b"x", content_type=content_type)
     head = r2.client.head_object(Bucket=r2._bucket, Key="images/x")

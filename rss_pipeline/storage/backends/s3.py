@@ -1,6 +1,7 @@
-"""Cloudflare R2 as an ObjectStore, through its S3 API with boto3.
+"""A bucket as an ObjectStore, by its S3 API with boto3: Cloudflare's R2, or any other.
 
-The settings that R2 needs of boto3 are here and nowhere else; keys of ours are in backups.py.
+The settings that R2 needs of boto3 are here and nowhere else, and other stores take them, too; keys of ours
+are in backups.py.
 """
 
 import base64
@@ -38,17 +39,22 @@ _EXISTS = frozenset({"412", "PreconditionFailed", "409", "ConditionalRequestConf
 _REFUSED = frozenset(
     {"EntityTooLarge", "InvalidArgument", "InvalidRequest", "KeyTooLongError", "MetadataTooLarge", "400"}
 )
+_NOT_CONDITIONAL = frozenset({"501", "NotImplemented"})
 _ADVICE = {
-    "NoSuchBucket": "check R2_BUCKET",
-    "InvalidAccessKeyId": "check R2_ACCESS_KEY_ID",
-    "SignatureDoesNotMatch": "check R2_SECRET_ACCESS_KEY",
+    "NoSuchBucket": "check {}_BUCKET",
+    "InvalidAccessKeyId": "check {}_ACCESS_KEY_ID",
+    "SignatureDoesNotMatch": "check {}_SECRET_ACCESS_KEY",
     "AccessDenied": "the key may not do this; give it object read and write on the bucket",
-    "Unauthorized": "check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY",
+    "Unauthorized": "check {0}_ACCESS_KEY_ID and {0}_SECRET_ACCESS_KEY",
+    "AuthorizationHeaderMalformed": "check {}_REGION",
+    "PermanentRedirect": "check {}_REGION",
     # An answer to HEAD has no more than its status.
-    "401": "check R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY",
-    "403": "check R2_SECRET_ACCESS_KEY, and that the key has object read and write on the bucket",
+    "301": "check {}_REGION",
+    "401": "check {0}_ACCESS_KEY_ID and {0}_SECRET_ACCESS_KEY",
+    "403": "check {}_SECRET_ACCESS_KEY, and that the key has object read and write on the bucket",
     "TooManyRequests": "R2 takes one write a second of one key; the poll is tried again later",
 }
+"""By the answer's code, with the prefix of the settings."""
 _PROBE_KEY = "probe/writable"
 _SESSION_LOCK = threading.Lock()
 
@@ -60,8 +66,12 @@ def _session() -> Any:
     return boto3.session.Session()
 
 
-class R2Store:
-    """An `ObjectStore` in an R2 bucket. One client, safe to share between threads.
+class S3Store:
+    """An `ObjectStore` in a bucket. One client, safe to share between threads.
+
+    R2 refuses a write that is only for an absent key where there is one; other stores may do so, may answer
+    that they cannot, or overwrite. So with them it is looked first whether there is one: that is safe for
+    keys with one writer at a time, and ours are of a feed, which one run holds.
 
     `head` finds nothing in a bucket that does not exist: its answer has no body that says so. `probe` does.
 
@@ -77,14 +87,20 @@ class R2Store:
         access_key_id: str,
         secret_access_key: str,
         public_url: str | None = None,
+        prefix: str = "R2",
+        region: str = "auto",
+        path_style: bool = True,
         read_seconds: float = READ_SECONDS,
     ) -> None:
+        """`prefix` is that of the settings' variables: `R2` or `S3`."""
+        self._prefix = prefix
         self._bucket = bucket
         self._endpoint = endpoint_url.rstrip("/")
         self._public_url = public_url.rstrip("/") if public_url else None
         self._probe_lock = threading.Lock()
+        self._is_conditional = True
         if not access_key_id.isascii() or not access_key_id.isprintable():
-            raise ObjectStoreUnavailable("R2_ACCESS_KEY_ID: a key id is of printable ASCII")
+            raise ObjectStoreUnavailable(f"{prefix}_ACCESS_KEY_ID: a key id is of printable ASCII")
         try:
             with _SESSION_LOCK:
                 self.client = _session().client(
@@ -92,10 +108,10 @@ class R2Store:
                     endpoint_url=endpoint_url,
                     aws_access_key_id=access_key_id,
                     aws_secret_access_key=secret_access_key,
-                    config=_config(read_seconds),
+                    config=_config(region, path_style=path_style, read_seconds=read_seconds),
                 )
         except (BotoCoreError, ValueError) as error:
-            raise ObjectStoreUnavailable(f"{endpoint_url}: {error} (check R2_ENDPOINT_URL)") from error
+            raise ObjectStoreUnavailable(f"{endpoint_url}: {error} (check {prefix}_ENDPOINT_URL)") from error
         events = self.client.meta.events
         # Each PUT would wait up to a second for a 100 Continue that R2 does not document.
         events.unregister("before-call.s3", add_expect_header)
@@ -113,7 +129,9 @@ class R2Store:
         only_if_absent: bool = False,
     ) -> bool:
         check_object(key, content_type, metadata or {})
-        extra = {"IfNoneMatch": "*"} if only_if_absent else {}
+        if only_if_absent and self._prefix != "R2" and self.head(key) is not None:
+            return False
+        extra = {"IfNoneMatch": "*"} if only_if_absent and self._is_conditional else {}
         if cache_control is not None:
             extra["CacheControl"] = cache_control
         if (as_what := disposition(content_type)) is not None:
@@ -134,6 +152,16 @@ class R2Store:
         except _Answered as answer:
             if only_if_absent and answer.code in _EXISTS:
                 return False
+            if "IfNoneMatch" in extra and self._prefix != "R2" and answer.code in _NOT_CONDITIONAL:
+                self._is_conditional = False
+                return self.put(
+                    key,
+                    content,
+                    content_type=content_type,
+                    metadata=metadata,
+                    cache_control=cache_control,
+                    only_if_absent=True,
+                )
             raise self._trouble(answer, f"PUT {key}") from answer
         if "ETag" not in stored:
             # A page of a proxy or of a portal, most likely: 200, and nothing is stored.
@@ -254,13 +282,14 @@ class R2Store:
     def _trouble(self, answer: "_Answered", what: str) -> ObjectStoreUnavailable | StorageRejected:
         if answer.code in _REFUSED:
             return StorageRejected(f"the object store refused {what}: {answer}")
-        advice = _ADVICE.get(answer.code, "the poll is tried again later")
+        advice = _ADVICE.get(answer.code, "the poll is tried again later").format(self._prefix)
         return self._unusable(advice, what, str(answer))
 
     def _unavailable(self, error: Exception, what: str) -> ObjectStoreUnavailable:
         # The only parameter that is not checked before botocore does.
         bucket = isinstance(error, ParamValidationError)
-        advice = "check R2_BUCKET" if bucket else "check R2_ENDPOINT_URL and the network"
+        name = f"{self._prefix}_{'BUCKET' if bucket else 'ENDPOINT_URL'}"
+        advice = f"check {name}" if bucket else f"check {name} and the network"
         return self._unusable(advice, what, f"{type(error).__name__}: {error}")
 
     def _unusable(self, advice: str, what: str, answer: str) -> ObjectStoreUnavailable:
@@ -276,7 +305,8 @@ class R2Store:
                 size=found["ContentLength"],
                 modified=found["LastModified"],
                 content_type=found.get("ContentType"),
-                metadata=found.get("Metadata", {}),
+                # HTTP's names have no case: some stores change it.
+                metadata={name.lower(): value for name, value in found.get("Metadata", {}).items()},
             )
         except KeyError as error:
             raise self._unavailable(ValueError(f"200 without {error}"), what) from error
@@ -292,11 +322,11 @@ class _Answered(Exception):
         super().__init__(f"{status} {self.code}: {details.get('Message', '')}"[:2_048])
 
 
-def _config(read_seconds: float) -> Config:
+def _config(region: str, *, path_style: bool, read_seconds: float) -> Config:
     return Config(
-        region_name="auto",
+        region_name=region,
         signature_version="s3v4",
-        s3={"addressing_style": "path"},
+        s3={"addressing_style": "path" if path_style else "virtual"},
         # Since boto3 1.36 the defaults add checksum trailers to every PUT over https, which R2 refuses.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
