@@ -39,13 +39,9 @@ from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, on_cloudflare, rss
+from rss_pipeline_tests.support.places import EMBEDDED_IN_CI
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
-
-EMBEDDED_IN_CI = pytest.mark.parametrize(
-    "place", ["embedded", pytest.param("cloudflare", marks=pytest.mark.soak)], indirect=True
-)
-"""For tests that take one passage for each place of a fault: on Cloudflare too by `make soak`."""
 
 
 @pytest.fixture
