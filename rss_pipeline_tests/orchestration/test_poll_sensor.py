@@ -132,8 +132,7 @@ def seven(pipeline: DagsterPipeline, server: FeedServer) -> list[str]:
         pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"{n}"))), f"feed-{n}")
         for n in range(2, 9)
     ]
-    pipeline.sync()
-    pipeline.poll()
+    pipeline.visit()
     server.forget()
     return ids
 
@@ -234,8 +233,7 @@ def test_a_named_feed_of_a_host_that_asked_for_a_pause_is_told_with_its_end(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     id = pipeline.register(server.route("127.0.0.2", "/feed", Answer(status=429)), "feed")
-    pipeline.sync()
-    pipeline.poll()
+    pipeline.visit()
     server.forget()
     result = launched(pipeline, feeds=[id])
     assert result.success
