@@ -1,4 +1,4 @@
-"""One reader with feeds, served on a port of its own, and one Chromium for a module of tests."""
+"""One reader with feeds, served on a port of its own, and one Chromium for all tests of this folder."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from rss_pipeline_tests.api.browser.library import Library, library
 from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, chromium
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
@@ -18,7 +18,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def books(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Library]:
     """A reader that is served; each test has users and feeds of its own in it."""
     with library(tmp_path_factory.mktemp("library"), browser) as found:

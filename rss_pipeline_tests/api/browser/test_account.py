@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
 from rss_pipeline_tests.storage.values import register, spec
-from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, chromium, watched
+from rss_pipeline_tests.support.chromium import CHROMIUM, watched
 from rss_pipeline_tests.support.reader import Reader, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 
@@ -24,13 +24,6 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "java_script_enabled": False
 OPML = """<opml version="2.0"><body>
 <outline text="One" xmlUrl="{}"/>
 </body></opml>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE_MS)
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.feeds import refresh_claims
 from rss_pipeline_tests.api.pages.browsing import browser as cookies_of
 from rss_pipeline_tests.pipeline.reading.test_refresh import steps_of_a_run
-from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, chromium, watched
+from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, watched
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.reader import Reader, User, served
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -74,7 +74,7 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Desk]:
     port = free_port()
     with FeedServer() as server:
         pipeline = Pipeline(
@@ -83,11 +83,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
             allow_ports=frozenset({server.port}),
             reader_port=port,
         )
-        with (
-            Reader.on(pipeline.settings) as reader,
-            served(reader.app, port=port),
-            chromium() as browser,
-        ):
+        with Reader.on(pipeline.settings) as reader, served(reader.app, port=port):
             yield Desk(reader, pipeline, server, browser)
         pipeline.database.close()
 

@@ -12,17 +12,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, Route
+from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.pipeline.reading import bodies
-from rss_pipeline_tests.api.browser.attacks import ATTACKS, FAR, MUTATIONS, SCRIPTS
-from rss_pipeline_tests.api.pages.browsing import browser
+from rss_pipeline_tests.api.browser.attacks import ATTACKS, FAR, MUTATIONS, PAGES, SCRIPTS
+from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support import pictures
-from rss_pipeline_tests.support.chromium import CHROMIUM, Watched, chromium, watched
+from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, Watched, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon
@@ -39,6 +39,24 @@ FORBIDDEN = (
     "svg,math,template,noscript,dialog,slot,title,body,html,head,map,area,main,nav"
 )
 INSPECTION = Path(__file__).with_name("inspection.js").read_text("utf-8")
+OPEN_EACH = f"""async ([ids, forbidden, patience]) => {{
+  const inspect = {INSPECTION};
+  const drawn = () => new Promise(requestAnimationFrame);
+  const found = {{}};
+  for (const [name, id] of Object.entries(ids)) {{
+    const entry = document.getElementById(`i-${{id}}`), until = performance.now() + patience;
+    entry.querySelector('.title').click();
+    while (!entry.querySelector('.foot')) {{
+      if (performance.now() > until) throw new Error(`${{name}} does not open`);
+      await drawn();
+    }}
+    entry.scrollIntoView();
+    await drawn();
+    found[name] = inspect(forbidden);
+  }}
+  return found;
+}}"""
+"""Opens items in their list, one after the other, and inspects the page with each."""
 
 
 @dataclass(slots=True)
@@ -84,7 +102,7 @@ def item_ids(reader: Reader) -> dict[str, str]:
 
 
 @contextmanager
-def attacked(home: Path) -> Iterator[Attacked]:
+def attacked(home: Path, running: Browser) -> Iterator[Attacked]:
     port = free_port()
     with Reader.on(reader_settings(home, reader_port=port)) as reader:
         add_feeds(reader.database, "news")
@@ -96,8 +114,8 @@ def attacked(home: Path) -> Iterator[Attacked]:
             add_items(reader.database, [row])
         user = reader.user("ann")
         subscribe(reader.database, user.id, "news")
-        cookie = browser(reader, user).cookies[COOKIE]
-        with served(reader.app, port=port), chromium() as running, watched(running) as found:
+        cookie = client_of(reader, user).cookies[COOKIE]
+        with served(reader.app, port=port), watched(running) as found:
             found.context.add_cookies([{"name": COOKIE, "value": cookie, "url": f"http://127.0.0.1:{port}"}])
             page, seen = found.page(), Seen()
             watch(page, seen, port)
@@ -125,8 +143,8 @@ def watch(page: Page, seen: Seen, port: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def under_attack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
-    with attacked(tmp_path_factory.mktemp("attacked")) as found:
+def under_attack(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Attacked]:
+    with attacked(tmp_path_factory.mktemp("attacked"), browser) as found:
         yield found
 
 
@@ -147,24 +165,31 @@ def harmless(under: Attacked, address: str) -> None:
     assert under.watched.errors == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # Those that the next test opens in their list are seen on pages of their own by the soak.
-        pytest.param(name, marks=[pytest.mark.soak] if name in SCRIPTS or name in MUTATIONS else [])
-        for name in ATTACKS
-    ],
-)
-def test_an_item_that_attacks_is_shown_and_does_nothing(under_attack: Attacked, name: str) -> None:
-    address = f"/items/{item_ids(under_attack.reader)[name]}"
+def is_shown_and_does_nothing(under: Attacked, name: str) -> None:
+    address = f"/items/{item_ids(under.reader)[name]}"
     try:
-        under_attack.page.goto(under_attack.url + address, wait_until="load")
-        harmless(under_attack, address)
+        under.page.goto(under.url + address, wait_until="load")
+        harmless(under, address)
         # What comes into view later is loaded later.
-        under_attack.page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
-        harmless(under_attack, address)
+        under.page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        harmless(under, address)
+    except AssertionError as error:
+        error.add_note(f"the item: {name}")
+        raise
     finally:
-        forget(under_attack)
+        forget(under)
+
+
+def test_items_that_attack_the_page_are_shown_and_do_nothing(under_attack: Attacked) -> None:
+    for name in PAGES:
+        is_shown_and_does_nothing(under_attack, name)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [*SCRIPTS, *MUTATIONS])
+def test_an_item_that_attacks_is_shown_and_does_nothing(under_attack: Attacked, name: str) -> None:
+    """Of those that the test of lists opens in their list."""
+    is_shown_and_does_nothing(under_attack, name)
 
 
 def forget(under: Attacked) -> None:
@@ -180,13 +205,10 @@ def test_items_that_attack_open_in_their_list_and_do_nothing(under_attack: Attac
     under_attack.prefer(entries_per_page=200)
     try:
         page.goto(f"{under_attack.url}/feeds/news?show=all", wait_until="load")
-        for name in (*SCRIPTS, *MUTATIONS):
-            entry = page.locator(f"#i-{ids[name]}")
-            entry.locator(".title").evaluate("title => title.click()")
-            entry.locator(".foot").wait_for()
-            entry.scroll_into_view_if_needed()
-            found = under_attack.inspect()
-            assert (name, found["wrong"], found["ran"], found["bodies"]) == (name, [], False, 1)
+        opened = {name: ids[name] for name in (*SCRIPTS, *MUTATIONS)}
+        found = page.evaluate(OPEN_EACH, [opened, FORBIDDEN, PATIENCE_MS])
+        seen = {name: (each["wrong"], each["ran"], each["bodies"]) for name, each in found.items()}
+        assert seen == dict.fromkeys(opened, ([], False, 1))
         harmless(under_attack, "/feeds/news")
     finally:
         under_attack.prefer(entries_per_page=50)
@@ -253,6 +275,8 @@ def test_with_images_of_publishers_nothing_but_images_is_requested(under_attack:
         assert not asked & {f"/{n}" for n in ("d.mp4", "f.mp3", "g.mp4", "h.vtt", "p", "s.mid", "count.gif")}
     finally:
         under_attack.prefer(publisher_images=False)
+        # Images that are still on their way would be held against the next item.
+        under_attack.page.goto("about:blank")
         forget(under_attack)
 
 
