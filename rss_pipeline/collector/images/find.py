@@ -10,6 +10,7 @@ from itertools import islice
 
 from lxml import etree
 
+from rss_pipeline.collector.images.overloaded import has_overloaded_tag
 from rss_pipeline.collector.images.urls import NOT_FETCHED, image_url, resolver, usable_base
 from rss_pipeline.collector.models.item import Enclosure, Item
 
@@ -44,9 +45,6 @@ _PLACEHOLDER = re.compile(
 )
 MOST_IMAGES = 10_000
 """Elements of one item that are read: a page shows some hundreds, a hostile one could fill a table."""
-_MOST_ATTRIBUTES = 500
-_TAG_OR_COMMENT = re.compile(r"<(?:!--|[a-z])", re.IGNORECASE)
-_TAG_PART = re.compile(r"(?P<end>>)|=\s*(?:\"[^\"]*\"?|'[^']*'?|[^\s>]*)|(?P<name>[^\s=>/]+)")
 _STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
 DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
 _LEADING_NUMBER = re.compile(r"\s*([0-9]+)\s*(?:px)?\s*", re.IGNORECASE)
@@ -85,32 +83,6 @@ def tree(html: str) -> etree._Element | None:
         return etree.fromstring(html.encode("utf-8", "replace"), parser)
     except etree.ParserError:
         return None
-
-
-def has_overloaded_tag(html: str) -> bool:
-    """True if a tag has more than 500 attributes: libxml2 compares each with all before it, which takes a
-    minute for a megabyte of them. The ends of tags are found roughly; a parser's time limit covers the
-    rest."""
-    at = 0
-    has_end = True
-    while start := _TAG_OR_COMMENT.search(html, at):
-        at = start.end()
-        attributes = 0
-        if start[0].startswith("<!"):
-            # Of comments that do not end, only the first is searched for its end: a text of "<!--" would
-            # take time by the square of its length.
-            end = html.find("-->", at) if has_end else -1
-            has_end = end >= 0
-            at = max(at, end + 3)
-            continue
-        for part in _TAG_PART.finditer(html, at):
-            at = part.end()
-            if part.lastgroup == "end":
-                break
-            attributes += part.lastgroup == "name"
-            if attributes > _MOST_ATTRIBUTES:
-                return True
-    return False
 
 
 @dataclass(slots=True, eq=False)

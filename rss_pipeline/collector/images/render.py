@@ -16,7 +16,6 @@ the same tree.
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from urllib.parse import quote
 
@@ -34,6 +33,7 @@ from rss_pipeline.collector.images.find import (
     shown_images,
     tree,
 )
+from rss_pipeline.collector.images.plain import attribute_value, with_places
 from rss_pipeline.collector.images.urls import resolver
 
 _TAG = re.compile(r"<(?:img|amp-img|source)(?=[\t\n\f\r />])", re.IGNORECASE)
@@ -66,6 +66,19 @@ def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None
     """
     if not archived or not MAY_HOLD_IMAGES.search(html):
         return html
+    resolve = resolver(bases)
+
+    def place(reference: str) -> str | None:
+        url = resolve(reference)
+        found = None if url is None else archived.get(url)
+        return None if found is None else _with_fragment(found, reference)
+
+    rendered = with_places(html, place)
+    return render_by_tree(html, archived, resolve) if rendered is None else rendered
+
+
+def render_by_tree(html: str, archived: Mapping[str, str], resolve: Callable[[str], str | None]) -> str:
+    """`render` of any HTML; `resolve` is the `resolver` of its bases."""
     tags = list(_TAG.finditer(html))
     # An attribute that leads from the tree back to the text. The document cannot hold its own hash.
     mark = "m" + hashlib.blake2b(html.encode("utf-8", "replace"), digest_size=8).hexdigest()
@@ -78,7 +91,6 @@ def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None
         root = tree(_marked(html, [tag.end() for tag in tags], mark))
     if root is None:
         return html
-    resolve = resolver(bases)
     images = [
         (int(number), each)
         for each in shown_images(root, resolve)
@@ -172,12 +184,8 @@ def _edits(html: str, start: int, end: int, values: Mapping[str, str]) -> Iterat
     while missing and (match := _ATTRIBUTE.match(html, position, end)):
         value = missing.pop(match["name"].lower(), None)
         if value is not None:
-            found.append((match.end("name"), match.end(), f'="{_escaped(value)}"'))
+            found.append((match.end("name"), match.end(), attribute_value(value)))
         position = match.end()
     if "src" in missing:
-        yield start, start, f' src="{_escaped(missing["src"])}"'
+        yield start, start, f" src{attribute_value(missing['src'])}"
     yield from found
-
-
-def _escaped(value: str) -> str:
-    return escape(value, quote=False).replace('"', "&quot;")

@@ -5,6 +5,7 @@ References are found in HTML by `find.py`; references of any kind are resolved i
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from urllib.parse import urldefrag, urlsplit
 
 from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute, web_base
@@ -21,7 +22,6 @@ def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
     """`image_url` against the first usable of `bases`, for many references."""
     base = usable_base(bases)
     known: dict[str, str | None] = {}
-    starts: dict[str, str | None] = {}
 
     def resolve(reference: str) -> str | None:
         head, _, fragment = reference.partition("#")
@@ -35,16 +35,20 @@ def resolver(bases: Sequence[str | None]) -> Callable[[str], str | None]:
             url = image_url(reference, base)
         else:
             start = plain["start"]
-            if start not in starts:
-                example = image_url(start + "x", base)
-                starts[start] = example and example[:-1]
-            begin = starts[start]
+            begin = _begin(start, base)
             url = begin and begin + reference[len(start) :]
             url = url if url and len(url) <= MAX_LINK_CHARACTERS else None
         known[reference] = url
         return url
 
     return resolve
+
+
+@lru_cache(maxsize=256)
+def _begin(start: str, base: str | None) -> str | None:
+    """The URL of a reference that begins so, without its last segment; a feed's items have it in common."""
+    example = image_url(start + "x", base)
+    return example and example[:-1]
 
 
 def usable_base(bases: Sequence[str | None]) -> str | None:

@@ -13,7 +13,12 @@ from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.image_size import ImageSize
 
-_TAG = re.compile(r'<(?P<end>/?)(?P<name>[a-z][a-z0-9]*)(?P<attributes>(?: [a-z-]++="[^"]*+")*+)>')
+_CHANGED = "a|img|picture|source|track|audio|video|main|nav|aside|header|footer|h[1-6]"
+_TAG = re.compile(
+    rf'<(?P<end>/?)(?P<name>[a-z][a-z0-9]*+(?= )|{_CHANGED})(?P<attributes>(?: [a-z-]++="[^"]*+")*+)>'
+)
+"""A tag with attributes, in whose values there may be `<`, or one that is changed without any."""
+_HREF = re.compile(r' href="([^"]*+)"')
 _ATTRIBUTE = re.compile(r' ([a-z-]++)="([^"]*+)"')
 _HEADING = re.compile(r"<h([1-6])[ >]")
 _LENGTH = re.compile(r"\s*([0-9]{1,5})(?:\.[0-9]*)?(?:px)?\s*")
@@ -78,35 +83,32 @@ class _Writer:
         if name in _DROPPED:
             return ""
         if name == "a":
-            return self._end_of_link() if is_end else self._link(_attributes(found))
+            return self._end_of_link() if is_end else self._link(found["attributes"])
         if name == "img":
-            return self._image(_attributes(found))
+            return self._image(_attributes(found["attributes"]))
         if name in ("audio", "video"):
             self._media += -1 if is_end else 1
-            return found[0] if is_end else self._player(name, _attributes(found))
+            return found[0] if is_end else self._player(name, _attributes(found["attributes"]))
         if name == "source":
             return found[0] if self._media > 0 else ""
         if name in _LANDMARKS:
             name = "div"
         elif name[0] == "h" and name[1:].isdigit():
             name = f"h{min(int(name[1:]) + self._demotion, 6)}"
-        if is_end:
-            return f"</{name}>"
-        return _start(name, _attributes(found)) if found["attributes"] else f"<{name}>"
+        return f"</{name}>" if is_end else f"<{name}{_kept(found['attributes'])}>"
 
     def left(self) -> str:
         """What is to be written at the end."""
         behind, self._behind = self._behind, []
         return "".join(behind)
 
-    def _link(self, attributes: Attributes) -> str:
-        href = attributes.get("href")
-        self._links.append(href)
+    def _link(self, attributes: str) -> str:
+        href = _HREF.search(attributes)
+        self._links.append(href and href[1])
         if href is None:
             return "<span>"
-        if _WEB.match(href):
-            attributes["target"] = "_blank"
-        return _start("a", attributes)
+        target = ' target="_blank"' if _WEB.match(href[1]) else ""
+        return f"<a{_kept(attributes)}{target}>"
 
     def _end_of_link(self) -> str:
         end = "</a>" if not self._links or self._links.pop() is not None else "</span>"
@@ -152,8 +154,15 @@ class _Writer:
         return _start(name, {**attributes, "controls": "", "preload": "none"})
 
 
-def _attributes(found: re.Match[str]) -> Attributes:
-    attributes = dict(_ATTRIBUTE.findall(found["attributes"]))
+def _kept(attributes: str) -> str:
+    """The attributes of a tag as they are written, without those that a page cannot have."""
+    if ' lang="' not in attributes and ' headers="' not in attributes:
+        return attributes
+    return "".join(f' {name}="{value}"' for name, value in _attributes(attributes).items())
+
+
+def _attributes(text: str) -> Attributes:
+    attributes = dict(_ATTRIBUTE.findall(text))
     if "lang" in attributes and not _LANGUAGE.fullmatch(attributes["lang"]):
         del attributes["lang"]
     # It names ids, and those are gone.

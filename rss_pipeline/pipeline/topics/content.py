@@ -4,13 +4,13 @@ text."""
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import lru_cache, partial
 from html import unescape
 from typing import Literal
 
 import nh3
 
-from rss_pipeline.collector.images.find import has_overloaded_tag
+from rss_pipeline.collector.images.overloaded import has_overloaded_tag
 from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.parse.links import web_base
 from rss_pipeline.pipeline.topics.text import legal, one_line
@@ -64,6 +64,18 @@ _DROPPED_WITH_CONTENT = {"script", "style", "noscript", "template", "title", "ob
 _REFERENCES = ("href", "src", "poster")
 """The attributes above that hold a URL. `cite` is not among them: nh3 leaves it relative, and no reader shows
 it."""
+_STARTS = {
+    name: [
+        (f"{name}={quote}{start}", start != "/") for quote in "\"'" for start in ("https://", "/", "http://")
+    ]
+    for name in _REFERENCES
+}
+"""How references usually begin, and if that makes them absolute; the commonest first."""
+_LONGER_NAMES = {"href": "hreflang", "src": "srcset", "poster": "posters"}
+"""Of which each is a part, and that do not begin a reference in the same way."""
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?=[/?#]|\Z)")
+_MOST_CLEANERS = 64
+"""Each has some 20 KB."""
 _IMAGE_SIGNS = ("<img", "<picture", "<noscript", "<amp-img", "srcset")
 """In lower case: without one of them there is no image, as `render` has it."""
 
@@ -77,11 +89,11 @@ _FORMATTING = _names("b big code em font i nobr s small strike strong tt u")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))", re.DOTALL)
 """As a browser reads it: `<!-->` and `<!--->` are whole; `--!>` and the end of the text end one too."""
 _BLOCK = re.compile(
-    r"(?=</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|tr|td|th|table|blockquote|pre|section|article|figure"
-    r"|figcaption|header|footer)\b)",
+    r"</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|tr|td|th|table|blockquote|pre|section|article|figure"
+    r"|figcaption|header|footer)\b",
     re.IGNORECASE,
 )
-
+_TO_TEXT = nh3.Cleaner(tags=set(), attributes={}, clean_content_tags=_DROPPED_WITH_CONTENT)
 
 PublishedHtml = Callable[[str, Candidate, PublicImage], str | None]
 """`published_html`, or one that remembers what it did."""
@@ -119,21 +131,7 @@ def safe_html(
     if any(sign in lowered for sign in _IMAGE_SIGNS):
         html = render(html, archived=_EveryImage(image), bases=image_bases)
         lowered = html.lower()
-    html = _encodable(html)
-    if _is_absolute(lowered):
-        return legal(_cleaner(link_rel).clean(html)).strip()
-    return legal(_cleaned(html, bases, link_rel)).strip()
-
-
-def _is_absolute(lowered: str) -> bool:
-    """True if no reference of this HTML is relative: a cleaner that is ready for all items will do.
-
-    To make one takes as long as to clean a short item.
-    """
-    return all(
-        lowered.count(name) == lowered.count(f'{name}="https://') + lowered.count(f'{name}="http://')
-        for name in _REFERENCES
-    )
+    return legal(_cleaned(_encodable(html), lowered, bases, link_rel)).strip()
 
 
 def text_of(html: str | None, *, limit: int) -> str:
@@ -141,45 +139,61 @@ def text_of(html: str | None, *, limit: int) -> str:
     start = _encodable((html or "")[:READ_FOR_TEXT])
     if not start or not _is_safe(start):
         return ""
-    text = nh3.clean(
-        _BLOCK.sub(" ", start), tags=set(), attributes={}, clean_content_tags=_DROPPED_WITH_CONTENT
-    )
+    text = _TO_TEXT.clean(_BLOCK.sub(r" \g<0>", start))
     return one_line(unescape(text), limit=limit)
 
 
-def _cleaned(html: str, bases: Sequence[str | None], link_rel: str | None) -> str:
+def _cleaned(html: str, lowered: str, bases: Sequence[str | None], link_rel: str | None) -> str:
+    """Sanitized; to make a cleaner takes as long as to clean a short item, so one that is ready is used where
+    it will do."""
+    starts = _starts(lowered)
+    if starts == "absolute":
+        return _cleaner("deny", link_rel).clean(html)
     base = next((usable for each in bases if (usable := web_base(each))), None)
     if base is None:
-        return _sanitized(html, "deny", link_rel)
+        return _cleaner("deny", link_rel).clean(html)
+    origin = _ORIGIN.match(base) if starts == "rooted" else None
     try:
-        return _sanitized(html, ("rewrite_with_base", base), link_rel)
+        if origin is not None:
+            return _cleaner(origin[0], link_rel).clean(html)
+        return _new_cleaner(base, link_rel).clean(html)
     except ValueError:
         # A base that its parser refuses: the item is published without relative links.
-        return _sanitized(html, "deny", link_rel)
+        return _cleaner("deny", link_rel).clean(html)
 
 
-def _sanitized(
-    html: str, relative: Literal["deny"] | tuple[Literal["rewrite_with_base"], str], link_rel: str | None
-) -> str:
-    return nh3.clean(
-        html,
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
-        clean_content_tags=_DROPPED_WITH_CONTENT,
-        url_schemes=_SCHEMES,
-        url_relative=relative,
-        link_rel=link_rel,
-    )
+def _starts(lowered: str) -> Literal["absolute", "rooted", "any"]:
+    """How the references of this HTML begin, for certain: all with a scheme of the web; or some with `/`, so
+    that of a base only scheme and host count (RFC 3986 5.2.2)."""
+    found: Literal["absolute", "rooted"] = "absolute"
+    for name, starts in _STARTS.items():
+        left = lowered.count(name)
+        left -= lowered.count(_LONGER_NAMES[name]) if left else 0
+        for start, is_absolute in starts if left else ():
+            count = lowered.count(start)
+            left -= count
+            if count and not is_absolute:
+                found = "rooted"
+            if not left:
+                break
+        if left:
+            return "any"
+    return found
 
 
-@cache
-def _cleaner(link_rel: str | None) -> nh3.Cleaner:
+@lru_cache(maxsize=_MOST_CLEANERS)
+def _cleaner(base: str, link_rel: str | None) -> nh3.Cleaner:
+    return _new_cleaner(base, link_rel)
+
+
+def _new_cleaner(base: str, link_rel: str | None) -> nh3.Cleaner:
+    """One that resolves relative references against `base`, or drops them if that is `deny`."""
     return nh3.Cleaner(
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         clean_content_tags=_DROPPED_WITH_CONTENT,
         url_schemes=_SCHEMES,
-        url_relative="deny",
+        url_relative="deny" if base == "deny" else ("rewrite_with_base", base),
         link_rel=link_rel,
     )
 

@@ -6,6 +6,7 @@ import unicodedata
 _ILLEGAL = re.compile("[^ -~\n\t\r\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]+")
 """What XML 1.0 does not allow (2.2) and controls and non-characters that it discourages; the commonest
 characters come first, which makes it ten times as fast."""
+_LEGAL_ASCII = bytes([*range(0x20, 0x7F), *b"\n\t"])
 _LINE_ENDS = re.compile("\r\n?")
 _JOINED = frozenset("\u200d\ufe0e\ufe0f")
 ELLIPSIS = "…"
@@ -13,10 +14,12 @@ ELLIPSIS = "…"
 
 def legal(text: str) -> str:
     """The text without the characters that XML cannot hold, with line feeds as its only line ends."""
-    # Which most texts are, and that is seen in a fifth of the time.
-    if text.replace("\n", "").isprintable():
-        return text
-    return _LINE_ENDS.sub("\n", _ILLEGAL.sub("", text))
+    # Most texts are without, and that is seen in a fifth of the time; in those of ASCII even faster.
+    if text.isascii():
+        has_none = not text.encode().translate(None, _LEGAL_ASCII)
+    else:
+        has_none = text.replace("\n", "").isprintable()
+    return text if has_none else _LINE_ENDS.sub("\n", _ILLEGAL.sub("", text))
 
 
 def one_line(text: str | None, *, limit: int) -> str:

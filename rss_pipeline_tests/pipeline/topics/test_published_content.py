@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -131,6 +132,28 @@ def test_a_reference_is_absolute_however_it_is_written(html: str) -> None:
     found = re.findall(r'(?:href|src|cite|poster)="([^"]*)"', cleaned)
     assert found
     assert all(re.match("https?://[ac].example/", reference) for reference in found), cleaned
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '<a href="/r">r</a>',
+        "<a href='/r' hreflang='en'>r</a>",
+        '<a href="//b.example/r">r</a>',
+        '<p data-src="/r" data-href="/r">r</p>',
+        '<img srcset="/r 2x" src="/r">',
+        '<a href="https://b.example/r">r</a>',
+        "src",
+    ],
+)
+@pytest.mark.parametrize("reference", ["?q", "q", "#q", "../q"])
+def test_a_reference_is_resolved_against_the_page_whatever_is_beside_it(other: str, reference: str) -> None:
+    link = "https://l.example/x/y/z"
+    for name, html in (("href", '<a href="{}">q</a>'), ("src", '<video src="{}"></video>')):
+        cleaned = published(other + html.format(reference), link=link) or ""
+        assert cleaned.count(f'{name}="{urljoin(link, reference)}"') == 1, cleaned
+    rooted = published(f"{other}<a href='/s'>s</a>", link=link) or ""
+    assert rooted.endswith('<a href="https://l.example/s">s</a>')
 
 
 def test_html_with_absolute_references_only_is_cleaned_as_any_other() -> None:
