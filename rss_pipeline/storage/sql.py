@@ -73,6 +73,10 @@ def number(sql: str) -> str:
     return f"CAST({sql} AS INTEGER)"
 
 
+NUMBER_FIELD = number(FIELD)
+"""A field of the JSON object `v.value` that is a whole number or a truth value, to be formatted likewise."""
+
+
 def new_token() -> str:
     """A lease's name."""
     return secrets.token_hex(16)

@@ -104,7 +104,8 @@ def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
         ),
         Statement(
             """INSERT INTO sequences (name, value) VALUES ('clock', ?)
-            ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE abs(excluded.value - value) > ?""",
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value
+              WHERE abs(excluded.value - sequences.value) > ?""",
             [int(now.timestamp()), int(PUT_BACK.total_seconds())],
             name="note the time",
         ),

@@ -14,9 +14,15 @@ from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import Parsed, Response
 from rss_pipeline.collector.models.warning import FeedWarning, sentences
 from rss_pipeline.storage.database import Row, Statement
-from rss_pipeline.storage.feeds.feed_row import ADDRESS_COLUMNS, HINT_COLUMNS, address_row, hints_row
+from rss_pipeline.storage.feeds.feed_row import (
+    ADDRESS_COLUMNS,
+    HINT_COLUMNS,
+    NUMBER_COLUMNS,
+    address_row,
+    hints_row,
+)
 from rss_pipeline.storage.feeds.predicates import has_warning
-from rss_pipeline.storage.sql import FIELD, compact, storable
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, compact, number, storable
 from rss_pipeline.storage.topics.stale import mark_stale_if
 
 SENTENCE = "no item in common with the document before: items were probably missed between the two"
@@ -24,7 +30,11 @@ SENTENCE = "no item in common with the document before: items were probably miss
 
 def from_json(*columns: str) -> str:
     """Assignments to columns of feeds, each from the field of its name in `v.value`."""
-    return ", ".join(f"{column} = {FIELD.format(column)}" for column in columns)
+    return ", ".join(f"{column} = {_field(column)}" for column in columns)
+
+
+def _field(column: str) -> str:
+    return (NUMBER_FIELD if column in NUMBER_COLUMNS else FIELD).format(column)
 
 
 def without_comments(sql: str) -> str:
@@ -118,10 +128,10 @@ def warning_row(warnings: Iterable[FeedWarning]) -> Row:
 
 
 # A sync may have given the feed another URL, or a password, during the visit: its result is void then.
-_SAME_ENTRY = f"(url = {FIELD.format('url')} AND needs_access = {FIELD.format('needs_access')})"
+_SAME_ENTRY = f"(url = {FIELD.format('url')} AND needs_access = {NUMBER_FIELD.format('needs_access')})"
 
 SET_ADDRESS = ", ".join(
-    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {FIELD.format(column)} ELSE {column} END"
+    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {_field(column)} ELSE {column} END"
     for column in ADDRESS_COLUMNS
 )
 """Assignments of the feed's address, from the fields of `set_address_row`."""
@@ -154,9 +164,9 @@ def count_visit(outcome: str) -> str:
     `outcome` is SQL for 'news' (with new items), 'unchanged' or 'failed'.
     """
     place = f"{_PLACE} || CASE {outcome} WHEN 'news' THEN '[1]' WHEN 'unchanged' THEN '[2]' ELSE '[3]' END"
-    first = ", ".join(f"{outcome} = '{each}'" for each in ("news", "unchanged", "failed"))
+    first = ", ".join(number(f"{outcome} = '{each}'") for each in ("news", "unchanged", "failed"))
     return f"""visit_days = CASE WHEN json_extract(visit_days, {_PLACE} || '[0]') = {_DAY}
-    THEN json_set(visit_days, {place}, json_extract(visit_days, {place}) + 1)
+    THEN json_set(visit_days, {place}, {number(f"json_extract(visit_days, {place})")} + 1)
     ELSE json_set(coalesce(visit_days, '{{}}'), {_PLACE}, json_array({_DAY}, {first})) END"""
 
 
@@ -166,13 +176,14 @@ _EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {FIELD.format("id")
   ORDER BY created_at DESC LIMIT 1000"""
 _OTHERWISE_KNOWN = f"""(SELECT count(*) FROM items WHERE id IN {_OF_DOCUMENT}
   AND (title IN (SELECT title FROM ({_EARLIER})) OR link IN (SELECT link FROM ({_EARLIER}))))"""
-GAP_FOUND = f"""SELECT CASE WHEN {FIELD.format("may_be_gap")} AND fresh.n = {FIELD.format("items_listed")}
-  THEN 2 * {_OTHERWISE_KNOWN} < fresh.n ELSE 0 END FROM listed, fresh, v"""
+GAP_FOUND = f"""SELECT CASE WHEN {NUMBER_FIELD.format("may_be_gap")} = 1
+    AND fresh.n = {NUMBER_FIELD.format("items_listed")}
+  THEN CAST(2 * {_OTHERWISE_KNOWN} < fresh.n AS INTEGER) ELSE 0 END FROM listed, fresh, v"""
 """1 or 0, from `listed(ids)`, `fresh(n)` and `v(value)`. 1: all items are new, and fewer than half of them
 have a title or a link that is known. Otherwise the guids have changed, not the items."""
 
 # A feed with unstable guids has new ones in each document.
-_IS_GAP = f"(gap.found AND NOT {has_warning('unstable_guids')})"
+_IS_GAP = f"(gap.found = 1 AND NOT {has_warning('unstable_guids')})"
 
 
 def _if_gap(value: str, otherwise: str) -> str:
@@ -183,9 +194,9 @@ SET_GAP = f"""next_fetch_at = {_if_gap(FIELD.format("gap_next"), FIELD.format("n
   planned_at = {_if_gap(FIELD.format("gap_next"), FIELD.format("next_fetch_at"))},
   schedule_reason = {_if_gap(FIELD.format("gap_reason"), FIELD.format("schedule_reason"))},
   schedule_kind = {FIELD.format("schedule_kind")},
-  gaps = gaps + {_IS_GAP},
+  gaps = gaps + {number(_IS_GAP)},
   last_gap_at = {_if_gap("clock.now", "last_gap_at")},
-  gap_halvings = {_if_gap(FIELD.format("halvings"), "gap_halvings")},
+  gap_halvings = {_if_gap(NUMBER_FIELD.format("halvings"), "gap_halvings")},
   halved_at = {_if_gap(FIELD.format("halved_at"), "halved_at")}"""
 """Assignments of the next visit and the gaps, from `gap(found)`, `clock(now)` and the fields of `gap_row`."""
 GAP_FACT = _if_gap(f"'{compact({'gap': SENTENCE})}'", "'{}'")

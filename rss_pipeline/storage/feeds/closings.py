@@ -36,7 +36,7 @@ from rss_pipeline.storage.feeds.closing_parts import (
 )
 from rss_pipeline.storage.feeds.predicates import has_warning
 from rss_pipeline.storage.feeds.visit_facts import confirmed_patch, facts_of_document, known_facts
-from rss_pipeline.storage.sql import FIELD, chunked, compact, storable
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, storable
 
 HEARTBEAT = timedelta(days=7)
 """Every living feed is reported at least this often, so that older run history may be purged."""
@@ -113,11 +113,11 @@ def _unchanged_row(visit: UnchangedVisit) -> Row:
         "body_at": instant(response.fetched_at) if has_body else None,
         "cut_off": int(cut_off),
         **schedule_row(visit.ending.next),
-        "facts": confirmed_patch(visit.outcome),
+        "facts": compact(confirmed_patch(visit.outcome)),
     }
 
 
-_STAYS = f"{FIELD.format('cut_off')} OR NOT {has_warning('cut_off')}"
+_STAYS = f"{NUMBER_FIELD.format('cut_off')} = 1 OR NOT {has_warning('cut_off')}"
 """All warnings were a cut document's, and end with it."""
 
 _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
@@ -129,7 +129,7 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- A 304 brings no body: long after the last one, a request goes without validators, for caches get stuck.
   last_body_at = coalesce({FIELD.format("body_at")}, last_body_at),
   -- Most visits are no news, and an event for each would cost more than the visit.
-  change_count = change_count + {_IS_NEWS.format(heartbeat="clock.heartbeat")},
+  change_count = change_count + {number(_IS_NEWS.format(heartbeat="clock.heartbeat"))},
   changed_at = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} THEN clock.now ELSE changed_at END,
   -- The facts of a change that is not reported yet stay: its new items would be lost to the event.
   last_change = CASE WHEN {_IS_NEWS.format(heartbeat="clock.heartbeat")} AND change_count = reported_count
@@ -139,11 +139,11 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   -- After a 304 the unreadable document may come again, from another cache: it gets no second backup.
   failed_hash = CASE WHEN {FIELD.format("body_at")} IS NULL THEN failed_hash END,
   -- The whole document is current again, or the same cut one came, whose warning stays.
-  cut_hash = CASE WHEN {FIELD.format("cut_off")} THEN cut_hash END,
+  cut_hash = CASE WHEN {NUMBER_FIELD.format("cut_off")} = 1 THEN cut_hash END,
   warning = CASE WHEN {_STAYS} THEN warning END, warning_kinds = CASE WHEN {_STAYS} THEN warning_kinds END,
   {count_visit("'unchanged'")},
   -- A run that died between store and extract_images left items without a search for images.
-  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure),
+  images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   -- Another run may have taken the feed over: then this visit writes nothing.
@@ -176,15 +176,16 @@ _FAILED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   failed_version = CASE WHEN {FIELD.format("failed_hash")} IS NULL THEN failed_version
     ELSE {FIELD.format("failed_version")} END,
   -- Only an answer counts as fetched: hosts that do not answer prove no outage of ours.
-  last_fetched_at = CASE WHEN {FIELD.format("host_answered")} THEN clock.now ELSE last_fetched_at END,
+  last_fetched_at = CASE WHEN {NUMBER_FIELD.format("host_answered")} = 1 THEN clock.now
+    ELSE last_fetched_at END,
   last_visited_at = clock.now, consecutive_failures = consecutive_failures + 1,
   failing_since = CASE consecutive_failures WHEN 0 THEN clock.now ELSE failing_since END,
   -- The alert goes by the moment at which a feed became prominent, once.
   prominent_at = CASE consecutive_failures + 1 WHEN {PROMINENT_FAILURES} THEN clock.now ELSE prominent_at END,
   {count_visit("'failed'")},
   -- Items may be stored although the visit failed: in a run that died, or before the refused statement.
-  images_pending = max(images_pending, unclosed_claims > 1, backup_unsure,
-    {FIELD.format("last_error_kind")} = 'storage_rejected'),
+  images_pending = max(images_pending, {number("unclosed_claims > 1")}, backup_unsure,
+    CAST({FIELD.format("last_error_kind")} = 'storage_rejected' AS INTEGER)),
   lease_token = NULL, unclosed_claims = 0, backup_unsure = 0
   FROM clock, json_each(?) AS v
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")} RETURNING id""")
@@ -213,7 +214,8 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "token": stored.token,
         **document_row(feed, parsed),
         **schedule_row(stored.ending.next),
-        "facts": known_facts(facts_of_document(parsed)),
+        # A text: Postgres does not keep the order of what is in an object.
+        "facts": compact(known_facts(facts_of_document(parsed))),
         # Of a cut document no one knows what it lists; the next one is compared with the whole one.
         "items_listed": feed.schedule.items_listed if parsed.cut_off else len(stored.item_ids),
         **set_address_row(feed, stored.ending.address),
@@ -237,7 +239,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   -- New items, by the backup key and by the time since the last stored document: a run that died after its
   -- items counted none of them, whether the document is still the same or has changed meanwhile.
   fresh(n, unseen) AS (
-    SELECT count(*), coalesce(sum(images_extracted_at IS NULL), 0)
+    SELECT count(*), coalesce(sum(CAST(images_extracted_at IS NULL AS INTEGER)), 0)
     FROM listed, items JOIN feeds ON feeds.id = items.feed_id
     WHERE items.id IN (SELECT value FROM json_each(listed.ids))
       AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
@@ -250,15 +252,16 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   first_stored_at = coalesce(first_stored_at, last_body_at, {FIELD.format("last_body_at")}),
   {SET_ADDRESS},
   {SET_GAP},
-  change_count = change_count + {_NEWS},
+  change_count = change_count + {number(_NEWS)},
   changed_at = CASE WHEN {_NEWS} THEN clock.now ELSE changed_at END,
   -- The data version: it grows with new items only, so downstream runs do not start for a heartbeat.
   items_version = CASE WHEN fresh.n > 0 THEN clock.now || '/' || (change_count + 1) ELSE items_version END,
   -- The new items of a change that is not reported yet are added up: one event reports both.
   last_change = CASE WHEN {_NEWS} OR change_count > reported_count THEN
     json_patch({GAP_FACT}, json_set({FIELD.format("facts")}, '$.items_new', fresh.n
-      + CASE WHEN change_count > reported_count THEN coalesce(json_extract(last_change, '$.items_new'), 0)
-        ELSE 0 END)) ELSE last_change END,
+      + CASE WHEN change_count > reported_count
+        THEN coalesce(CAST(json_extract(last_change, '$.items_new') AS INTEGER), 0) ELSE 0 END))
+    ELSE last_change END,
   {count_visit("CASE WHEN fresh.n > 0 THEN 'news' ELSE 'unchanged' END")},
   day_items = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_items ELSE 0 END + fresh.n,
   day_image_bytes = CASE WHEN counted_day = substr(clock.now, 1, 10) THEN day_image_bytes ELSE 0 END,
@@ -273,7 +276,7 @@ _STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
   WHERE feeds.id = {FIELD.format("id")} AND feeds.lease_token = {FIELD.format("token")}
   -- Columns have their new values here: this visit's version, and this visit's gap.
   RETURNING id, CASE WHEN items_version = last_fetched_at || '/' || change_count
-    THEN json_extract(last_change, '$.items_new') ELSE 0 END AS items_new,
+    THEN CAST(json_extract(last_change, '$.items_new') AS INTEGER) ELSE 0 END AS items_new,
     last_gap_at IS last_fetched_at AS gap""")
 
 

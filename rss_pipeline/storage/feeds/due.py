@@ -40,7 +40,7 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
         [
             *heal_schedule(now, clock),
             Statement(
-                f"""SELECT count(*) AS due, sum(last_visited_at IS NULL) AS never_fetched,
+                f"""SELECT count(*) AS due, sum(CAST(last_visited_at IS NULL AS INTEGER)) AS never_fetched,
                 min(next_fetch_at) AS oldest FROM (
                   SELECT last_visited_at, next_fetch_at FROM feeds WHERE {DUE} AND {FREE}
                   ORDER BY next_fetch_at LIMIT 100)""",
@@ -66,8 +66,11 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
     `hold_until`, `hold_reason` and `hold_host` the longest hold of the feed or its host.
     """
     rows = database.query(
-        f"""SELECT feeds.id, registered, listed, unused_since, enabled, leases.token AS held_token,
-        pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host, max(pauses.hold_until),
+        f"""SELECT id, registered, listed, unused_since, enabled, held_token, hold_until, hold_reason,
+          hold_host, host_held FROM (
+        SELECT feeds.id, registered, listed, unused_since, enabled, leases.token AS held_token,
+        pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
+        row_number() OVER (PARTITION BY feeds.id ORDER BY pauses.hold_until DESC) AS nth,
         EXISTS (SELECT 1 FROM leases AS l, json_each(l.hosts) AS j
           WHERE l.expires_at > {DB_NOW} AND j.value = feeds.host) AS host_held
         FROM feeds
@@ -77,7 +80,7 @@ def availability(database: Database, ids: Sequence[str], *, now: datetime) -> di
           UNION ALL SELECT feed_id, host, hold_until, reason FROM feed_holds
         ) AS pauses ON pauses.hold_until > ?
           AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
-        WHERE feeds.id IN (SELECT value FROM json_each(?)) GROUP BY feeds.id""",
+        WHERE feeds.id IN (SELECT value FROM json_each(?))) WHERE nth = 1""",
         [None, None, instant(now), compact(list(ids))],
         name="read availability",
     ).rows

@@ -86,7 +86,8 @@ def mark_reported(database: Database, reported: Iterable[tuple[str, int]], *, no
     """Mark these changes, each a feed id and a change count, as reported: Dagster has an event for each."""
     for chunk in chunked(compact(pair) for pair in reported):
         database.query(
-            """UPDATE feeds SET reported_count = max(reported_count, json_extract(j.value, '$[1]')),
+            """UPDATE feeds
+            SET reported_count = max(reported_count, CAST(json_extract(j.value, '$[1]') AS INTEGER)),
             reported_at = ? FROM json_each(?) AS j WHERE feeds.id = json_extract(j.value, '$[0]')""",
             [instant(now), chunk],
             name="mark reported",

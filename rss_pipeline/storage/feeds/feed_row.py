@@ -148,6 +148,13 @@ def _names(columns: _Columns) -> tuple[str, ...]:
     return tuple(name for name, _ in columns.values())
 
 
+NUMBER_COLUMNS = frozenset(
+    name
+    for columns in (_FEED, _ADDRESS, _HTTP, _SCHEDULE, _HINTS, _GAPS, _FAILURES, _UNFINISHED)
+    for name, type_ in columns.values()
+    if type_ in (_FLAG, _NUMBER, _SECONDS)
+)
+"""Columns that hold whole numbers."""
 ADDRESS_COLUMNS = _names(_ADDRESS)
 HINT_COLUMNS = _names(_HINTS)
 # Read with the claim, for only a feed with a wish needs it, and its index has both.

@@ -14,11 +14,11 @@ from rss_pipeline.collector.models.feed import Feed, FeedSpec
 from rss_pipeline.collector.models.stream import streams_to_json
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
+from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, NUMBER_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.stream_rows import register_streams
 from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
-from rss_pipeline.storage.sql import chunked, compact, seconds
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, seconds
 from rss_pipeline.storage.topics.stale import mark_stale
 
 _MANY = 3
@@ -181,35 +181,39 @@ def _moves(closed: Mapping[str, NewFeed], ids: Iterable[str], *, now: datetime) 
 _RELEASE_OF_OLD_URL = """DELETE FROM feed_holds WHERE feed_id IN (
   SELECT feeds.id FROM json_each(?) AS v JOIN feeds ON feeds.id = json_extract(v.value, '$[0]')
   WHERE feeds.url <> json_extract(v.value, '$[1]'))"""
+_NUMBERS = NUMBER_COLUMNS | {"registered", "listed", "shared", "enabled"}
 _FIELDS = ", ".join(
-    f"json_extract(value, '$.{name}')"
+    (NUMBER_FIELD if name in _NUMBERS else FIELD).format(name)
     for name in (*_REGISTRY_COLUMNS.split(", "), "registered_title", "now", "now")
 )
 # An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
-_KEPT = "(url = excluded.url AND needs_access >= excluded.needs_access)"
+_KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
 _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
-  SELECT {_FIELDS} FROM json_each(?) WHERE true
+  SELECT {_FIELDS} FROM json_each(?) AS v WHERE true
   ON CONFLICT (id) DO UPDATE SET
     url = excluded.url, registered = 1, listed = 1, shared = excluded.shared, unused_since = NULL,
-    host = CASE WHEN {_KEPT} AND fetch_url IS NOT NULL THEN host ELSE excluded.host END,
+    host = CASE WHEN {_KEPT} AND feeds.fetch_url IS NOT NULL THEN feeds.host ELSE excluded.host END,
     enabled = excluded.enabled,
-    registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, title),
+    registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, feeds.title),
     folder = excluded.folder,
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
     keep_days = excluded.keep_days, keep_unknown = 0, allow_private = excluded.allow_private,
     private_hosts = excluded.private_hosts, needs_access = excluded.needs_access,
     streams = excluded.streams,
-    fetch_url = CASE WHEN {_KEPT} THEN fetch_url END,
-    move_url = CASE WHEN {_KEPT} THEN move_url END, move_since = CASE WHEN {_KEPT} THEN move_since END,
-    items_listed = CASE WHEN url = excluded.url AND item_key = excluded.item_key THEN items_listed END,
-    images_pending = CASE WHEN images < excluded.images THEN 1 ELSE images_pending END,
+    fetch_url = CASE WHEN {_KEPT} THEN feeds.fetch_url END,
+    move_url = CASE WHEN {_KEPT} THEN feeds.move_url END,
+    move_since = CASE WHEN {_KEPT} THEN feeds.move_since END,
+    items_listed = CASE WHEN feeds.url = excluded.url AND feeds.item_key = excluded.item_key
+      THEN feeds.items_listed END,
+    images_pending = CASE WHEN feeds.images < excluded.images THEN 1 ELSE feeds.images_pending END,
     next_fetch_at = CASE
-      WHEN registered = 0 OR enabled < excluded.enabled OR url <> excluded.url
-        OR needs_access < excluded.needs_access THEN excluded.next_fetch_at
-      WHEN interval IS NOT excluded.interval AND excluded.interval IS NOT NULL AND consecutive_failures = 0
-        THEN min(next_fetch_at,
+      WHEN feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
+        OR feeds.needs_access < excluded.needs_access THEN excluded.next_fetch_at
+      WHEN feeds.interval IS NOT excluded.interval AND excluded.interval IS NOT NULL
+        AND feeds.consecutive_failures = 0
+        THEN min(feeds.next_fetch_at,
           strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))
-      ELSE next_fetch_at END"""
+      ELSE feeds.next_fetch_at END"""
 
 
 def _wanted_row(spec: FeedSpec) -> Row:
@@ -260,7 +264,7 @@ def not_our_outage(database: Database, ids: Sequence[str], *, answered: bool) ->
     """
     rows = database.query(
         f"""SELECT id FROM feeds WHERE id IN (SELECT value FROM json_each(?)) AND schedule_kind = 'our_outage'
-        AND (? OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
+        AND (? = 1 OR strftime('%Y-%m-%dT%H:%M:%SZ', next_fetch_at, '-{_SETTLED} seconds')
           < (SELECT max(last_fetched_at) FROM feeds))""",
         [compact(list(ids)), int(answered)],
         name="find outages of ours that are over",

@@ -127,14 +127,14 @@ def _of(hold: HostHold | FeedHold) -> list[str]:
 
 _HOST = """INSERT INTO {kept} (host, hold_until, reason, times)
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-    json_extract(value, '$[3]') FROM json_each(?) WHERE true
+    CAST(json_extract(value, '$[3]') AS INTEGER) FROM json_each(?) WHERE true
   ON CONFLICT (host) DO UPDATE SET hold_until = excluded.hold_until, reason = excluded.reason,
-    times = excluded.times WHERE excluded.hold_until > hold_until"""
+    times = excluded.times WHERE excluded.hold_until > {kept}.hold_until"""
 _FEED = """INSERT INTO feed_holds (feed_id, host, hold_until, reason)
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
     json_extract(value, '$[3]') FROM json_each(?) WHERE true
   ON CONFLICT (feed_id) DO UPDATE SET host = excluded.host, hold_until = excluded.hold_until,
-    reason = excluded.reason WHERE excluded.hold_until > hold_until"""
+    reason = excluded.reason WHERE excluded.hold_until > feed_holds.hold_until"""
 
 
 def heal_wrong_clock(now: datetime) -> list[Statement]:

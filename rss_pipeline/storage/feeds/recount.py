@@ -35,7 +35,7 @@ def recount_without(user_id: str, *, at: datetime) -> Statement:
     )
 
 
-_ANEW = "new.used AND NOT registered AND NOT listed"
+_ANEW = "new.used = 1 AND registered = 0 AND listed = 0"
 _WISHED = """strftime('%Y-%m-%dT%H:%M:%SZ', ?,
   '+' || CAST(max(new.wish, coalesce(max_age, 0), coalesce(ttl, 0)) AS INTEGER) || ' seconds')"""
 _IS_SHORTER = "(new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0)"
@@ -47,20 +47,20 @@ def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Stat
     of_feed = "SELECT {} FROM subscriptions AS s WHERE s.feed_id = f.id AND s.user_id <> ?"
     return Statement(
         f"""UPDATE feeds SET registered = new.used, wished_interval = new.wish,
-          unused_since = CASE WHEN new.used THEN NULL WHEN registered THEN ? ELSE unused_since END,
+          unused_since = CASE WHEN new.used = 1 THEN NULL WHEN registered = 1 THEN ? ELSE unused_since END,
           -- What feeds.yaml said of it is over.
           enabled = CASE WHEN {_ANEW} THEN 1 ELSE enabled END,
           interval = CASE WHEN {_ANEW} THEN NULL ELSE interval END,
           streams = CASE WHEN {_ANEW} THEN NULL ELSE streams END,
           folder = CASE WHEN {_ANEW} THEN NULL ELSE folder END,
           registered_title = CASE WHEN {_ANEW} THEN NULL ELSE registered_title END,
-          next_fetch_at = CASE WHEN new.used AND NOT registered AND NOT enabled THEN ?
+          next_fetch_at = CASE WHEN new.used = 1 AND registered = 0 AND enabled = 0 THEN ?
             WHEN {_IS_SHORTER} THEN min(next_fetch_at, {_WISHED}) ELSE next_fetch_at END,
           schedule_reason = CASE WHEN {_IS_SHORTER} AND {_WISHED} < next_fetch_at THEN ?
             -- The time stays; the interval that it came from is nobody's wish any more.
             WHEN feeds.wished_interval < coalesce(new.wish, 9e9) AND consecutive_failures = 0 THEN ?
             ELSE schedule_reason END
-        FROM (SELECT f.id AS feed_id, f.listed OR EXISTS ({of_feed.format("1")}) AS used,
+        FROM (SELECT f.id AS feed_id, CAST(f.listed = 1 OR EXISTS ({of_feed.format("1")}) AS INTEGER) AS used,
             ({of_feed.format("min(s.wished_interval)")}) AS wish
           FROM feeds AS f WHERE f.{among}) AS new
         WHERE feeds.id = new.feed_id AND forgotten = 0

@@ -18,7 +18,7 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     forget_statement,
     milliseconds,
 )
-from rss_pipeline.storage.sql import EXPIRY, chunked, compact
+from rss_pipeline.storage.sql import EXPIRY, chunked, compact, number
 
 MOST_ATTEMPTS = 3
 """Claims of one request by runs that died. A fourth could end as they did."""
@@ -70,8 +70,8 @@ def _count_statement(clock: str | None) -> Statement:
     begins = f"({_OPEN.replace('lease_token', 'r.lease_token')} AND {free})"
     return Statement(
         f"""SELECT count(*) AS count, sum(begins) AS can_begin,
-          min(CASE WHEN begins THEN made END) AS oldest_ms
-        FROM (SELECT {begins} AS begins, requested_ms AS made
+          min(CASE WHEN begins = 1 THEN made END) AS oldest_ms
+        FROM (SELECT {number(begins)} AS begins, requested_ms AS made
           FROM refresh_requests AS r LEFT JOIN feeds ON feeds.id = r.feed_id WHERE state <> 'done')""",
         [clock, clock],
         name="count requests for visits",

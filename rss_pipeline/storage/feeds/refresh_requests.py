@@ -105,9 +105,8 @@ def ask_statements(ask: Ask) -> list[Statement]:
         ),
         Statement(
             f"""SELECT r.id AS task_id, r.state, {POLLED} AS is_polled,
-              coalesce(feeds.lease_token IN ({LIVE}), 0) AS is_visited,
+              coalesce(CAST(feeds.lease_token IN ({LIVE}) AS INTEGER), 0) AS is_visited,
               pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
-              max(pauses.hold_until) AS longest,
               {_OF_USER} AS of_user, {_OF_FEED} AS of_feed
             FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
             LEFT JOIN refresh_requests AS r ON r.feed_id = feeds.id AND r.state <> 'done'
@@ -116,7 +115,7 @@ def ask_statements(ask: Ask) -> list[Statement]:
               UNION ALL SELECT feed_id, host, hold_until, reason FROM feed_holds
             ) AS pauses ON pauses.hold_until > ?
               AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
-            WHERE s.user_id = ? AND feeds.id = ? GROUP BY feeds.id""",
+            WHERE s.user_id = ? AND feeds.id = ? ORDER BY pauses.hold_until DESC LIMIT 1""",
             [
                 *(None, ask.user_id, user_since, ask.feed_id, feed_since),
                 *(instant(ask.now), ask.user_id, ask.feed_id),

@@ -16,7 +16,7 @@ from rss_pipeline.storage.feeds.forget import end_statements
 from rss_pipeline.storage.feeds.predicates import OPEN, SUBSCRIBED
 from rss_pipeline.storage.feeds.recount import recount_urls
 from rss_pipeline.storage.feeds.stream_rows import END_STREAMS
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def take_out(ids: str, *, now: datetime) -> list[Statement]:
     listed = "id IN (SELECT value FROM json_each(?))"
     return [
         Statement(
-            f"UPDATE feeds SET listed = 0, shared = 0, registered = {SUBSCRIBED} WHERE {listed}",
+            f"UPDATE feeds SET listed = 0, shared = 0, registered = {number(SUBSCRIBED)} WHERE {listed}",
             [ids],
             name="unregister feeds",
         ),

@@ -184,8 +184,9 @@ class ImageTotals:
 def image_totals(database: Database) -> ImageTotals:
     """All tasks counted: reads each row, so not at every run where rows read are paid for."""
     row = database.query(
-        """SELECT count(*) AS n, coalesce(sum(status = 'pending'), 0) AS pending,
-        coalesce(sum(status = 'failed'), 0) AS failed, coalesce(sum(bytes), 0) AS bytes FROM image_tasks""",
+        """SELECT count(*) AS n, count(*) FILTER (WHERE status = 'pending') AS pending,
+        count(*) FILTER (WHERE status = 'failed') AS failed, coalesce(sum(bytes), 0) AS bytes
+        FROM image_tasks""",
         name="count images",
     ).rows[0]
     pending, failed = int(row["pending"]), int(row["failed"])

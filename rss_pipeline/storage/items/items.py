@@ -24,7 +24,7 @@ from rss_pipeline.storage.database import (
     Value,
 )
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.topics.stale import mark_stale_if
 
 COLUMNS = (
@@ -61,7 +61,7 @@ _NOT_EXPIRED = "NOT EXISTS (SELECT 1 FROM expired_items AS e WHERE e.feed_id = ?
 _HEAD = "feed_id, created_at, backup_key, images_extracted_at, arrived"
 _LOOKED_AT = "CASE WHEN {id} IN (SELECT j.value FROM json_each(?) AS j) THEN ? END"
 _INSERT = f"""INSERT INTO items ({_HEAD}, {", ".join(COLUMNS)})
-  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")}, {NEXT_ARRIVAL} + key,
+  SELECT ?, ?, ?, {_LOOKED_AT.format(id="json_extract(value, '$[0]')")}, {NEXT_ARRIVAL} + {number("key")},
     {", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(COLUMNS)))}
   FROM json_each(?) WHERE {_GUARD}
   AND {_NOT_EXPIRED.format(guid=f"json_extract(value, '$[{_GUID}]')")}

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.feeds.predicates import OPEN
 from rss_pipeline.storage.feeds.recount import recount, recount_without
-from rss_pipeline.storage.sql import FIELD, chunked, compact
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number
 
 MAX_SUBSCRIPTIONS = 3_000
 """Of one user."""
@@ -48,7 +48,8 @@ _SUBSCRIBE = f"""INSERT INTO subscriptions
     (SELECT coalesce(max(position), 0) FROM subscriptions WHERE user_id = ?) + new.n,
     -1 - {_READ_UP_TO}, ?
   FROM (SELECT feeds.id AS feed_id, {FIELD.format("title")} AS title, {FIELD.format("folder")} AS folder,
-      {FIELD.format("wished_interval")} AS wished_interval, row_number() OVER (ORDER BY v.key) AS n
+      {NUMBER_FIELD.format("wished_interval")} AS wished_interval,
+      row_number() OVER (ORDER BY {number("v.key")}) AS n
     FROM json_each(?) AS v CROSS JOIN feeds ON feeds.id = {FIELD.format("feed_id")}
     WHERE {JOINABLE} AND NOT EXISTS (
       SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = feeds.id)) AS new
@@ -171,8 +172,8 @@ def edit(user_id: str, feed_id: str, changes: Edit, *, at: datetime) -> list[Sta
 def place(user_id: str, positions: Mapping[str, int]) -> Statement:
     """Put feeds, by id, at these places in the user's order."""
     return Statement(
-        """UPDATE subscriptions SET position = j.value FROM json_each(?) AS j
-        WHERE user_id = ? AND feed_id = j.key AND position <> j.value""",
+        f"""UPDATE subscriptions SET position = {number("j.value")} FROM json_each(?) AS j
+        WHERE user_id = ? AND feed_id = j.key AND position <> {number("j.value")}""",
         [compact(dict(positions)), user_id],
         name="place subscriptions",
     )

@@ -155,11 +155,12 @@ def release(database: Database, taken: Taken, *, error: str | None = None) -> No
     )
 
 
+_UNKNOWN = f"{'':{_HASH_CHARACTERS}}?"
 MARK_INDEX = Statement(
     f"""INSERT INTO published_files (key, hash, bytes, published_at)
-      VALUES ('{INDEX_KEY}', printf('%{_HASH_CHARACTERS}s?', ''), 0, {NOW})
+      VALUES ('{INDEX_KEY}', '{_UNKNOWN}', 0, {NOW})
     ON CONFLICT (key) DO UPDATE
-    SET hash = substr(hash, 1, {_HASH_CHARACTERS}) || '?' || hex(randomblob(8))""",
+    SET hash = substr(published_files.hash, 1, {_HASH_CHARACTERS}) || '?' || hex(randomblob(8))""",
     name="mark the list of topics",
 )
 """For the batch of whatever changes the list: which topics there are, and their titles and links."""

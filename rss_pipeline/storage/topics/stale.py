@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rss_pipeline.storage.database import Database, Statement, Value
 from rss_pipeline.storage.sql import NOW, chunked, compact
 
-STALE = f"stale = stale + 1, stale_at = coalesce(stale_at, {NOW})"
+STALE = f"stale = topics.stale + 1, stale_at = coalesce(topics.stale_at, {NOW})"
 """The mark on a row of topics."""
 _MARK = f"""UPDATE topics SET {STALE} WHERE id IN (
   SELECT topic_id FROM topic_members WHERE feed_id {{feeds}})"""

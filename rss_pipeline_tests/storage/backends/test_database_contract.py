@@ -87,11 +87,11 @@ def test_a_condition_is_a_number_for_whoever_reads_it(empty_database: Database, 
 
 
 def test_sums_of_whole_numbers_are_whole_and_averages_are_not(notes: Database) -> None:
-    notes.query("INSERT INTO notes (id, number) VALUES ('1', 3), ('2', 5)")
+    notes.query("INSERT INTO notes (id, number) VALUES ('1', 3), ('2', 6)")
     [row] = notes.query(
         "SELECT sum(number) AS s, avg(number) AS a, count(*) AS n, max(number) AS m FROM notes"
     ).rows
-    assert row == {"s": 8, "a": 4.0, "n": 2, "m": 5}
+    assert row == {"s": 9, "a": 4.5, "n": 2, "m": 6}
     assert [type(value) for value in row.values()] == [int, float, int, int]
 
 

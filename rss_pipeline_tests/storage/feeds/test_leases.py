@@ -56,7 +56,7 @@ def fill(database: Database, feeds: int, *, due: int, per_host: int = 4) -> None
     database.query(
         """WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < CAST(? AS INTEGER) - 1)
         INSERT INTO feeds (id, url, host, next_fetch_at, created_at)
-        SELECT printf('a-feed-of-usual-length-%010d', i), 'https://host-' || (i / CAST(? AS INTEGER))
+        SELECT 'a-feed-of-usual-length-' || (1000000000 + i), 'https://host-' || (i / CAST(? AS INTEGER))
           || '.example/' || i, 'host-' || (i / CAST(? AS INTEGER)) || '.example',
           strftime('%Y-%m-%dT%H:%M:%SZ', ?, CASE WHEN i < ? THEN '-' ELSE '+' END || (60 + i % 3600)
             || ' seconds'), ? FROM n""",

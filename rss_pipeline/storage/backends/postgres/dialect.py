@@ -22,6 +22,8 @@ _RENAMED = {
     "JSON_GROUP_OBJECT": "json_object_agg",
     "JSON_ARRAY_LENGTH": f"{SCHEMA}.json_array_length",
     "INSTR": "strpos",
+    "RANDOMBLOB": f"{SCHEMA}.randomblob",
+    "HEX": f"{SCHEMA}.hex",
     "IFNULL": "coalesce",
 }
 _COLUMN_TYPES = {

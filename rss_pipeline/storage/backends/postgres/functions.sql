@@ -165,6 +165,14 @@ CREATE OR REPLACE FUNCTION rss_sqlite.max(a anycompatible, b anycompatible, c an
   RETURNS anycompatible LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT rss_sqlite.max(rss_sqlite.max(a, b), rss_sqlite.max(c, d)) $$;
 
+-- Up to 16 bytes that nobody can guess, and bytes as text.
+CREATE OR REPLACE FUNCTION rss_sqlite.randomblob(bytes integer) RETURNS bytea LANGUAGE sql VOLATILE AS $$
+  SELECT substring(decode(replace(gen_random_uuid()::text, '-', ''), 'hex') FOR bytes)
+$$;
+CREATE OR REPLACE FUNCTION rss_sqlite.hex(value bytea) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT upper(encode(value, 'hex'))
+$$;
+
 -- An instant of ours, `2026-02-18T08:30:00Z` or a day, as UTC. 'now' is the time at which the statement began, as in
 -- SQLite: one for all rows, and another one for the next statement of a batch.
 CREATE OR REPLACE FUNCTION rss_sqlite.instant(moment text) RETURNS timestamp LANGUAGE sql STABLE PARALLEL SAFE AS $$
