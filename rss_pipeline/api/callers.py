@@ -60,6 +60,12 @@ class AsyncCaller:
         """The result of a function that may take its time."""
         return await run_in_threadpool(self._run, work)
 
+    async def make(self, work: Callable[[Caller], T]) -> T:
+        """The result of a function that makes bodies of items. Few do at one time, so that a request for what
+        is kept waits neither for a thread nor for many who compute; those that wait hold no thread."""
+        async with self.stores.making:
+            return await self.run(work)
+
     def _run(self, work: Callable[[Caller], T]) -> T:
         caller = Caller(self.key, self.stores.database, self.clock)
         result = work(caller)

@@ -50,6 +50,15 @@ class _Kept:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A page of which some bodies are not kept."""
+
+    key: object
+    tag: str
+    items: Items
+
+
 class ItemPages:
     """Reads pages of items for callers. Safe to call from several threads."""
 
@@ -91,7 +100,11 @@ class ItemPages:
             kept = self._known(key, tag)
             if kept is not None and (kept.gzip is not None or not takes_gzip):
                 return kept if takes_gzip else replace(kept, gzip=None)
-        return await caller.run(lambda one: self._read(one, filter, page, has=has, takes_gzip=takes_gzip))
+        read = await caller.run(lambda one: self._read(one, filter, page, has=has, takes_gzip=takes_gzip))
+        if isinstance(read, _Listed):
+            listed = read
+            read = await caller.make(lambda one: self._made(one.database, listed, takes_gzip=takes_gzip))
+        return read
 
     def item(self, caller: Caller, item_id: str) -> dict[str, Any] | None:
         """One item with its body; None for what is no item of the caller's feeds."""
@@ -107,7 +120,7 @@ class ItemPages:
         *,
         has: Callable[[str], bool],
         takes_gzip: bool,
-    ) -> ReadPage | None:
+    ) -> ReadPage | _Listed | None:
         key = (caller.user_id, filter, page)
         version_found, items_found = caller.read(
             item_lists.page_version(caller.user_id, filter, page),
@@ -119,10 +132,20 @@ class ItemPages:
         tag = _tag(key, version)
         if has(tag):
             return ReadPage(tag=tag, json=None)
-        read = self._known(key, tag)
-        if read is None:
-            items = item_lists.items_of(items_found, page)
-            read = ReadPage(tag=tag, json=self._json(caller.database, items))
+        kept = self._known(key, tag)
+        if kept is not None:
+            return self._sent(key, kept, takes_gzip=takes_gzip)
+        listed = _Listed(key, tag, item_lists.items_of(items_found, page))
+        versions = {row.id: row.body_version for row in listed.items.items}
+        if len(self._bodies.known(versions)) < len(versions):
+            return listed
+        return self._made(caller.database, listed, takes_gzip=takes_gzip)
+
+    def _made(self, database: Database, listed: _Listed, *, takes_gzip: bool) -> ReadPage:
+        read = ReadPage(tag=listed.tag, json=self._json(database, listed.items))
+        return self._sent(listed.key, read, takes_gzip=takes_gzip)
+
+    def _sent(self, key: object, read: ReadPage, *, takes_gzip: bool) -> ReadPage:
         if takes_gzip and read.gzip is None and read.json is not None:
             read = replace(read, gzip=gzipped(read.json, is_kept=True))
         self._keep(key, read)

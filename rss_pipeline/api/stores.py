@@ -1,8 +1,10 @@
 """The stores of the reader, opened once for the life of its process."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from rss_pipeline.pipeline.accounts.secret import reader_secret
 from rss_pipeline.settings import Settings
@@ -10,6 +12,9 @@ from rss_pipeline.storage.backends.connect import connect, open_database, open_o
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.search.readers import IndexReaders
+
+MAKERS = 2
+"""Requests that make bodies at one time. More would not be faster, and all others would wait for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +31,8 @@ class Stores:
     objects: ObjectStore
     search: IndexReaders
     secret: bytes = field(repr=False)
+    making: asyncio.Semaphore = field(default_factory=partial(asyncio.Semaphore, MAKERS), repr=False)
+    """The places of requests that make bodies, given in the order of arrival."""
 
     @property
     def is_remote(self) -> bool:

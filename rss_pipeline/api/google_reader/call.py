@@ -96,6 +96,11 @@ class SignedIn:
         with self._or_refused():
             return await self.caller.run(work)
 
+    async def make(self, work: Callable[[Caller], T]) -> T:
+        """The result of a function that makes bodies of items, in a thread."""
+        with self._or_refused():
+            return await self.caller.make(work)
+
     @contextmanager
     def _or_refused(self) -> Iterator[None]:
         try:

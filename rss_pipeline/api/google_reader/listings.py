@@ -19,7 +19,7 @@ from rss_pipeline.api.google_reader.entries import Entry, contents, entry_as_jso
 from rss_pipeline.api.google_reader.ids import item_numbers
 from rss_pipeline.api.google_reader.pages import Page, Place, read_page
 from rss_pipeline.api.google_reader.refused import Refused
-from rss_pipeline.api.google_reader.shown import entries_of, packed_items
+from rss_pipeline.api.google_reader.shown import entries_of, kept_entries, kept_items, packed_items
 from rss_pipeline.api.google_reader.streams import READING_LIST, FeedStream, Label, Stream, read_stream
 from rss_pipeline.api.google_reader.subscriptions.feeds import feed_id_of
 from rss_pipeline.api.google_reader.times import in_microseconds
@@ -31,6 +31,7 @@ from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
 
 MOST_IDS = 10_000
@@ -183,12 +184,17 @@ async def _named(session: SignedIn, numbers: Sequence[int]) -> list[tuple[Packed
     """The parts of each of these items, in their order."""
     service = session.service
 
-    def read(caller: Caller) -> dict[int, tuple[Packed, ...]]:
+    def read(caller: Caller) -> tuple[Sequence[ItemRow], dict[int, tuple[Packed, Packed]] | None]:
         (found,) = caller.read(item_lists.items_by(caller.user_id, Chosen.by_numbers(numbers)))
         rows = item_lists.named_items(found)
-        return {**packed_items(rows, service.bodies, service.parts, caller.database)}
+        return rows, kept_items(rows, service.parts)
 
-    items = await session.run(read)
+    rows, packed = await session.run(read)
+    if packed is None:
+        packed = await session.make(
+            lambda caller: packed_items(rows, service.bodies, service.parts, caller.database)
+        )
+    items: dict[int, tuple[Packed, ...]] = {**packed}
     if len(items) < len(numbers) and failing.may_be_entries(numbers):
         for entry in (await failing.read_failing(session)).entries:
             items[entry.number] = (Packed.of(orjson.dumps(entry_as_json(entry))),)
@@ -212,7 +218,9 @@ async def _scope(session: SignedIn, place: Place | None) -> Scope:
 
 
 async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], str | None, _Head]:
-    def read(caller: Caller) -> tuple[list[Entry], item_lists.Items, Result, Result, Result]:
+    bodies = session.service.bodies
+
+    def read(caller: Caller) -> tuple[list[Entry] | None, item_lists.Items, Result, Result, Result]:
         query = item_lists.list_items(caller.user_id, listing.filter, listing.keys)
         found, about, top, wishes = caller.read(
             query,
@@ -221,10 +229,11 @@ async def _entries(session: SignedIn, listing: _Listing) -> tuple[list[Entry], s
             failing.wishes(caller.user_id),
         )
         items = item_lists.items_of(found, listing.keys)
-        entries = entries_of(items.items, session.service.bodies, caller.database)
-        return entries, items, about, top, wishes
+        return kept_entries(items.items, bodies), items, about, top, wishes
 
     entries, items, about, top, wishes = await session.run(read)
+    if entries is None:
+        entries = await session.make(lambda caller: entries_of(items.items, bodies, caller.database))
     extra = await _failing(session, listing, wishes)
     head = _head(listing, about)
     if listing.page.is_empty:

@@ -20,6 +20,12 @@ def entries_of(rows: Sequence[ItemRow], bodies: Bodies, database: Database) -> l
     return [_entry(row, found.get(row.id) or Body(row.title or "", "")) for row in rows]
 
 
+def kept_entries(rows: Sequence[ItemRow], bodies: Bodies) -> list[Entry] | None:
+    """The entries of these rows, if all of their bodies are kept."""
+    found = bodies.known({row.id: row.body_version for row in rows}, shown="public")
+    return [_entry(row, found[row.id]) for row in rows] if len(found) == len(rows) else None
+
+
 def packed_items(
     rows: Sequence[ItemRow], bodies: Bodies, parts: PackedParts, database: Database
 ) -> dict[int, tuple[Packed, Packed]]:
@@ -29,6 +35,17 @@ def packed_items(
     for row, entry in zip(missing, entries_of(missing, bodies, database), strict=True):
         shared[row.id] = parts.keep(row.id, Packed.of(shared_part(entry)), row.body_version)
     return {row.arrived: (_own(row, parts), part) for row in rows if (part := shared[row.id]) is not None}
+
+
+def kept_items(rows: Sequence[ItemRow], parts: PackedParts) -> dict[int, tuple[Packed, Packed]] | None:
+    """`packed_items`, if all of them are kept."""
+    found: dict[int, tuple[Packed, Packed]] = {}
+    for row in rows:
+        shared = parts.known(row.id, row.body_version)
+        if shared is None:
+            return None
+        found[row.arrived] = (_own(row, parts), shared)
+    return found
 
 
 def _own(row: ItemRow, parts: PackedParts) -> Packed:
