@@ -81,6 +81,18 @@ class PackedParts:
             self._kept.move_to_end(key)
             return kept[1]
 
+    def known_of(self, keys: Iterable[tuple[Hashable, str]]) -> list[Packed] | None:
+        """`known` of these keys in these versions; None if one of them is not kept."""
+        now, found = self._seconds(), list[Packed]()
+        with self._lock:
+            for key, version in keys:
+                kept = self._kept.get(key)
+                if kept is None or kept[0] != version or kept[2] <= now:
+                    return None
+                self._kept.move_to_end(key)
+                found.append(kept[1])
+        return found
+
     def keep(self, key: Hashable, part: Packed, version: str = "") -> Packed:
         """Keep this part, and return it; those that were used longest ago make room."""
         with self._lock:

@@ -69,6 +69,15 @@ def test_a_part_is_known_in_its_version_for_an_hour() -> None:
     assert kept.known("a", "1") is None
 
 
+def test_several_parts_are_known_together_or_not_at_all() -> None:
+    parts = PackedParts(seconds=lambda: 0.0, most_bytes=100_000)
+    kept = [parts.keep(key, Packed.of(key.encode()), "1") for key in ("a", "b")]
+    assert parts.known_of([("b", "1"), ("a", "1")]) == kept[::-1]
+    assert parts.known_of([("a", "1"), ("b", "2")]) is None
+    assert parts.known_of([("a", "1"), ("c", "1")]) is None
+    assert parts.known_of([]) == []
+
+
 def test_parts_that_were_used_longest_ago_make_room() -> None:
     kept = PackedParts(seconds=lambda: 0.0, most_bytes=20_000)
     parts = [Packed.short(bytes([n]) * 1_000) for n in range(20)]

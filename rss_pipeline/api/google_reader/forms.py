@@ -71,6 +71,10 @@ def form_fields(content_type: str | None, body: bytes) -> Fields:
 
 
 def _pairs(text: bytes, place: str) -> list[tuple[str, str]]:
+    if b"%" not in text and b"+" not in text and text.isascii() and text.count(b"&") < MAX_FIELDS:
+        # A hundred ids: nothing is escaped, and the other way takes ten times as long.
+        parts = [part.partition("=") for part in text.decode().split("&") if part]
+        return [(name, value) for name, _, value in parts]
     try:
         return parse_qsl(text.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError:

@@ -14,6 +14,7 @@ LONG_ID = "tag:google.com,2005:reader/item/"
 
 _DECIMAL = re.compile(r"-?[1-9][0-9]{0,19}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F]{1,16}")
+_DIGITS = 16
 _SHOWN = 60
 
 
@@ -30,6 +31,10 @@ def item_number(text: str) -> int | None:
     Raises:
         Refused: the text is no id.
     """
+    if len(text) == _DIGITS and text.isascii() and text.isdecimal() and text[0] != "0":
+        # As most clients send it.
+        number = int(text)
+        return number if number < MAX_INTEGER else None
     plain = text.strip()
     if "%" in plain:
         plain = unquote(plain)

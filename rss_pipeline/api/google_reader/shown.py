@@ -1,6 +1,6 @@
 """Items of a user read from the stores and made into entries."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from rss_pipeline.api.google_reader.entries import Entry, Origin, own_part, shared_part
 from rss_pipeline.api.packed import Packed, PackedParts
@@ -39,30 +39,32 @@ def packed_items(
 
 def kept_items(rows: Sequence[ItemRow], parts: PackedParts) -> dict[int, tuple[Packed, Packed]] | None:
     """`packed_items`, if all of them are kept."""
-    found: dict[int, tuple[Packed, Packed]] = {}
-    for row in rows:
-        shared = parts.known(row.id, row.body_version)
-        if shared is None:
-            return None
-        found[row.arrived] = (_own(row, parts), shared)
-    return found
+    shared = parts.known_of([(row.id, row.body_version) for row in rows])
+    if shared is None:
+        return None
+    own = parts.known_of([(_own_key(row), "") for row in rows]) or [_own(row, parts) for row in rows]
+    return {row.arrived: (one, other) for row, one, other in zip(rows, own, shared, strict=True)}
 
 
 def _own(row: ItemRow, parts: PackedParts) -> Packed:
-    key = (
+    key = _own_key(row)
+    known = parts.known(key)
+    if known is not None:
+        return known
+    made = own_part(_origin(row), is_read=row.is_read, is_starred=row.is_starred)
+    return parts.keep(key, Packed.of(made))
+
+
+def _own_key(row: ItemRow) -> tuple[Hashable, ...]:
+    return (
         row.feed_id,
         row.feed_title,
         row.stored_feed_url,
         row.feed_link,
         row.folder,
         row.read,
-        row.is_starred,
+        row.starred is not None,
     )
-    known = parts.known(key)
-    if known is not None:
-        return known
-    made = own_part(_origin(row), is_read=row.is_read, is_starred=row.is_starred)
-    return parts.keep(key, Packed.of(made))
 
 
 def _origin(row: ItemRow) -> Origin:

@@ -1,6 +1,10 @@
 """The fields of a request in every way in which a client sends them."""
 
+from urllib.parse import parse_qsl
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rss_pipeline.api.google_reader.forms import MAX_FIELDS, Fields, form_fields, query_fields
 from rss_pipeline.api.google_reader.refused import Refused
@@ -32,6 +36,16 @@ def test_a_form_is_read_whatever_its_content_type(content_type: str | None) -> N
     assert fields.first("empty") is None
     assert "empty" in fields
     assert fields.first("T") == "x"
+
+
+@given(st.text("ai=&;%+ 1/", max_size=20))
+@example("&&i=1=2&=&i&a;b=1&")
+def test_fields_are_the_same_with_and_without_an_escape(text: str) -> None:
+    expected: dict[str, list[str]] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        expected.setdefault(name, []).append(value)
+    fields = read_fields(b"", FORM, text.encode())
+    assert {name: list(fields.all(name)) for name in fields.names} == expected
 
 
 def test_newsboat_sends_a_url_that_is_not_escaped() -> None:
