@@ -29,7 +29,7 @@ from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.postgres import Postgres
 
-ROOMS_ON_POSTGRES = frozenset({"feeds"})
+ROOMS_ON_POSTGRES = frozenset({"feeds", "items"})
 """Folders of tests whose statements Postgres understands, too."""
 
 

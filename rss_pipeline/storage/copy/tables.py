@@ -4,13 +4,13 @@ Whether a copy may be made, and in which order, is copying.py's.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.progress import Progress
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
-from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
+from rss_pipeline.storage.sql import chunked, compact, number
 
 TABLES = {
     "feeds": ("id",),
@@ -74,7 +74,7 @@ def copy_table(source: Database, target: Database, table: str, progress: Progres
     return written
 
 
-def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterator[Statement]:
+def _upserts(table: str, columns: Mapping[str, bool], page: Sequence[Row]) -> Iterator[Statement]:
     """Statements that make these rows the target's. A row that is there already is not written."""
     key = TABLES[table]
     updates = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
@@ -83,7 +83,11 @@ def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterato
     upsert = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE ({ours}) IS NOT ({theirs})"
     if not updates:
         upsert = f"ON CONFLICT ({', '.join(key)}) DO NOTHING"
-    extracted = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(len(columns)))
+    fields = (f"json_extract(value, '$[{n}]')" for n in range(len(columns)))
+    extracted = ", ".join(
+        number(field) if is_number else field
+        for field, is_number in zip(fields, columns.values(), strict=True)
+    )
     small: list[str] = []
     for row in page:
         text = _canonical(row, columns)
@@ -99,14 +103,15 @@ def _upserts(table: str, columns: Sequence[str], page: Sequence[Row]) -> Iterato
         yield Statement(sql, [chunk], name=f"copy {table}")
 
 
-def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
+def _pages(database: Database, table: str, columns: Mapping[str, bool]) -> Iterator[list[Row]]:
     """All rows in key order, in pages that fit into memory, here and in the Worker."""
     key = TABLES[table]
     keys, named = ", ".join(key), ", ".join(f"{column} AS k_{column}" for column in key)
     order = ", ".join(f"k_{column}" for column in key)
     same = " AND ".join(f"{table}.{column} = page.k_{column}" for column in key)
     size = " + ".join(f"coalesce(length(CAST({column} AS BLOB)), 0)" for column in columns)
-    last: list[str] | None = None
+    first: list[Value] = [0 if columns[column] else "" for column in key]
+    last: list[Value] | None = None
     while True:
         rows = database.query(
             f"""WITH page AS (
@@ -117,7 +122,7 @@ def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[l
                 ORDER BY {keys} LIMIT ?))
             SELECT {", ".join(f"{table}.{column}" for column in columns)} FROM page
             JOIN {table} ON {same} WHERE n = 1 OR total <= ? ORDER BY {order}""",
-            [*(last or [""] * len(key)), PAGE_ROWS, PAGE_BYTES],
+            [*(last or first), PAGE_ROWS, PAGE_BYTES],
             name="read a page of rows",
         ).rows
         if not rows:
@@ -126,7 +131,7 @@ def _pages(database: Database, table: str, columns: Sequence[str]) -> Iterator[l
         last = [rows[-1][column] for column in key]
 
 
-def _canonical(row: Row, columns: Sequence[str]) -> str:
+def _canonical(row: Row, columns: Iterable[str]) -> str:
     return compact([_value(row[column]) for column in columns])
 
 
@@ -137,11 +142,12 @@ def _value(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _columns(database: Database, table: str) -> list[str]:
+def _columns(database: Database, table: str) -> dict[str, bool]:
+    """The columns of a table, each with whether it holds whole numbers."""
     rows = database.query(
-        "SELECT name FROM pragma_table_info(?) ORDER BY cid", [table], name="read columns"
+        "SELECT name, type FROM pragma_table_info(?) ORDER BY cid", [table], name="read columns"
     ).rows
-    return [row["name"] for row in rows]
+    return {row["name"]: row["type"] == "INTEGER" for row in rows}
 
 
 def count_rows(database: Database, table: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.storage.database import Row, Statement
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 MOST_ITEMS = 200
 """Items of one page."""
@@ -30,7 +30,7 @@ def body_version(*, items: str = "items", feeds: str = "feeds") -> str:
 
 def body_text(items: str) -> str:
     """An SQL expression for what an item's body is made of: its content, or else its summary."""
-    is_blank = f"coalesce(trim({items}.content_html, ' ' || char(9, 10, 13)), '') = ''"
+    is_blank = f"coalesce(trim({items}.content_html, ' \t\n\r'), '') = ''"
     return f"CASE WHEN {is_blank} THEN {items}.summary ELSE {items}.content_html END"
 
 
@@ -58,7 +58,7 @@ def sources(
     ids = compact(_ids(item_ids))
     text = body_text("i")
     items = f"""WITH wanted AS (
-        SELECT j.key AS n, i.rowid AS place, coalesce(length(CAST({text} AS BLOB)), 0) AS size
+        SELECT {number("j.key")} AS n, i.rowid AS place, coalesce(length(CAST({text} AS BLOB)), 0) AS size
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value),
       page AS (SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
         FROM wanted)

@@ -19,7 +19,7 @@ _PIECE_BYTES = 400_000
 _WITH = """WITH of_feed(id) AS (SELECT ?), judged(name) AS MATERIALIZED (
     SELECT s.name FROM of_feed, json_each(?) AS j CROSS JOIN streams AS s
     ON s.feed_id = of_feed.id AND s.name = j.key AND s.registered_hash = j.value
-    WHERE ? IS NULL OR EXISTS (SELECT 1 FROM feeds WHERE id = of_feed.id AND lease_token = ?)),
+    WHERE CAST(? AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM feeds WHERE id = of_feed.id AND lease_token = ?)),
   item(id, streams) AS MATERIALIZED (
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)),
   of_stream(item_id, name) AS (SELECT item.id, n.value FROM item, json_each(item.streams) AS n)"""

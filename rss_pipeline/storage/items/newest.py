@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from rss_pipeline.collector.models.topic import Member
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 PAGE_ITEMS = 50
 USUAL_CHARACTERS = 20_000
@@ -19,6 +19,7 @@ PAGE_CHARACTERS = 500_000
 """Of the long texts read at once; a longer one comes alone."""
 
 _MEMBER, _FEED, _STREAM = (f"json_extract(m.value, '$[{n}]')" for n in range(3))
+_MEMBER = number(_MEMBER)
 # The index has the items of a feed by age: so many are read, and none behind them.
 _OF_FEED = f"""SELECT n.rowid FROM items AS n INDEXED BY items_age
   WHERE n.feed_id = {_FEED} ORDER BY n.created_at DESC LIMIT ?"""

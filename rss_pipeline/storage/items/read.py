@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.items.cursor import ARRIVAL, Position
 from rss_pipeline.storage.items.items import OF_STREAMS, stored_authors
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 PLACES = 5_000
 """Positions looked up at once: less than 1 MB."""
@@ -171,7 +171,7 @@ def _rows(database: Database, places: Sequence[Position]) -> Iterator[list[Row]]
     sql = f"""SELECT page.n AS n, items.*,
         feeds.title AS feed_title, feeds.url AS feed_url, feeds.link AS feed_link
       FROM (WITH wanted AS (
-        SELECT j.key AS n, items.rowid AS place, {size} AS size
+        SELECT {number("j.key")} AS n, items.rowid AS place, {size} AS size
         FROM json_each(?) AS j CROSS JOIN items ON items.id = j.value),
       page AS (
         SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth

@@ -16,7 +16,7 @@ from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows, ne
 from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.tombstones import revive
 from rss_pipeline.storage.items.unjudged import judge_again
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.topics.stale import mark_stale, mark_stale_if
 
 _KEPT = ("id", "guid")
@@ -24,7 +24,7 @@ READ = tuple(name for name in COLUMNS if name not in _KEPT)
 """Columns parsed from a document beside an item's identity: all that a repair may change."""
 
 _FROM_JSON = ", ".join(f"json_extract(value, '$[{n}]') AS {name}" for n, name in enumerate(COLUMNS))
-_CHUNK = f"(SELECT {_FROM_JSON}, key AS place FROM json_each(?))"
+_CHUNK = f"(SELECT {_FROM_JSON}, {number('key')} AS place FROM json_each(?))"
 _ALONE = f"(SELECT {', '.join(f'? AS {name}' for name in COLUMNS)}, 0 AS place)"
 
 # Tombstones hold: what retention removed does not come back out of a backup.
@@ -176,7 +176,7 @@ _REWRITE = f"""UPDATE items SET {", ".join(f"{name} = new.{name}" for name in RE
   FROM {{new}} AS new
   WHERE items.id = new.id AND items.feed_id = ? AND items.backup_key = ?
     AND ({" OR ".join(f"items.{name} IS NOT new.{name}" for name in READ)})
-  RETURNING id"""
+  RETURNING items.id AS id"""
 _DROP = f"""DELETE FROM item_versions
   WHERE replaced_at = ? AND item_id IN (SELECT value FROM json_each(?)) AND EXISTS (
     SELECT 1 FROM items WHERE items.id = item_versions.item_id

@@ -176,7 +176,7 @@ def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[
         [
             Statement(
                 f"""SELECT id, item_id, position, r2_key, coalesce(bytes, 0) AS size, lease_token,
-                coalesce(lease_token IN ({_LIVE}), 0) AS is_live FROM image_tasks
+                coalesce(CAST(lease_token IN ({_LIVE}) AS INTEGER), 0) AS is_live FROM image_tasks
                 WHERE item_id IN (SELECT value FROM json_each(?)) AND id > ?
                 ORDER BY id LIMIT {SLICE_TASKS + 1}""",
                 [compact(list(ids)), after],
@@ -284,7 +284,8 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
     if not tasks:
         return
     params = [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])]
-    gone = f"""t.id IN (SELECT value FROM json_each(?)) AND coalesce(t.lease_token NOT IN ({_LIVE}), 1)
+    gone = f"""t.id IN (SELECT value FROM json_each(?))
+      AND (t.lease_token IS NULL OR t.lease_token NOT IN ({_LIVE}))
       AND {_AS_KNOWN} IN (SELECT value FROM json_each(?))"""
     shown = f"""SELECT items.feed_id FROM image_tasks AS t CROSS JOIN items ON items.id = t.item_id
       WHERE t.r2_key IS NOT NULL AND {gone}"""

@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.stream import SELECTOR_FIELDS, FieldSelector, StreamSpec, streams_of_json
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.members import Judgement
-from rss_pipeline.storage.sql import compact, storable
+from rss_pipeline.storage.sql import compact, number, storable
 
 UNMATCHED_DOCUMENTS = 3
 """A stream that matches none of so many documents in a row is a warning; more are not counted."""
@@ -75,24 +75,24 @@ def note_document(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
     ]
 
 
-_VALUES = f"""(SELECT json_group_array(value) FROM (
+_VALUES = f"""(SELECT CAST(json_group_array(value) AS TEXT) FROM (
     SELECT value FROM (
       SELECT value, 0 AS part, key FROM json_each(coalesce(streams.values_seen, '[]'))
       UNION ALL SELECT value, 1, key FROM json_each(coalesce(json_extract(d.seen, '$.' || d.field), '[]')))
-    GROUP BY value ORDER BY min(part), min(key) LIMIT {VALUES_KEPT}))"""
+    GROUP BY value ORDER BY min(part), min({number("key")}) LIMIT {VALUES_KEPT}))"""
 # `whole`: all that is stored of the feed came with this document, so every item was judged by this selector.
 _NOTE = f"""WITH document(at, hour_before, seen, feed_id, token) AS (SELECT ?, ?, ?, ?, ?),
   d AS MATERIALIZED (
     SELECT document.*, json_extract(value, '$[0]') AS name, json_extract(value, '$[1]') AS hash,
-      json_extract(value, '$[2]') AS matched, json_extract(value, '$[3]') AS field,
+      CAST(json_extract(value, '$[2]') AS INTEGER) AS matched, json_extract(value, '$[3]') AS field,
       json_extract(value, '$[4]') AS error,
-      json_extract(value, '$[5]') AND NOT EXISTS (
+      CAST(json_extract(value, '$[5]') AS INTEGER) = 1 AND NOT EXISTS (
         SELECT 1 FROM items
         WHERE items.feed_id = document.feed_id AND items.created_at < document.at) AS whole
     FROM document, json_each(?) WHERE EXISTS (
       SELECT 1 FROM feeds WHERE feeds.id = document.feed_id AND feeds.lease_token = document.token))
   UPDATE streams SET
-    matched_at = CASE WHEN d.matched THEN d.at ELSE matched_at END,
+    matched_at = CASE WHEN d.matched = 1 THEN d.at ELSE matched_at END,
     unmatched_documents = CASE d.matched WHEN 1 THEN 0
       WHEN 0 THEN min(unmatched_documents + 1, {UNMATCHED_DOCUMENTS}) ELSE unmatched_documents END,
     values_seen = CASE d.matched WHEN 0 THEN {_VALUES} WHEN 1 THEN NULL ELSE values_seen END,

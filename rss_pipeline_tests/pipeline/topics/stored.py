@@ -6,7 +6,7 @@ from typing import Any
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.collector.models.topic import Member, TopicSpec
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, compact
 from rss_pipeline.storage.topics import topics
 from rss_pipeline.storage.topics.stale import mark_stale
 
@@ -75,8 +75,9 @@ def topic(id: str, *of: str, **fields: Any) -> TopicSpec:
 
 def _insert(database: Database, table: str, rows: Sequence[Row]) -> None:
     names = list(rows[0])
-    values = ", ".join(f"json_extract(value, '$.{name}')" for name in names)
-    sql = f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM json_each(?)"
+    numbers = {name for name in names if isinstance(rows[0][name], int)}
+    values = ", ".join((NUMBER_FIELD if name in numbers else FIELD).format(name) for name in names)
+    sql = f"INSERT INTO {table} ({', '.join(names)}) SELECT {values} FROM json_each(?) AS v"
     for start in range(0, len(rows), 500):
         database.query(
             sql, [compact([{name: row[name] for name in names} for row in rows[start : start + 500]])]

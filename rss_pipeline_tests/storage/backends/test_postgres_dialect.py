@@ -27,19 +27,37 @@ from rss_pipeline.storage.database import Statement
         ("SELECT 1 FROM a CROSS JOIN b AS c ON c.d = a.d", "SELECT 1 FROM a JOIN b AS c ON c.d = a.d"),
         ("SELECT 1 FROM a CROSS JOIN b WHERE c", "SELECT 1 FROM a CROSS JOIN b WHERE c"),
         ("SELECT 1 FROM a CROSS JOIN b CROSS JOIN c ON d", "SELECT 1 FROM a CROSS JOIN b JOIN c ON d"),
+        (
+            "SELECT i.id FROM a CROSS JOIN items AS i"
+            " ON i.rowid IN (SELECT n.rowid FROM items AS n WHERE n.b = a.b)",
+            "SELECT i.id FROM a CROSS JOIN LATERAL (SELECT n.* FROM items AS n WHERE n.b = a.b) AS i",
+        ),
+        (
+            "SELECT 1 FROM a CROSS JOIN items ON items.rowid IN (SELECT rowid FROM items AS i LIMIT 5)"
+            " WHERE a.id = ?",
+            "SELECT 1 FROM a CROSS JOIN LATERAL (SELECT * FROM items AS i LIMIT 5) AS items WHERE a.id = $1",
+        ),
+        (
+            "UPDATE a SET b = 1, c = 2 FROM d, e WHERE f",
+            "UPDATE a SET b = 1, c = 2 FROM d CROSS JOIN e WHERE f",
+        ),
+        ("SELECT a FROM b ORDER BY c, d", "SELECT a FROM b ORDER BY c, d"),
         ("SELECT 1 FROM a WHERE +b = +c", "SELECT 1 FROM a WHERE b = c"),
         ("SELECT a + b, (a) + b, 1 + a", "SELECT a + b, (a) + b, 1 + a"),
         ("SELECT CAST(? AS INTEGER)", "SELECT rss_sqlite.whole($1)"),
         ("SELECT cast(a AS REAL)", "SELECT CAST(a AS double precision)"),
         ("SELECT CAST(a AS TEXT)", "SELECT CAST(a AS TEXT)"),
-        ("SELECT length(CAST(a AS BLOB))", "SELECT length (convert_to(a, 'UTF8'))"),
+        ("SELECT length(CAST(a AS BLOB))", "SELECT octet_length(CAST(a AS text))"),
         (
             "SELECT max(a), max(a, b), min(a, 2, ?)",
             "SELECT max (a), rss_sqlite.max(a, b), rss_sqlite.min(a, 2, $1)",
         ),
         ("SELECT 1 FROM (SELECT 1)", "SELECT 1 FROM (SELECT 1) AS unnamed_1"),
-        ("SELECT 1 FROM (SELECT 1) AS a, (SELECT 2) b", "SELECT 1 FROM (SELECT 1) AS a, (SELECT 2) b"),
-        ("SELECT 1 FROM a, (SELECT 1) WHERE b", "SELECT 1 FROM a, (SELECT 1) AS unnamed_1 WHERE b"),
+        (
+            "SELECT 1 FROM (SELECT 1) AS a, (SELECT 2) b",
+            "SELECT 1 FROM (SELECT 1) AS a CROSS JOIN (SELECT 2) b",
+        ),
+        ("SELECT 1 FROM a, (SELECT 1) WHERE b", "SELECT 1 FROM a CROSS JOIN (SELECT 1) AS unnamed_1 WHERE b"),
         (
             "SELECT a, (SELECT 1) FROM b WHERE c IN (SELECT 1)",
             "SELECT a, (SELECT 1) FROM b WHERE c IN (SELECT 1)",
@@ -64,8 +82,10 @@ from rss_pipeline.storage.database import Statement
         ),
         (
             "SELECT s.key FROM json_each(?) AS f, json_each(f.value, '$.b') AS s",
-            "SELECT s.key FROM rss_sqlite.json_each($1) AS f, rss_sqlite.json_each((f.parsed ->> 'b')) AS s",
+            "SELECT s.key FROM rss_sqlite.json_each($1) AS f"
+            " CROSS JOIN rss_sqlite.json_each((f.parsed ->> 'b')) AS s",
         ),
+        ("SELECT substr(a, 1, ?)", "SELECT substr(a, CAST(1 AS integer), CAST($1 AS integer))"),
         ("SELECT json(?)", "SELECT CAST($1 AS json)"),
         (
             "SELECT json_array(a, ?)",

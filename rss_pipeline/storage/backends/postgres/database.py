@@ -166,11 +166,13 @@ def _is_alive(connection: Connection) -> bool:
 def _result(cursor: psycopg.Cursor[tuple[object, ...]]) -> Result:
     names = tuple([column.name for column in cursor.description or ()])
     command = (cursor.statusmessage or "").partition(" ")[0]
-    return Result(
-        names,
-        cursor.fetchall() if cursor.description else [],
-        max(cursor.rowcount, 0) if command in _COUNTED else 0,
-    )
+    values = cursor.fetchall() if cursor.description else []
+    if "rowid" in names:
+        # `*` does not show it in SQLite.
+        shown = [place for place, name in enumerate(names) if name != "rowid"]
+        names = tuple([names[place] for place in shown])
+        values = [tuple([row[place] for place in shown]) for row in values]
+    return Result(names, values, max(cursor.rowcount, 0) if command in _COUNTED else 0)
 
 
 def _from_failed(

@@ -9,7 +9,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from rss_pipeline.storage.backends.postgres.json_paths import keys_of, path_of
-from rss_pipeline.storage.backends.postgres.tokens import Group, Node, Token, parse, split, walk
+from rss_pipeline.storage.backends.postgres.patterns import (
+    ENDS_FROM,
+    begins,
+    bytes_of,
+    has_alias,
+    has_on,
+    is_distinct,
+    is_unary,
+    join_by_rowid,
+    joined,
+    names_of_json_each,
+    typed,
+)
+from rss_pipeline.storage.backends.postgres.tokens import Group, Node, Token, parse, split
 
 SCHEMA = "rss_sqlite"
 """The schema of functions.sql."""
@@ -24,28 +37,13 @@ _RENAMED = {
     "INSTR": "strpos",
     "RANDOMBLOB": f"{SCHEMA}.randomblob",
     "HEX": f"{SCHEMA}.hex",
+    "PRAGMA_TABLE_INFO": f"{SCHEMA}.pragma_table_info",
     "IFNULL": "coalesce",
-}
-_COLUMN_TYPES = {
-    "INTEGER": "bigint",
-    "REAL": "double precision",
-    "TEXT": 'text COLLATE "C"',
-    "BLOB": "bytea",
 }
 _SQLITE_MASTER = """(SELECT CASE relkind WHEN 'i' THEN 'index' ELSE 'table' END AS type,
   relname::text AS name, oid::bigint AS rowid FROM pg_catalog.pg_class
   WHERE relnamespace = pg_catalog.to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'i')
 ) AS sqlite_master"""
-_ENDS_FROM = frozenset(
-    {"WHERE", "GROUP", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "HAVING", "RETURNING", "WINDOW"}
-    | {"SELECT", "SET"}
-)
-_NO_ALIAS = _ENDS_FROM | {"JOIN", "LEFT", "INNER", "CROSS", "ON"}
-_BEFORE_A_VALUE = frozenset(
-    {"SELECT", "DISTINCT", "WHERE", "AND", "OR", "NOT", "ON", "BY", "WHEN", "THEN", "ELSE", "CASE", "BETWEEN"}
-    | {"IN", "LIMIT", "OFFSET", "HAVING", "SET"}
-)
-_AS_IN_SQL = ("NULL", "TRUE", "FALSE", "UNKNOWN", "DISTINCT")
 
 
 @lru_cache(maxsize=2_000)
@@ -64,26 +62,26 @@ class _Translation:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._parameters = 0
         self._unnamed = 0
-        self._from_json = _names_of_json_each(nodes)
+        self._from_json = names_of_json_each(nodes)
 
     def write(self, nodes: Sequence[Node]) -> str:
-        if _begins(nodes, "CREATE", "TABLE"):
+        if begins(nodes, "CREATE", "TABLE"):
             nodes = self._table(nodes)
-        elif _begins(nodes, "ALTER", "TABLE"):
-            nodes = _typed(nodes, after="COLUMN")
+        elif begins(nodes, "ALTER", "TABLE"):
+            nodes = typed(nodes, after="COLUMN")
         pieces: list[str] = []
         is_from, at = False, 0
         while at < len(nodes):
             node = nodes[at]
             if node.is_word("FROM", "JOIN"):
                 is_from = True
-            elif isinstance(node, Token) and node.text.upper() in _ENDS_FROM:
+            elif isinstance(node, Token) and node.text.upper() in ENDS_FROM:
                 is_from = False
             taken, piece = self._next(nodes, at, is_from=is_from)
             at += taken
             if piece:
                 pieces.append(piece)
-        return _joined(pieces)
+        return joined(pieces)
 
     def _next(self, nodes: Sequence[Node], at: int, *, is_from: bool) -> tuple[int, str]:
         """How many nodes are read, and what is written for them."""
@@ -92,20 +90,25 @@ class _Translation:
             return 1, self._group(nodes, at, is_from=is_from)
         if node.kind == "parameter":
             return 1, self._parameter(node, is_divisor=at > 0 and nodes[at - 1].is_sign("/"))
-        if node.is_sign("+") and _is_unary(nodes, at) and isinstance(after, Token) and after.kind == "word":
+        if is_from and node.is_sign(","):
+            # In Postgres a comma joins later than JOIN: a condition would not see the tables before it.
+            return 1, "CROSS JOIN"
+        if node.is_word("CROSS") and (join := self._by_rows(nodes, at)) is not None:
+            return join
+        if node.is_sign("+") and is_unary(nodes, at) and isinstance(after, Token) and after.kind == "word":
             # In SQLite it keeps a column from being looked up in an index.
             return 1, ""
         if node.kind != "word":
             return 1, node.text
         if node.is_word("IS"):
-            return _is(nodes, at)
+            return is_distinct(nodes, at)
         if node.is_word("INDEXED") and after.is_word("BY"):
             return 3, ""
         if (node.is_word("NOT") and after.is_word("INDEXED")) or (
             node.is_word("WITHOUT") and after.is_word("ROWID")
         ):
             return 2, ""
-        if node.is_word("CROSS") and after.is_word("JOIN") and _has_on(nodes[at + 2 :]):
+        if node.is_word("CROSS") and after.is_word("JOIN") and has_on(nodes[at + 2 :]):
             # In SQLite it says which table comes first.
             return 1, ""
         if node.is_word("SQLITE_MASTER"):
@@ -127,10 +130,19 @@ class _Translation:
         is_table = before is not None and (
             before.is_word("FROM", "JOIN") or (is_from and before.is_sign(","))
         )
-        if not (is_table and group.is_query) or _has_alias(nodes[at + 1 :]):
+        if not (is_table and group.is_query) or has_alias(nodes[at + 1 :]):
             return written
         self._unnamed += 1
         return f"{written} AS unnamed_{self._unnamed}"
+
+    def _by_rows(self, nodes: Sequence[Node], at: int) -> tuple[int, str] | None:
+        """A join of the rows that a subquery finds for each row before it: SQLite looks them up by their
+        `rowid`, and Postgres would go through the whole table for it. None for other joins."""
+        found = join_by_rowid(nodes, at)
+        if found is None:
+            return None
+        taken, name, rows = found
+        return taken, f"CROSS JOIN LATERAL ({self.write(rows)}) AS {name}"
 
     def _call(self, name: str, group: Group) -> str | None:
         """A call of a function that Postgres lacks or has otherwise; None for others."""
@@ -138,8 +150,14 @@ class _Translation:
         match name.upper(), len(arguments):
             case "CAST", 1:
                 return self._cast(arguments[0])
+            case "LENGTH", 1 if (text := bytes_of(arguments[0])) is not None:
+                # It need not read the text.
+                return f"octet_length({self._text(text)})"
             case (("MAX" | "MIN"), 2 | 3 | 4):
                 return f"{SCHEMA}.{name.lower()}({self._listed(arguments)})"
+            case "SUBSTR", 2 | 3:
+                first, *places = map(self.write, arguments)
+                return f"substr({', '.join([first, *(f'CAST({place} AS integer)' for place in places)])})"
             case "JSON_EACH", 1:
                 return f"{SCHEMA}.json_each({self.write(arguments[0])})"
             case "JSON_EACH", 2:
@@ -179,7 +197,7 @@ class _Translation:
         if kind.is_word("INTEGER"):
             return f"{SCHEMA}.whole({written})"
         if kind.is_word("BLOB"):
-            return f"convert_to({written}, 'UTF8')"
+            return f"convert_to(CAST({written} AS text), 'UTF8')"
         return f"CAST({written} AS {'double precision' if kind.is_word('REAL') else self.write([kind])})"
 
     def _extract(self, document: Sequence[Node], path: Sequence[Node]) -> str:
@@ -209,82 +227,8 @@ class _Translation:
         assert isinstance(group, Group)
         columns: list[Node] = []
         for part in split(group.nodes):
-            columns += [*([comma] if columns else []), *_typed(part)]
+            columns += [*([comma] if columns else []), *typed(part)]
         if isinstance(name, Token) and name.text in ROWID_TABLES:
             rowid = "rowid bigint GENERATED BY DEFAULT AS IDENTITY UNIQUE"
             columns += [comma, Token(rowid, "written")]
         return [*nodes[:place], Group(columns), *nodes[place + 1 :]]
-
-
-def _typed(nodes: Sequence[Node], *, after: str | None = None) -> list[Node]:
-    """A column's definition with the type that Postgres has, the second word of it. It begins behind
-    `after`."""
-    place = 1
-    if after is not None:
-        found = [n + 2 for n, node in enumerate(nodes) if node.is_word(after)]
-        place = found[0] if found else len(nodes)
-    typed = list(nodes)
-    if place < len(nodes):
-        node = nodes[place]
-        if isinstance(node, Token) and node.text.upper() in _COLUMN_TYPES:
-            typed[place] = Token(_COLUMN_TYPES[node.text.upper()], "written")
-    return typed
-
-
-def _is(nodes: Sequence[Node], at: int) -> tuple[int, str]:
-    """SQLite's IS compares any two values."""
-    is_not = at + 1 < len(nodes) and nodes[at + 1].is_word("NOT")
-    place = at + 2 if is_not else at + 1
-    if place < len(nodes) and nodes[place].is_word(*_AS_IN_SQL):
-        return 1, "IS"
-    return (2, "IS DISTINCT FROM") if is_not else (1, "IS NOT DISTINCT FROM")
-
-
-def _names_of_json_each(nodes: Sequence[Node]) -> frozenset[str]:
-    """The names that results of json_each have in this statement; `json_each` where one has none."""
-    names = set()
-    for level in walk(nodes):
-        for at, node in enumerate(level):
-            if node.is_word("JSON_EACH") and at + 1 < len(level):
-                behind = [other for other in level[at + 2 : at + 4] if not other.is_word("AS")]
-                alias = behind[0] if behind and _has_alias(level[at + 2 :]) else None
-                names.add(alias.text if isinstance(alias, Token) else "json_each")
-    return frozenset(names)
-
-
-def _has_alias(behind: Sequence[Node]) -> bool:
-    first = behind[0] if behind else None
-    return isinstance(first, Token) and first.kind in ("word", "name") and first.text.upper() not in _NO_ALIAS
-
-
-def _has_on(nodes: Sequence[Node]) -> bool:
-    """True if a join's table is followed by its condition."""
-    for node in nodes:
-        if node.is_word("ON"):
-            return True
-        if node.is_sign(",") or (isinstance(node, Token) and node.text.upper() in _NO_ALIAS):
-            return False
-    return False
-
-
-def _is_unary(nodes: Sequence[Node], at: int) -> bool:
-    if at == 0:
-        return True
-    before = nodes[at - 1]
-    return isinstance(before, Token) and (
-        before.kind == "sign" or (before.kind == "word" and before.text.upper() in _BEFORE_A_VALUE)
-    )
-
-
-def _begins(nodes: Sequence[Node], *words: str) -> bool:
-    return len(nodes) >= len(words) and all(
-        node.is_word(word) for node, word in zip(nodes, words, strict=False)
-    )
-
-
-def _joined(pieces: Sequence[str]) -> str:
-    text = ""
-    for piece in pieces:
-        is_close = not text or text.endswith((".", "(")) or piece in (".", ",")
-        text += piece if is_close else f" {piece}"
-    return text

@@ -165,6 +165,14 @@ CREATE OR REPLACE FUNCTION rss_sqlite.max(a anycompatible, b anycompatible, c an
   RETURNS anycompatible LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT rss_sqlite.max(rss_sqlite.max(a, b), rss_sqlite.max(c, d)) $$;
 
+-- The columns of a table, without that of rows that SQLite has unseen.
+CREATE OR REPLACE FUNCTION rss_sqlite.pragma_table_info(of_table text) RETURNS TABLE (cid integer, name text, type text)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT a.attnum::integer, a.attname::text, CASE a.atttypid WHEN 'bigint'::regtype THEN 'INTEGER' ELSE 'TEXT' END
+  FROM pg_catalog.pg_attribute AS a
+  WHERE a.attrelid = to_regclass(quote_ident(of_table)) AND a.attnum > 0 AND NOT a.attisdropped AND a.attname <> 'rowid'
+$$;
+
 -- Up to 16 bytes that nobody can guess, and bytes as text.
 CREATE OR REPLACE FUNCTION rss_sqlite.randomblob(bytes integer) RETURNS bytea LANGUAGE sql VOLATILE AS $$
   SELECT substring(decode(replace(gen_random_uuid()::text, '-', ''), 'hex') FOR bytes)
