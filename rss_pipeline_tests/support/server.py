@@ -102,7 +102,11 @@ class FeedServer:
         self._listening: dict[str, asyncio.Server] = {}
         self._handlers: set[asyncio.Task[None]] = set()
         self._connections = 0
-        self._port = 0
+        # One port for all hosts: no other process is given it, on whichever address, while this is open.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("0.0.0.0", 0))
+        self._port = self._reserved.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="feed-server", daemon=True)
         self._lock = threading.Lock()
@@ -119,6 +123,7 @@ class FeedServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        self._reserved.close()
 
     @property
     def port(self) -> int:
@@ -140,7 +145,6 @@ class FeedServer:
             if host not in self._listening:
                 starting = asyncio.run_coroutine_threadsafe(self._listen(host), self._loop)
                 self._listening[host] = starting.result()
-                self._port = self._listening[host].sockets[0].getsockname()[1]
 
     def asked(self, host: str, path: str | None = None) -> list[Request]:
         """The requests that came to a host, or to one path of it."""
