@@ -1,7 +1,7 @@
 """The pictures of the UI in docs/, taken again: `python -m benchmarks.screenshots` writes docs/ui*.png.
 
 `rss-pipeline up` collects invented feeds from loopback, and headless Chromium opens five pages. Look at each
-picture before it is committed; the tests of the UI are in rss_pipeline_tests/cli/up_in_chromium.py.
+picture before it is committed; the tests of the UI are in rss_pipeline_tests/cli/up/up_in_chromium.py.
 """
 
 import re

@@ -16,7 +16,7 @@ from rss_pipeline_tests.support.prepared import Prepared
 def prepared() -> Iterator[Prepared]:
     """Processes that kill themselves, and looks at requests, without the seconds of their imports."""
     room = "rss_pipeline_tests.orchestration"
-    with Prepared(f"{room}.dying_poll", f"{room}.instance.dying_forget", f"{room}.looking") as prepared:
+    with Prepared(f"{room}.runs.dying_poll", f"{room}.instance.dying_forget", f"{room}.looking") as prepared:
         yield prepared
 
 

@@ -1,7 +1,7 @@
 """Whatever of `rss-pipeline up` is killed while users read: no answered write, no session and no request for
 a visit is lost, and no item comes twice.
 
-The users are those of reading_clients.py. rss_pipeline_tests/cli/test_up.py has the short form.
+The users are those of reading_clients.py. rss_pipeline_tests/cli/up/test_up.py has the short form.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Servers that never end: each attack over real connections ends in time, unread beyond its cap, by its kind.
 
-Documents built to be costly once they are here are in orchestration/test_hostile.py: a worker's limits end
+Documents built to be costly once they are here are in pipeline/visits/test_hostile.py: a worker's limits end
 them.
 """
 

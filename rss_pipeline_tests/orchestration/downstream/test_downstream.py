@@ -161,7 +161,7 @@ def test_a_poll_killed_between_store_and_report_loses_no_key(
     for n in (3, 7, 11):
         following.serve(n, "new", "old")
     poll = prepared.start(
-        "rss_pipeline_tests.orchestration.dying_poll",
+        "rss_pipeline_tests.orchestration.runs.dying_poll",
         *(str(tmp_path), "report"),
         environment={"PATH": "", "POLL_MINUTES": str(8 * 24 * 60)},
         quiet=True,

@@ -1,4 +1,4 @@
-"""A process beside Dagster's ends and is restarted alone. That the reader is one: cli/test_up.py."""
+"""A process beside Dagster's ends and is restarted alone. That the reader is one: cli/up/test_up.py."""
 
 import os
 import signal

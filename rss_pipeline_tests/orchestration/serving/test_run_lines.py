@@ -1,4 +1,4 @@
-"""The lines about runs in the terminal of `up`. That the real one prints them is tested in cli/test_up.py."""
+"""The lines about runs in the terminal of `up`. The real one's are tested in cli/up/test_up.py."""
 
 import re
 from datetime import UTC, datetime, timedelta

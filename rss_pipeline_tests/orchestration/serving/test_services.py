@@ -1,4 +1,4 @@
-"""The processes below `up` live and end together. That a real one serves is tested in cli/test_up.py."""
+"""The processes below `up` live and end together. That a real one serves is tested in cli/up/test_up.py."""
 
 import os
 import signal

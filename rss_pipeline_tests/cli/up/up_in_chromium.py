@@ -11,8 +11,8 @@ from pathlib import Path
 
 from playwright.sync_api import Error, Locator, Page, expect
 
-from rss_pipeline_tests.cli.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
-from rss_pipeline_tests.cli.up_feeds import ALL_FEEDS
+from rss_pipeline_tests.cli.up.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
+from rss_pipeline_tests.cli.up.up_feeds import ALL_FEEDS
 from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, browser, host
 from rss_pipeline_tests.support.chromium import PATIENCE_MS
 from rss_pipeline_tests.support.server import FeedServer
@@ -23,24 +23,30 @@ RUN_MS = 180_000
 """How long a run may take from the click to its end, on a machine that runs other tests beside it."""
 
 
-def the_ui_shows_and_does_what_a_person_comes_for(up: Up, server: FeedServer) -> None:
+def the_ui_shows_and_does_what_a_person_comes_for(up: Up, server: FeedServer, *, all_of_it: bool) -> None:
+    """`all_of_it`: also what needs further runs, and minutes."""
     expect.set_options(timeout=PATIENCE_MS)
     failed: list[Exception] = []
+    short = (
+        the_graph_leads_from_the_registry_over_the_items_to_their_images,
+        a_polls_run_tells_what_it_did_and_why_feeds_failed,
+        a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
+        all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
+        no_page_of_another_site_starts_a_run_or_shows_the_ui,
+    )
+    long = (
+        *short[:-1],
+        images_stand_after_the_items_they_are_of,
+        checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
+        the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
+        a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
+        the_numbers_of_visits_plot_over_feeds_and_over_time,
+        the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
+        backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
+        short[-1],
+    )
     with browser(up, server) as ui:
-        for stage in (
-            the_graph_leads_from_the_registry_over_the_items_to_their_images,
-            images_stand_after_the_items_they_are_of,
-            a_polls_run_tells_what_it_did_and_why_feeds_failed,
-            a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
-            checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
-            the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
-            a_feeds_page_tells_of_its_last_visit_and_the_next_and_lists_those_before,
-            the_numbers_of_visits_plot_over_feeds_and_over_time,
-            the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
-            all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
-            backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
-            no_page_of_another_site_starts_a_run_or_shows_the_ui,
-        ):
+        for stage in long if all_of_it else short:
             try:
                 stage(ui)
                 assert ui.elsewhere == [], "a page asked another machine"

@@ -1,6 +1,6 @@
 """Run config reaches no store and no environment variable, whoever writes it.
 
-Which requests may start a run at all is tested in web/test_same_origin.py and cli/up_doors.py.
+Which requests may start a run at all is tested in web/test_same_origin.py and cli/up/up_doors.py.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from rss_pipeline_tests.cli import up_while_read
+from rss_pipeline_tests.cli.up import up_while_read
 from rss_pipeline_tests.orchestration import desk
 from rss_pipeline_tests.soak import reading_up
 from rss_pipeline_tests.soak.reading_up import Publishers

@@ -18,7 +18,7 @@ from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
-POLL = "rss_pipeline_tests.orchestration.dying_poll"
+POLL = "rss_pipeline_tests.orchestration.runs.dying_poll"
 
 
 @pytest.mark.slow
