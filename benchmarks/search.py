@@ -33,6 +33,7 @@ from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.search.index_file import IndexFile, open_to_write
 
 FEEDS = 3_500
+GOALS = "p95 below 50 ms for the newest 50, built at 5,000 items a second, index below 1.2 times the text"
 _FIRST = 1_770_000_000_000_000
 _AT = "2026-02-18T08:30:00Z"
 _HAN = [chr(0x4E00 + n * 7 % 3_000) for n in range(3_000)]
@@ -135,6 +136,7 @@ def build(database: SqliteDatabase, file: IndexFile, name: str, items: int) -> l
     size = file.path.stat().st_size
     print(f"{name}: {items / cpu:,.0f} items/s of processor, {items / clock:,.0f} by the clock", flush=True)
     return [
+        # 5,000 items a second.
         Verdict(name=f"{name}: built, CPU (ms / 1,000 items)", value=cpu / items * 1e6, goal=200),
         Verdict(name=f"{name}: index / text", value=size / text, goal=1.2),
     ]
@@ -187,14 +189,14 @@ def searches(database: SqliteDatabase, file: IndexFile, texts: Texts) -> list[Ve
             every += times
             print(f"  {user:5} {kind:26} {statistics.median(times):7.1f} {max(times):7.1f} ms", flush=True)
         p95 = statistics.quantiles(every, n=20)[-1]
-        goal = 50 if user != "all" else 500
-        verdicts.append(Verdict(name=f"newest 50, user of {user} feeds, p95, CPU (ms)", value=p95, goal=goal))
+        name = f"newest 50, user of {len(_USERS[user]):,} feeds, p95, CPU (ms)"
+        verdicts.append(Verdict(name=name, value=p95, goal=50))
     singles = _timed(
         lambda text: search(database, file, "many", text), [pair[0] for pair in texts.pairs[:10]]
     )
-    verdicts.append(Verdict(name="one Chinese character, worst, CPU (ms)", value=max(singles), goal=500))
+    verdicts.append(Verdict(name="one Chinese character, worst, CPU (ms)", value=max(singles), goal=50))
     ranked = _timed(lambda text: search(database, file, "many", text, "rank"), texts.words[:5])
-    verdicts.append(Verdict(name="by rank, the commonest words, CPU (ms)", value=max(ranked), goal=500))
+    verdicts.append(Verdict(name="by rank, the commonest words, CPU (ms)", value=max(ranked), goal=50))
     return verdicts
 
 
@@ -235,6 +237,7 @@ def main() -> None:
                         )
                     )
             path.unlink()
+    print(f"goals: {GOALS}")
     for one in verdicts:
         print(f"{one.name:56} {one.value:9.2f}  goal {one.goal:g}  {'met' if one.is_met else 'MISSED'}")
     print(f"load {os.getloadavg()[0]:.1f}")
