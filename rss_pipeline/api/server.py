@@ -4,6 +4,7 @@ import errno
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
@@ -24,6 +25,10 @@ KEEP_ALIVE_SECONDS = 75
 STOP_SECONDS = 10
 """Time for the requests at work when the server is stopped."""
 
+SWITCH_SECONDS = 0.0005
+"""Time after which a thread lets another run, in this process. A body is made in 0.5 ms, and then its thread
+waits for one that computes: with the interpreter's 5 ms, a hundred bodies wait for half a second."""
+
 
 def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
     """Serve until this process gets SIGINT or SIGTERM; `say` gets the lines for whoever started it.
@@ -34,6 +39,7 @@ def serve(settings: Settings, *, say: Callable[[str], None]) -> None:
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s reader %(levelname)s %(message)s")
     logging.getLogger("rss_pipeline.api").setLevel(logging.INFO)
+    sys.setswitchinterval(SWITCH_SECONDS)
     with (
         listening(settings.reader_address, settings.reader_port) as listener,
         open_stores(settings) as stores,
