@@ -8,7 +8,7 @@ done by the next one.
 from collections.abc import Mapping, Sequence
 
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 _CHUNK_ITEMS = 1_000
 _SECOND = 1_000_000
@@ -16,16 +16,16 @@ _SECOND = 1_000_000
 _FIND = f"""SELECT id, coalesce(CAST(strftime('%s', created_at) AS INTEGER) * {_SECOND}, 0) AS second
   FROM items INDEXED BY items_arrived
   WHERE arrived IS NULL LIMIT {_CHUNK_ITEMS}"""
-_TAKEN = f"""SELECT j.value AS second,
-    (SELECT max(arrived) FROM items WHERE arrived >= j.value AND arrived < j.value + {_SECOND}) AS highest
-  FROM json_each(?) AS j"""
+_TAKEN = f"""SELECT s.second,
+    (SELECT max(arrived) FROM items WHERE arrived >= s.second AND arrived < s.second + {_SECOND}) AS highest
+  FROM (SELECT {number("j.value")} AS second FROM json_each(?) AS j) AS s"""
 # Another process may number items at the same time, or insert some: a number that was taken meanwhile is not
 # given again, and the item is among those of the next chunk.
-_NUMBER = """UPDATE items SET arrived = j.value FROM json_each(?) AS j
+_NUMBER = f"""UPDATE items SET arrived = {number("j.value")} FROM json_each(?) AS j
   WHERE items.id = j.key AND items.arrived IS NULL
-    AND NOT EXISTS (SELECT 1 FROM items AS other WHERE other.arrived = j.value)"""
+    AND NOT EXISTS (SELECT 1 FROM items AS other WHERE other.arrived = {number("j.value")})"""
 _COUNT_ON = """INSERT INTO sequences (name, value) VALUES ('items', ?)
-  ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE value < excluded.value"""
+  ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE sequences.value < excluded.value"""
 
 
 def number_old_items(database: Database) -> int:

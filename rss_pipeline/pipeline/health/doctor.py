@@ -38,7 +38,7 @@ from rss_pipeline.storage.backups.orphans import find_orphans
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
-from rss_pipeline.storage.schema import check_prepared, migrations, schema_version
+from rss_pipeline.storage.schema import check_prepared, schema_version
 
 if TYPE_CHECKING:
     # Its module loads boto3, which a folder does not need.
@@ -207,8 +207,6 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
         database = connect(settings)
         stack.callback(database.close)
         current = schema_version(database)
-        if current == migrations()[-1].version:
-            check_prepared(database)
     except RssPipelineError as error:
         checks.append(Check("database", "failure", str(error), "See the message."))
         return None
@@ -216,7 +214,14 @@ def _database(settings: Settings, clock: Clock, checks: list[Check], stack: Exit
         checks.append(Check("database", "ok", f"{settings.database_path} can be read"))
         checks.append(check_disk(settings.home))
     checks.append(check_schema(current, embedded=settings.has_embedded_database))
-    return database if checks[-1].state == "ok" else None
+    if checks[-1].state != "ok":
+        return None
+    try:
+        check_prepared(database)
+    except RssPipelineError as error:
+        checks.append(Check("database functions", "failure", str(error), "See the message."))
+        return None
+    return database
 
 
 def check_disk(home: Path) -> Check:

@@ -170,7 +170,7 @@ def count_visit(outcome: str) -> str:
     ELSE json_set(coalesce(visit_days, '{{}}'), {_PLACE}, json_array({_DAY}, {first})) END"""
 
 
-_OF_DOCUMENT = "(SELECT value FROM json_each(listed.ids))"
+_OF_DOCUMENT = "(SELECT id FROM listed)"
 # Only the feed's latest items before this document: a title may well come again after a year.
 _EARLIER = f"""SELECT title, link FROM items WHERE feed_id = {FIELD.format("id")} AND id NOT IN {_OF_DOCUMENT}
   ORDER BY created_at DESC LIMIT 1000"""
@@ -178,8 +178,8 @@ _OTHERWISE_KNOWN = f"""(SELECT count(*) FROM items WHERE id IN {_OF_DOCUMENT}
   AND (title IN (SELECT title FROM ({_EARLIER})) OR link IN (SELECT link FROM ({_EARLIER}))))"""
 GAP_FOUND = f"""SELECT CASE WHEN {NUMBER_FIELD.format("may_be_gap")} = 1
     AND fresh.n = {NUMBER_FIELD.format("items_listed")}
-  THEN CAST(2 * {_OTHERWISE_KNOWN} < fresh.n AS INTEGER) ELSE 0 END FROM listed, fresh, v"""
-"""1 or 0, from `listed(ids)`, `fresh(n)` and `v(value)`. 1: all items are new, and fewer than half of them
+  THEN CAST(2 * {_OTHERWISE_KNOWN} < fresh.n AS INTEGER) ELSE 0 END FROM fresh, v"""
+"""1 or 0, from `listed(id)`, `fresh(n)` and `v(value)`. 1: all items are new, and fewer than half of them
 have a title or a link that is known. Otherwise the guids have changed, not the items."""
 
 # A feed with unstable guids has new ones in each document.

@@ -235,16 +235,17 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
 
 
 _NEWS = f"(fresh.n > 0 OR {_IS_NEWS.format(heartbeat='clock.heartbeat')})"
-_STORED = without_comments(f"""WITH listed(ids) AS (SELECT ?),
+_STORED = without_comments(f"""WITH listed(id) AS (SELECT value FROM json_each(?)),
   -- New items, by the backup key and by the time since the last stored document: a run that died after its
   -- items counted none of them, whether the document is still the same or has changed meanwhile.
   fresh(n, unseen) AS (
     SELECT count(*), coalesce(sum(CAST(images_extracted_at IS NULL AS INTEGER)), 0)
-    FROM listed, items JOIN feeds ON feeds.id = items.feed_id
-    WHERE items.id IN (SELECT value FROM json_each(listed.ids))
+    FROM items JOIN feeds ON feeds.id = items.feed_id
+    WHERE items.id IN (SELECT id FROM listed)
       AND (items.backup_key = ? OR items.created_at > coalesce(feeds.last_body_at, ''))),
-  clock(now, heartbeat) AS (SELECT ?, ?), v(value) AS (SELECT ?),
-  gap(found) AS ({GAP_FOUND})
+  clock(now, heartbeat) AS (SELECT ?, ?),
+  -- Once each, and not for each field and each column that they are used for.
+  v(value) AS MATERIALIZED (SELECT json(?)), gap(found) AS MATERIALIZED ({GAP_FOUND})
   UPDATE feeds SET
   -- Validators go in with the release of the claim, after all items: no 304 hides items that are not stored.
   {SET_DOCUMENT},

@@ -85,8 +85,9 @@ from rss_pipeline.storage.database import Statement
             "SELECT s.key FROM rss_sqlite.json_each($1) AS f"
             " CROSS JOIN rss_sqlite.json_each((f.parsed ->> 'b')) AS s",
         ),
+        ("SELECT json_array(json(?))", "SELECT array_to_json(ARRAY[CAST($1 AS json)]::json[])"),
         ("SELECT substr(a, 1, ?)", "SELECT substr(a, CAST(1 AS integer), CAST($1 AS integer))"),
-        ("SELECT json(?)", "SELECT CAST($1 AS json)"),
+        ("SELECT json(?)", "SELECT CAST($1 AS jsonb)"),
         (
             "SELECT json_array(a, ?)",
             "SELECT array_to_json(ARRAY[rss_sqlite.as_json(a), rss_sqlite.as_json($1)]::json[])",

@@ -165,7 +165,8 @@ class _Translation:
             case "JSON_EXTRACT", 2:
                 return self._extract(*arguments)
             case "JSON", 1:
-                return f"CAST({self.write(arguments[0])} AS json)"
+                # Parsed: its fields are read from it.
+                return f"CAST({self.write(arguments[0])} AS jsonb)"
             case "JSON_ARRAY", _:
                 return f"array_to_json(ARRAY[{self._listed(arguments, as_json=True)}]::json[])"
             case "JSON_OBJECT", _:
@@ -185,8 +186,15 @@ class _Translation:
         return None
 
     def _listed(self, arguments: Sequence[Sequence[Node]], *, as_json: bool = False) -> str:
-        texts = map(self.write, arguments)
-        return ", ".join(f"{SCHEMA}.as_json({text})" if as_json else text for text in texts)
+        if not as_json:
+            return ", ".join(map(self.write, arguments))
+        return ", ".join(map(self._as_json, arguments))
+
+    def _as_json(self, argument: Sequence[Node]) -> str:
+        match argument:
+            case [Token() as json, Group(nodes=document)] if json.is_word("JSON"):
+                return f"CAST({self.write(document)} AS json)"
+        return f"{SCHEMA}.as_json({self.write(argument)})"
 
     def _text(self, argument: Sequence[Node]) -> str:
         return f"CAST({self.write(argument)} AS text)"

@@ -20,16 +20,15 @@ RETURNS TABLE (key text, value text, parsed jsonb) LANGUAGE sql IMMUTABLE PARALL
   ) AS e OFFSET 0
 $$;
 
--- A field by a path that is not known before, as text: numbers and texts as they are, true as 1, null as NULL.
+-- The steps of a path: `$.name`, `$."name"[0]`. No name of ours has a dot or a bracket.
 CREATE OR REPLACE FUNCTION rss_sqlite.steps(path text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT coalesce(array_agg(coalesce(s.found[1], s.found[2], s.found[3]) ORDER BY s.place), '{}')
-  FROM regexp_matches(path, '\.(?:"([^"]*)"|([^."\[]+))|\[(#|\d+)\]', 'g') WITH ORDINALITY AS s (found, place)
+  SELECT (string_to_array(translate(path, '["]', '.'), '.'))[2:]
 $$;
 
+-- A field by a path that is not known before, as text.
 CREATE OR REPLACE FUNCTION rss_sqlite.json_extract(document text, path text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE f.field::text WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE f.field #>> '{}' END
-  FROM (SELECT document::json #> rss_sqlite.steps(path) AS field) AS f
+  SELECT document::jsonb #>> rss_sqlite.steps(path)
 $$;
 
 CREATE OR REPLACE FUNCTION rss_sqlite.json_array_length(document text)
