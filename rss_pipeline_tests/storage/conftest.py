@@ -29,21 +29,6 @@ from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.postgres import Postgres
 
-ROOMS_ON_POSTGRES = frozenset({"feeds", "items"})
-"""Folders of tests whose statements Postgres understands, too."""
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the statements that Postgres does not understand yet."""
-    kept: list[pytest.Item] = []
-    left_out: list[pytest.Item] = []
-    for item in items:
-        is_on_postgres = getattr(getattr(item, "callspec", None), "params", {}).get("database") == "postgres"
-        is_understood = item.path.parent.name in ROOMS_ON_POSTGRES
-        (left_out if is_on_postgres and not is_understood else kept).append(item)
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = kept
-
 
 @pytest.fixture(params=["sqlite", "d1", "postgres"])
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:

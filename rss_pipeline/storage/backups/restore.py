@@ -209,8 +209,10 @@ def adopt(
                 ),
                 Statement(
                     """UPDATE image_tasks SET status = 'success', r2_key = json_extract(j.value, '$[1]'),
-                bytes = json_extract(j.value, '$[2]'), updated_at = json_extract(j.value, '$[3]'),
-                width = json_extract(j.value, '$[4]'), height = json_extract(j.value, '$[5]'),
+                bytes = CAST(json_extract(j.value, '$[2]') AS INTEGER),
+                updated_at = json_extract(j.value, '$[3]'),
+                width = CAST(json_extract(j.value, '$[4]') AS INTEGER),
+                height = CAST(json_extract(j.value, '$[5]') AS INTEGER),
                 last_error = NULL, last_error_kind = NULL, next_attempt_at = NULL
                 FROM json_each(?) AS j
                 WHERE image_tasks.id = json_extract(j.value, '$[0]') AND status <> 'success'

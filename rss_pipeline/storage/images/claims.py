@@ -202,7 +202,8 @@ def images_due(database: Database, now: datetime, *, lease_now: datetime | None 
         [
             *_heal_wrong_clock(now),
             Statement(
-                f"""SELECT coalesce(sum(attempts = 0), 0) AS fresh, coalesce(sum(attempts > 0), 0) AS retries,
+                f"""SELECT count(*) FILTER (WHERE attempts = 0) AS fresh,
+                count(*) FILTER (WHERE attempts > 0) AS retries,
                 min(CASE WHEN attempts = 0 THEN due END) AS oldest FROM (
                   SELECT t.attempts, {_DUE_AT} AS due {_DUE} ORDER BY due LIMIT {_COUNTED})""",
                 [at, clock, clock, at, at],

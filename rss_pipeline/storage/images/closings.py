@@ -143,8 +143,9 @@ def _record(
 
 _OURS = "FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]') AND lease_token = ?"
 _ARCHIVED = f"""UPDATE image_tasks SET status = 'success', r2_key = json_extract(v.value, '$[1]'),
-  bytes = json_extract(v.value, '$[2]'), width = json_extract(v.value, '$[3]'),
-  height = json_extract(v.value, '$[4]'), last_error = NULL, last_error_kind = NULL,
+  bytes = CAST(json_extract(v.value, '$[2]') AS INTEGER),
+  width = CAST(json_extract(v.value, '$[3]') AS INTEGER),
+  height = CAST(json_extract(v.value, '$[4]') AS INTEGER), last_error = NULL, last_error_kind = NULL,
   next_attempt_at = NULL, lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
 _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
   status = CASE WHEN attempts + 1 >= {MAX_ATTEMPTS} THEN 'failed' ELSE 'pending' END,
@@ -159,7 +160,7 @@ _FEEDS = """SELECT items.feed_id FROM json_each(?) AS v
   CROSS JOIN image_tasks AS t ON t.id = json_extract(v.value, '$[0]') JOIN items ON items.id = t.item_id
   WHERE t.lease_token = ?"""
 _COUNTED = """WITH today(day) AS (SELECT ?), came(id, bytes) AS (
-    SELECT items.feed_id, sum(json_extract(v.value, '$[2]')) FROM json_each(?) AS v
+    SELECT items.feed_id, sum(CAST(json_extract(v.value, '$[2]') AS INTEGER)) FROM json_each(?) AS v
     JOIN image_tasks AS t ON t.id = json_extract(v.value, '$[0]') JOIN items ON items.id = t.item_id
     WHERE t.lease_token = ? GROUP BY items.feed_id)
   UPDATE feeds SET

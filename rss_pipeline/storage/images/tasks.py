@@ -109,7 +109,7 @@ def record_statements(
 _INSERT = """WITH found AS (
     SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS item_id,
       json_extract(value, '$[2]') AS url, json_extract(value, '$[3]') AS host,
-      json_extract(value, '$[4]') AS position
+      CAST(json_extract(value, '$[4]') AS INTEGER) AS position
     FROM json_each(?)),
   fresh AS (
     SELECT *, row_number() OVER (PARTITION BY item_id ORDER BY position) - 1 AS rank FROM found

@@ -121,10 +121,10 @@ def undated(database: Database) -> Concerned:
     """Feeds with items, but no date that could be read, in their newest document."""
     return _find(
         database,
-        f"""SELECT id AS feed, url, json_extract(last_change, '$.items_seen') AS items,
+        f"""SELECT id AS feed, url, CAST(json_extract(last_change, '$.items_seen') AS INTEGER) AS items,
         count(*) OVER () AS total
         FROM feeds WHERE {POLLED} AND last_body_at IS NOT NULL AND coalesce(rhythm, '[]') = '[]'
-        AND json_extract(last_change, '$.items_seen') > 0 ORDER BY id LIMIT {NAMED}""",
+        AND CAST(json_extract(last_change, '$.items_seen') AS INTEGER) > 0 ORDER BY id LIMIT {NAMED}""",
         name="find undated feeds",
     )
 
@@ -169,7 +169,7 @@ def busiest(database: Database, *, day: str, items: int, image_bytes: int) -> Co
         database,
         """SELECT feed, items, image_mb, sum(at_limit) OVER () AS total FROM (
           SELECT id AS feed, day_items AS items, round(day_image_bytes / 1000000.0, 1) AS image_mb,
-          (day_items >= ? OR day_image_bytes >= ?) AS at_limit
+          CAST(day_items >= ? OR day_image_bytes >= ? AS INTEGER) AS at_limit
           FROM feeds WHERE counted_day = ? AND (day_items > 0 OR day_image_bytes > 0)
         ) ORDER BY at_limit DESC, image_mb DESC, items DESC, feed LIMIT 10""",
         [items, image_bytes, day],

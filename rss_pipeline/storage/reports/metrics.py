@@ -63,8 +63,10 @@ def feed_figures(database: Database, *, now: datetime) -> FeedFigures:
                 f"""SELECT {_STATE} AS state,
                   CASE WHEN {POLLED} AND consecutive_failures > 0
                     THEN coalesce(last_error_kind, 'unknown') END AS kind,
-                  count(*) AS n, sum({_DUE}) AS due, min(CASE WHEN {_DUE} THEN next_fetch_at END) AS oldest,
-                  sum({MOVED}) AS moved, sum({WARNED}) AS warned, max(last_visited_at) AS visit,
+                  count(*) AS n, count(*) FILTER (WHERE {_DUE}) AS due,
+                  min(CASE WHEN {_DUE} THEN next_fetch_at END) AS oldest,
+                  count(*) FILTER (WHERE {MOVED}) AS moved,
+                  count(*) FILTER (WHERE {WARNED}) AS warned, max(last_visited_at) AS visit,
                   max(last_success_at) AS success, max(last_body_at) AS document
                 FROM feeds WHERE forgotten = 0 GROUP BY 1, 2""",
                 [at] * 6,

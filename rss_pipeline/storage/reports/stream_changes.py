@@ -106,4 +106,4 @@ _CHANGES = """WITH wanted(feed_id, stream, since) AS MATERIALIZED (
      WHERE m.feed_id = s.feed_id AND m.stream = s.name) AS state
   FROM wanted CROSS JOIN streams AS s ON s.feed_id = wanted.feed_id AND s.name = wanted.stream
   LEFT JOIN news ON news.feed_id = s.feed_id AND news.stream = s.name
-  WHERE news.items_new > 0 OR ? ORDER BY s.feed_id, s.name"""
+  WHERE news.items_new > 0 OR ? = 1 ORDER BY s.feed_id, s.name"""

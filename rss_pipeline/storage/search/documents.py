@@ -11,7 +11,7 @@ from datetime import datetime
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.items.cursor import highest_number
 from rss_pipeline.storage.items.items import stored_authors
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 PAGE_ITEMS = 1_000
 PAGE_BYTES = 3_000_000
@@ -21,7 +21,7 @@ MOST_CHARACTERS = 500_000
 SHOWN_CHARACTERS = 60_000
 """Of a text from which a snippet is made."""
 
-_IS_BLANK = "coalesce(trim({i}.content_html, ' ' || char(9, 10, 13)), '') = ''"
+_IS_BLANK = "coalesce(trim({i}.content_html, ' \t\n\r'), '') = ''"
 _TEXT = f"CASE WHEN {_IS_BLANK} THEN {{i}}.summary ELSE {{i}}.content_html END"
 """What readers show of an item (items/bodies.py)."""
 _COLUMNS = f"""i.arrived, i.feed_id, i.title, i.author, i.authors, i.pub_date,
@@ -141,8 +141,9 @@ def counts_by_feed(database: Database, *, up_to: int) -> dict[str, int]:
 def gone(database: Database, numbers: Sequence[int]) -> list[int]:
     """Those of these arrival numbers that no item has any more."""
     rows = database.query(
-        """SELECT j.value AS arrived FROM json_each(?) AS j
-        WHERE NOT EXISTS (SELECT 1 FROM items AS i INDEXED BY items_arrived WHERE i.arrived = j.value)""",
+        f"""SELECT j.value AS arrived FROM json_each(?) AS j
+        WHERE NOT EXISTS (SELECT 1 FROM items AS i INDEXED BY items_arrived
+          WHERE i.arrived = {number("j.value")})""",
         [compact(list(numbers))],
         name="find items that are gone",
     ).rows
@@ -162,7 +163,8 @@ def shown_texts(numbers: Sequence[int]) -> Statement:
     items they are is not looked at."""
     return Statement(
         f"""SELECT i.arrived, substr({_TEXT.format(i="i")}, 1, {SHOWN_CHARACTERS}) AS html
-        FROM json_each(?) AS j CROSS JOIN items AS i INDEXED BY items_arrived ON i.arrived = j.value""",
+        FROM json_each(?) AS j CROSS JOIN items AS i INDEXED BY items_arrived
+          ON i.arrived = {number("j.value")}""",
         [compact(list(numbers))],
         name="read texts of found items",
     )

@@ -94,7 +94,8 @@ def came_in(user_id: str, window: Window, *, scope: Scope = ALL) -> list[Stateme
         Statement(
             # A range of the index for each feed and step: to group all by date takes three times as long.
             f"""WITH steps(step, begins, ends) AS MATERIALIZED (
-              SELECT key, json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+              SELECT CAST(key AS INTEGER), json_extract(value, '$[0]'), json_extract(value, '$[1]')
+              FROM json_each(?))
             SELECT s.feed_id, (SELECT json_group_array((SELECT count(*) FROM items AS i INDEXED BY items_age
                 WHERE {_RECENT.format(since="steps.begins")} AND i.created_at < steps.ends))
               FROM steps) AS counts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from rss_pipeline.storage.database import Value
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 MAX_CHOSEN = 20_000
 """The most items that are named at once: a JSON parameter stays below 1 MB."""
@@ -33,7 +33,7 @@ class Chosen:
     @classmethod
     def by_numbers(cls, numbers: Sequence[int]) -> Self:
         """Items by their arrival numbers, the ids that Google Reader clients have."""
-        join = "CROSS JOIN items AS i INDEXED BY items_arrived ON i.arrived = j.value"
+        join = f"CROSS JOIN items AS i INDEXED BY items_arrived ON i.arrived = {number('j.value')}"
         return cls(_checked(numbers), join)
 
     @property

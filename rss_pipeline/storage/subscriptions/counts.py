@@ -10,8 +10,8 @@ from rss_pipeline.storage.database import Result, Statement
 
 UNREAD = """((SELECT count(*) FROM items AS i INDEXED BY items_of_feed
     WHERE i.feed_id = s.feed_id AND i.arrived > s.read_up_to)
-  + coalesce((SELECT sum(CASE t.is_read WHEN 1 THEN -(t.arrived > s.read_up_to)
-      WHEN 0 THEN t.arrived <= s.read_up_to ELSE 0 END)
+  + coalesce((SELECT sum(CASE t.is_read WHEN 1 THEN -CAST(t.arrived > s.read_up_to AS INTEGER)
+      WHEN 0 THEN CAST(t.arrived <= s.read_up_to AS INTEGER) ELSE 0 END)
     FROM item_states AS t WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id), 0))"""
 """The unread items of `subscriptions AS s`."""
 NEWEST = """coalesce((SELECT max(i.arrived) FROM items AS i INDEXED BY items_of_feed

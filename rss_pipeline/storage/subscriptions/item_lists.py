@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from rss_pipeline.storage.database import Result, Statement, Value, one
 from rss_pipeline.storage.items.bodies import body_text, body_version
+from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_rows import ITEM_COLUMNS, ITEM_FROM, ItemRow, item_rows
 
@@ -106,7 +107,7 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
             SELECT json_array({body_version(items="i", feeds="f")}, f.title) AS version
             FROM ({found}) AS page CROSS JOIN items AS i ON i.rowid = page.place
             CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY page.arrived {_order(page)}) AS v) AS items
-        FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR ? IS NULL)""",
+        FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR CAST(? AS TEXT) IS NULL)""",
         [*params, user_id, user_id, filter.scope.feed_id, filter.scope.feed_id],
         name="read version of a page of items",
     )
@@ -212,8 +213,8 @@ _STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arri
 def _parts(filter: Filter) -> list[_Part]:
     """The items of a filter, without the scope and the bounds."""
     if filter.is_starred:
-        read = {True: "{}", False: "NOT {}", None: "1"}[filter.is_read]
-        return [_starred(f" AND {read.format('coalesce(t.is_read, t.arrived <= s.read_up_to)')}")]
+        is_read = f"coalesce(t.is_read, {number('t.arrived <= s.read_up_to')})"
+        return [_starred("" if filter.is_read is None else f" AND {is_read} = {int(filter.is_read)}")]
     starred = "" if filter.is_starred is None else " AND t.starred_at IS NOT NULL"
     unlike = "" if filter.is_starred is None else " AND t.starred_at IS NULL"
     if filter.is_read is None:

@@ -164,7 +164,7 @@ def _read_late(user_id: str, feeds: list[list[str]]) -> Statement:
         f"""SELECT i.id FROM {_MINE} CROSS JOIN items AS i INDEXED BY items_age
           ON i.feed_id = s.feed_id AND i.created_at > json_extract(j.value, '$[1]')
         WHERE coalesce((SELECT t.is_read FROM item_states AS t WHERE {_STATE} AND t.arrived = i.arrived),
-          i.arrived <= s.read_up_to) ORDER BY i.arrived""",
+          CAST(i.arrived <= s.read_up_to AS INTEGER)) = 1 ORDER BY i.arrived""",
         [compact(feeds), user_id],
         name="read late marks to back up",
     )

@@ -55,7 +55,7 @@ def ask_for_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement
             SELECT lower(hex(randomblob(16))), 'refresh', s.user_id, feeds.id, ?, ?, last_visited_at
             FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id
             WHERE {condition} AND {POLLED} AND {NOT_HELD} AND NOT {_OPEN} AND {_OF_FEED} < {MOST_OF_FEED}
-            ORDER BY last_visited_at, feeds.id LIMIT max({MOST_OF_USER} - {_OF_USER}, 0)
+            ORDER BY last_visited_at NULLS FIRST, feeds.id LIMIT max({MOST_OF_USER} - {_OF_USER}, 0)
             ON CONFLICT DO NOTHING""",
             [at, milliseconds(now), *params, at, at, feed_since, user_id, user_since],
             name="request visits",
@@ -67,8 +67,9 @@ def ask_for_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement
             name="join requests for visits",
         ),
         Statement(
-            f"""SELECT count(*) AS feeds, sum({_OPEN}) AS requested, sum(NOT ({POLLED})) AS off,
-              sum({POLLED} AND NOT ({NOT_HELD}) AND NOT {_OPEN}) AS held
+            f"""SELECT count(*) AS feeds, count(*) FILTER (WHERE {_OPEN}) AS requested,
+              count(*) FILTER (WHERE NOT ({POLLED})) AS off,
+              count(*) FILTER (WHERE {POLLED} AND NOT ({NOT_HELD}) AND NOT {_OPEN}) AS held
             FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id WHERE {condition}""",
             [at, at, *params],
             name="count requested feeds",

@@ -36,8 +36,9 @@ def room_of(user_id: str, feed_id: str) -> Statement:
           FROM subscriptions AS s CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = s.feed_id
           WHERE s.user_id = ? AND s.feed_id = ? ORDER BY i.arrived DESC LIMIT {NEWEST_ITEMS})
         SELECT (SELECT count(*) FROM newest) AS items, (SELECT sum(bytes) FROM newest) AS text_bytes,
-          sum(t.status = 'success') AS archived, sum(t.bytes) AS image_bytes,
-          sum(t.status = 'pending') AS pending, sum(t.status = 'failed') AS failed
+          count(*) FILTER (WHERE t.status = 'success') AS archived, sum(t.bytes) AS image_bytes,
+          count(*) FILTER (WHERE t.status = 'pending') AS pending,
+          count(*) FILTER (WHERE t.status = 'failed') AS failed
         FROM newest CROSS JOIN image_tasks AS t INDEXED BY image_tasks_item ON t.item_id = newest.id""",
         [user_id, feed_id],
         name="measure a feed",

@@ -21,7 +21,7 @@ def mark_items(user_id: str, chosen: Chosen, *, is_read: bool) -> list[Statement
         f"""INSERT INTO item_states (user_id, feed_id, arrived, item_id, is_read)
         SELECT s.user_id, i.feed_id, i.arrived, i.id, {wanted}
         FROM {chosen.rows} CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
-        WHERE (i.arrived <= s.read_up_to) <> {wanted} OR EXISTS (SELECT 1 FROM item_states AS t
+        WHERE CAST(i.arrived <= s.read_up_to AS INTEGER) <> {wanted} OR EXISTS (SELECT 1 FROM item_states AS t
           WHERE t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived
             AND t.is_read = {1 - wanted})
         ON CONFLICT (user_id, feed_id, arrived) DO UPDATE SET is_read = excluded.is_read
@@ -99,7 +99,8 @@ _READ_UP_TO = f"""SELECT s.feed_id, (SELECT max(t.arrived) FROM item_states AS t
     WHERE {_STATE} AND t.is_read = 1 AND t.arrived > s.read_up_to
       AND t.arrived < coalesce(({_FIRST_UNREAD}), 9e18)) AS number
   FROM subscriptions AS s WHERE s.user_id = ? AND s.feed_id IN ({{feeds}})"""
-_SAYS_THE_SAME = """is_read = (SELECT item_states.arrived <= s.read_up_to FROM subscriptions AS s
+_SAYS_THE_SAME = """is_read = (SELECT CAST(item_states.arrived <= s.read_up_to AS INTEGER)
+  FROM subscriptions AS s
   WHERE s.user_id = item_states.user_id AND s.feed_id = item_states.feed_id)"""
 
 

@@ -114,7 +114,7 @@ def test_the_longest_due_comes_first_and_a_host_gets_no_more_than_its_share(
 def test_ten_thousand_older_images_of_one_host_do_not_starve_the_others(known: Database) -> None:
     known.query(
         """INSERT INTO image_tasks (id, item_id, original_url, created_at, updated_at, host, position)
-        SELECT 't' || value, ?, 'https://big.example/' || value, ?, ?, 'big.example', value
+        SELECT 't' || value, ?, 'https://big.example/' || value, ?, ?, 'big.example', CAST(value AS INTEGER)
         FROM json_each(?)""",
         [item_id("a", "1"), instant(NOW - HOUR), instant(NOW - HOUR), json.dumps(list(range(10_000)))],
     )

@@ -223,6 +223,7 @@ def test_when_failures_become_prominent_is_written_once_in_a_row(known: Database
         ("SELECT 1 FROM image_tasks WHERE status = 'failed' AND updated_at >= '2'", "image_tasks_failed"),
     ],
 )
+@pytest.mark.parametrize("database", ["sqlite", "d1"], indirect=True)
 def test_what_grows_is_asked_by_an_index(database: Database, question: str, index: str) -> None:
     plan = database.query(f"EXPLAIN QUERY PLAN {question}").rows
     assert any(index in row["detail"] for row in plan)

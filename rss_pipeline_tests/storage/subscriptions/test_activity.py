@@ -65,7 +65,7 @@ def items(database: Database) -> list[Stored]:
           guid_source, pub_date_source)
         SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[0]'), 'Ünï',
           json_extract(value, '$[2]'), '<p>日本</p>', json_extract(value, '$[3]'),
-          json_extract(value, '$[4]'), 'guid', 'feed' FROM json_each(?)""",
+          CAST(json_extract(value, '$[4]') AS INTEGER), 'guid', 'feed' FROM json_each(?)""",
         json.dumps(rows),
     )
     change(

@@ -35,6 +35,8 @@ _RENAMED = {
     "JSON_GROUP_OBJECT": "json_object_agg",
     "JSON_ARRAY_LENGTH": f"{SCHEMA}.json_array_length",
     "INSTR": "strpos",
+    "DATE": f"{SCHEMA}.date",
+    "JULIANDAY": f"{SCHEMA}.julianday",
     "RANDOMBLOB": f"{SCHEMA}.randomblob",
     "HEX": f"{SCHEMA}.hex",
     "PRAGMA_TABLE_INFO": f"{SCHEMA}.pragma_table_info",

@@ -195,3 +195,14 @@ RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
     WHEN '%w %H' THEN extract(dow FROM t.at)::text || to_char(t.at, ' HH24') END
   FROM (SELECT rss_sqlite.instant(moment) + change::interval AS at) AS t
 $$;
+
+CREATE OR REPLACE FUNCTION rss_sqlite.date(moment text DEFAULT 'now', change text DEFAULT '0 s')
+RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT to_char(rss_sqlite.instant(moment) + change::interval, 'YYYY-MM-DD')
+$$;
+
+-- Days since a noon of long ago; only differences count.
+CREATE OR REPLACE FUNCTION rss_sqlite.julianday(moment text)
+RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT extract(epoch FROM rss_sqlite.instant(moment))::double precision / 86400 + 2440587.5
+$$;
