@@ -90,7 +90,8 @@ class Cloudflare:
         config = Config(
             s3={"addressing_style": "path"},
             proxies={},
-            retries={"total_max_attempts": 1},
+            # A connection that was kept may have been closed meanwhile.
+            retries={"total_max_attempts": 3},
             # botocore's own default breaks PutObject on R2.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",

@@ -4,9 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rss_pipeline_tests.storage.conftest import database, empty_d1, migrated_d1, shared_d1, sqlite
+from rss_pipeline.storage.database import Database
+from rss_pipeline_tests.storage.conftest import empty_d1, migrated_d1, migrated_schema, shared_d1, sqlite
 
-__all__ = ["Time", "database", "empty_d1", "migrated_d1", "shared_d1", "sqlite", "time"]
+__all__ = ["Time", "empty_d1", "migrated_d1", "migrated_schema", "shared_d1", "sqlite"]
+
+
+@pytest.fixture(params=["sqlite", "d1"])
+def database(request: pytest.FixtureRequest) -> Database:
+    found: Database = request.getfixturevalue("sqlite" if request.param == "sqlite" else "migrated_d1")
+    return found
 
 
 class Time:

@@ -9,11 +9,19 @@ from rss_pipeline.errors import PasswordRefused, UserRefused
 from rss_pipeline.pipeline.accounts.users import add_user
 from rss_pipeline.pipeline.reading.first_user import add_first_user, has_users
 from rss_pipeline.storage.database import Database
-from rss_pipeline_tests.pipeline.accounts.conftest import Time, time
-from rss_pipeline_tests.storage.conftest import database, empty_d1, migrated_d1, shared_d1, sqlite
+from rss_pipeline_tests.pipeline.accounts.conftest import (
+    Time,
+    database,
+    empty_d1,
+    migrated_d1,
+    migrated_schema,
+    shared_d1,
+    sqlite,
+    time,
+)
 from rss_pipeline_tests.storage.values import register, spec
 
-__all__ = ["database", "empty_d1", "migrated_d1", "shared_d1", "sqlite", "time"]
+__all__ = ["database", "empty_d1", "migrated_d1", "migrated_schema", "shared_d1", "sqlite", "time"]
 
 PASSWORD = "correct horse"
 

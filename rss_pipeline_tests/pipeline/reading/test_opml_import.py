@@ -19,13 +19,14 @@ from rss_pipeline_tests.pipeline.accounts.conftest import (
     database,
     empty_d1,
     migrated_d1,
+    migrated_schema,
     shared_d1,
     sqlite,
     time,
 )
 from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
 
-__all__ = ["database", "empty_d1", "migrated_d1", "shared_d1", "sqlite", "time"]
+__all__ = ["database", "empty_d1", "migrated_d1", "migrated_schema", "shared_d1", "sqlite", "time"]
 
 
 class Counting:

@@ -222,6 +222,7 @@ def test_a_full_disk_in_a_worker_fails_the_run_and_counts_against_no_feed(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     id = pipeline.register(serve(server, rss(*map(str, range(10))), '"1"'), "feed")
+    pipeline.parser_pool = None
     forkserver.ensure_running()
     workers_parent = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
     prlimit(workers_parent, RLIMIT_FSIZE, (1_000, RLIM_INFINITY))
