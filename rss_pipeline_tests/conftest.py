@@ -6,7 +6,7 @@ are in its conftest.py: in rss_pipeline_tests/orchestration a pipeline has a Dag
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from rss_pipeline_tests.support.server import FeedServer
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
+    from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
     from rss_pipeline_tests.support.cloudflare import Cloudflare
     from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
     from rss_pipeline_tests.support.kept_parsers import KeptParsers
@@ -95,6 +96,20 @@ def running_postgres() -> Iterator["Postgres"]:
         pytest.skip("no Postgres on this machine: install the package postgresql")
     with local_postgres() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def emptied_postgres(running_postgres: "Postgres") -> Iterator["Callable[[], PostgresDatabase]"]:
+    from rss_pipeline_tests.support.postgres_database import emptied_database
+
+    with emptied_database(running_postgres, "shared") as emptied:
+        yield emptied
+
+
+@pytest.fixture
+def migrated_postgres(emptied_postgres: "Callable[[], PostgresDatabase]") -> "PostgresDatabase":
+    """Postgres with the schema and no rows."""
+    return emptied_postgres()
 
 
 @pytest.fixture(scope="session")

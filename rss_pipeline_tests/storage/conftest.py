@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from rss_pipeline.storage import schema
@@ -28,6 +27,7 @@ from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.postgres_database import tables_of
 
 
 @pytest.fixture(params=["sqlite", "d1", "postgres"])
@@ -110,47 +110,6 @@ def migrated_schema(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str,
 
 
 @pytest.fixture(scope="session")
-def shared_postgres(running_postgres: Postgres) -> Iterator[PostgresDatabase]:
-    running_postgres.create("shared")
-    database = PostgresDatabase(running_postgres.url("shared"), where="shared")
-    yield database
-    database.close()
-
-
-@pytest.fixture(scope="session")
-def tables_of_postgres(shared_postgres: PostgresDatabase) -> list[str]:
-    """As all migrations leave them."""
-    schema.migrate(shared_postgres)
-    return _tables_of(shared_postgres)
-
-
-@pytest.fixture(scope="session")
-def emptying_postgres(running_postgres: Postgres) -> Iterator[psycopg.Connection]:
-    """A connection that deletes rows without a look at what refers to them."""
-    options = "-c session_replication_role=replica"
-    with psycopg.connect(running_postgres.url("shared"), autocommit=True, options=options) as connection:
-        yield connection
-
-
-@pytest.fixture
-def migrated_postgres(
-    running_postgres: Postgres,
-    shared_postgres: PostgresDatabase,
-    tables_of_postgres: list[str],
-    emptying_postgres: psycopg.Connection,
-) -> PostgresDatabase:
-    """Postgres with the schema and no rows. To empty one database takes 4 ms, to copy it 80."""
-    if _tables_of(shared_postgres) != tables_of_postgres:
-        running_postgres.execute("shared", "DROP SCHEMA public CASCADE;\nCREATE SCHEMA public")
-        schema.migrate(shared_postgres)
-    newest = schema.migrations()[-1].version
-    emptied = [f"DELETE FROM {name}" for name in tables_of_postgres if name != "schema_migrations"]
-    future = f"DELETE FROM schema_migrations WHERE version > {newest}"
-    emptying_postgres.execute("; ".join([*emptied, future]).encode())
-    return shared_postgres
-
-
-@pytest.fixture(scope="session")
 def shared_empty_postgres(running_postgres: Postgres) -> Iterator[PostgresDatabase]:
     running_postgres.create("empty")
     database = PostgresDatabase(running_postgres.url("empty"), where="empty")
@@ -161,16 +120,10 @@ def shared_empty_postgres(running_postgres: Postgres) -> Iterator[PostgresDataba
 @pytest.fixture
 def empty_postgres(running_postgres: Postgres, shared_empty_postgres: PostgresDatabase) -> PostgresDatabase:
     """Postgres without tables, with our functions."""
-    if names := _tables_of(shared_empty_postgres):
+    if names := tables_of(shared_empty_postgres):
         running_postgres.execute("empty", f"DROP TABLE {', '.join(names)} CASCADE")
     shared_empty_postgres.prepare()
     return shared_empty_postgres
-
-
-def _tables_of(database: PostgresDatabase) -> list[str]:
-    """Names of its tables."""
-    found = database.query("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
-    return [row["name"] for row in found.rows]
 
 
 @pytest.fixture(scope="session")

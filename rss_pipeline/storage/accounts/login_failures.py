@@ -10,10 +10,13 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Result, Statement
-from rss_pipeline.storage.sql import compact
+from rss_pipeline.storage.sql import compact, number
 
 LONGEST_LOCK = timedelta(minutes=15)
 _LONGEST_SECONDS = int(LONGEST_LOCK.total_seconds())
+_DOUBLED = 20
+_LOCKS = compact([min(_LONGEST_SECONDS, 1 << n) for n in range(_DOUBLED + 1)])
+"""Seconds of the first lock, of the second ..., of the last and of all after it."""
 FORGOTTEN_AFTER = timedelta(hours=24)
 """After the last failure of a key."""
 KNOWN_FOR = timedelta(days=90)
@@ -40,7 +43,7 @@ def lock(keys: Sequence[Key], *, name: str, address: str, now: datetime) -> Stat
     return Statement(
         f"""SELECT max(f.until) AS until FROM json_each(?) AS k
         CROSS JOIN login_failures AS f ON f.key = json_extract(k.value, '$.key')
-        WHERE json_extract(k.value, '$.of_known') = {_IS_KNOWN} AND f.until > ?""",
+        WHERE CAST(json_extract(k.value, '$.of_known') AS INTEGER) = {number(_IS_KNOWN)} AND f.until > ?""",
         [_json(keys), *_known(name, address, now), instant(now)],
         name="look for a lock on logins",
     )
@@ -59,14 +62,16 @@ def count(keys: Sequence[Key], *, name: str, address: str, now: datetime) -> Sta
     at = instant(now)
     return Statement(
         f"""WITH mine AS (
-          SELECT json_extract(value, '$.key') AS key, json_extract(value, '$.free') AS free FROM json_each(?)
-          WHERE json_extract(value, '$.of_known') = {_IS_KNOWN}),
+          SELECT json_extract(value, '$.key') AS key, CAST(json_extract(value, '$.free') AS INTEGER) AS free
+          FROM json_each(?)
+          WHERE CAST(json_extract(value, '$.of_known') AS INTEGER) = {number(_IS_KNOWN)}),
         counted AS (
           SELECT mine.key, free, CASE WHEN f.last_at > ? THEN f.failures ELSE 0 END + 1 AS failures
           FROM mine LEFT JOIN login_failures AS f ON f.key = mine.key)
         INSERT INTO login_failures (key, failures, last_at, until)
         SELECT key, failures, ?, CASE WHEN failures >= free THEN strftime('%Y-%m-%dT%H:%M:%SZ', ?,
-          '+' || min({_LONGEST_SECONDS}, 1 << min(20, CAST(failures - free AS INTEGER))) || ' seconds') END
+          '+' || json_extract('{_LOCKS}', '$[' || min({_DOUBLED}, CAST(failures - free AS INTEGER)) || ']')
+            || ' seconds') END
         FROM counted WHERE NOT EXISTS (
           SELECT 1 FROM mine CROSS JOIN login_failures AS f ON f.key = mine.key WHERE f.until > ?)
         ON CONFLICT (key) DO UPDATE SET

@@ -134,7 +134,7 @@ def preferences(user_id: str) -> Statement:
 
 def put_preferences(user_id: str, preferences: str) -> Statement:
     """Replace a user's preferences, and nothing that is beside them."""
-    beside = f"json_object('{READ_FAILURES}', json_extract(preferences, '$.{READ_FAILURES}'))"
+    beside = f"json_object('{READ_FAILURES}', json(json_extract(preferences, '$.{READ_FAILURES}')))"
     return Statement(
         f"UPDATE users SET preferences = json_patch(?, {beside}) WHERE id = ?",
         [preferences, user_id],

@@ -12,7 +12,7 @@ from uuid import UUID
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.storage.database import Database, Statement, one
-from rss_pipeline.storage.sql import EXPIRY, NOW, compact, new_token, storable
+from rss_pipeline.storage.sql import EXPIRY, NOW, compact, new_token, number, storable
 from rss_pipeline.storage.topics.stale import STALE
 
 LEASE_SECONDS = 120
@@ -212,10 +212,10 @@ def end_index(
 
 def _write_files(files: Iterable[Published], at: str) -> Statement:
     rows = [[file.key, file.hash, file.bytes, at] for file in files]
-    fields = ", ".join(f"json_extract(value, '$[{n}]')" for n in range(4))
+    key, hash, size, published_at = (f"json_extract(value, '$[{n}]')" for n in range(4))
     return Statement(
         f"""INSERT INTO published_files (key, hash, bytes, published_at)
-          SELECT {fields} FROM json_each(?) WHERE true
+          SELECT {key}, {hash}, {number(size)}, {published_at} FROM json_each(?) WHERE true
         ON CONFLICT (key) DO UPDATE
         SET hash = excluded.hash, bytes = excluded.bytes, published_at = excluded.published_at""",
         [compact(rows)],

@@ -27,7 +27,8 @@ def note(database: Database) -> str | None:
 
 def write_note(text: str) -> Statement:
     return Statement(
-        "INSERT INTO installation (name, value) VALUES ('note', ?) ON CONFLICT DO UPDATE SET value = ?",
+        "INSERT INTO installation (name, value) VALUES ('note', ?)"
+        " ON CONFLICT (name) DO UPDATE SET value = ?",
         [text, text],
         name="write the note",
     )

@@ -41,6 +41,7 @@ from rss_pipeline.storage.database import Statement
             "UPDATE a SET b = 1, c = 2 FROM d, e WHERE f",
             "UPDATE a SET b = 1, c = 2 FROM d CROSS JOIN e WHERE f",
         ),
+        ("SELECT a FROM b LIMIT -1 OFFSET ?", "SELECT a FROM b LIMIT ALL OFFSET $1"),
         ("SELECT a FROM b ORDER BY c, d", "SELECT a FROM b ORDER BY c, d"),
         ("SELECT 1 FROM a WHERE +b = +c", "SELECT 1 FROM a WHERE b = c"),
         ("SELECT a + b, (a) + b, 1 + a", "SELECT a + b, (a) + b, 1 + a"),

@@ -104,6 +104,8 @@ class _Translation:
             return 1, node.text
         if node.is_word("IS"):
             return is_distinct(nodes, at)
+        if node.is_word("LIMIT") and after.is_sign("-"):
+            return 3, "LIMIT ALL"
         if node.is_word("INDEXED") and after.is_word("BY"):
             return 3, ""
         if (node.is_word("NOT") and after.is_word("INDEXED")) or (
