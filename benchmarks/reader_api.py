@@ -255,7 +255,7 @@ def _milliseconds_to_mark(database: Database, user: User) -> float:
     return statistics.median(took)
 
 
-async def _at_once(port: int, users: Sequence[User], *, times: int) -> Verdict:
+async def _at_once(port: int, users: Sequence[User], *, times: int, when: str) -> Verdict:
     """Each client sends the next request as soon as it has an answer."""
 
     async def work(user: User) -> list[float]:
@@ -266,8 +266,8 @@ async def _at_once(port: int, users: Sequence[User], *, times: int) -> Verdict:
 
     took = sorted(one for each in await asyncio.gather(*map(work, users)) for one in each)
     p50, p99 = took[len(took) // 2], took[int(len(took) * 0.99)]
-    print(f"{len(users)} clients at once: p50 {1000 * p50:.1f} ms, p99 {1000 * p99:.1f} ms")
-    return Verdict(name=f"{len(users)} clients at once, p99 / p50", value=p99 / p50, goal=10)
+    print(f"{len(users)} clients at once, {when}: p50 {1000 * p50:.1f} ms, p99 {1000 * p99:.1f} ms")
+    return Verdict(name=f"{len(users)} clients at once, {when}, p99 / p50", value=p99 / p50, goal=10)
 
 
 async def _beside_poll(
@@ -322,7 +322,9 @@ async def _measure(arguments: argparse.Namespace, folder: Path, urls: Sequence[s
             *users, apart = await _users(database, client, arguments.clients + 1)
             alone = Alone(client, process, arguments.rounds)
             verdicts = await _alone(alone, users[0], users[1], database, apart=apart)
-            verdicts.append(await _at_once(arguments.port, users, times=10))
+            # All ask at once for bodies that nobody has read, then for those that are kept.
+            for when in ("first", "then"):
+                verdicts.append(await _at_once(arguments.port, users, times=10, when=when))
 
             def poll() -> subprocess.Popen[str]:
                 command = [rss_pipeline(), "poll", "--all", "--json"]
@@ -344,7 +346,7 @@ async def _measure(arguments: argparse.Namespace, folder: Path, urls: Sequence[s
 def _lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
     for one in verdicts:
         met = "met" if one.is_met else "MISSED"
-        yield f"{one.name:<44}{one.value:>8.2f}   goal {one.goal:g}: {met}"
+        yield f"{one.name:<48}{one.value:>8.2f}   goal {one.goal:g}: {met}"
 
 
 def main() -> None:
