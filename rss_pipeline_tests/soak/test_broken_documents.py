@@ -57,7 +57,7 @@ def tasks(folder: Path, cases: int, dice: random.Random) -> Iterator[ParseTask]:
 @pytest.mark.parametrize(
     "cases",
     [
-        pytest.param(80, marks=pytest.mark.slow),
+        pytest.param(40, marks=pytest.mark.slow),
         pytest.param(10_000, marks=[pytest.mark.soak, pytest.mark.timeout(7200)]),
     ],
 )

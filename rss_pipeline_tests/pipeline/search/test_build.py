@@ -1,10 +1,8 @@
 """The index follows the database, whatever happens to either."""
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,7 +18,6 @@ from rss_pipeline.storage.search.index_file import SLOTS, open_to_read, open_to_
 from rss_pipeline_tests.pipeline.search.conftest import Library, new_library
 from rss_pipeline_tests.storage.values import NOW, change, item
 from rss_pipeline_tests.support.databases import migrated
-from rss_pipeline_tests.support.waiting import soon
 
 
 def repair(library: Library, feed: str, guid: str, content: str, *, minutes: int = 1) -> None:
@@ -300,6 +297,8 @@ def test_two_processes_at_once_write_each_item_once(library: Library) -> None:
 
 
 _KILLED = """
+import os
+import signal
 import sys
 from pathlib import Path
 from rss_pipeline.collector.models.clock import utc_now
@@ -308,7 +307,17 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.search import documents, index_file
 documents.PAGE_ITEMS = 20
 build.TRANSACTION_BYTES = 4_000
+left = int(sys.argv[3])
+
+def die():
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
 with index_file.open_to_write(Path(sys.argv[2])) as file:
+    file._connection.set_progress_handler(die, 100)
     build.bring_up_to_date(file, SqliteDatabase(Path(sys.argv[1])), now=utc_now())
 """
 
@@ -330,19 +339,11 @@ def test_a_build_that_is_killed_again_and_again_goes_on(library: Library) -> Non
     def indexed() -> int:
         return sum(writing.count(file, each) for each in writing.generations(file))
 
-    def grown_from(before: int) -> Callable[[], bool]:
-        return lambda: indexed() > before
-
-    kills = 0
-    while (before := indexed()) < wanted and kills < 4:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _KILLED, str(database.path), str(file.path)]  # type: ignore[attr-defined]
-        )
-        soon(grown_from(before))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        kills += 1
-    assert kills == 4
+    # After so many hundreds of steps of SQLite; all of the build takes some 1,200.
+    for hundreds in ("120", "170", "210", "260"):
+        command = [sys.executable, "-c", _KILLED, str(database.path), str(file.path), hundreds]  # type: ignore[attr-defined]
+        killed = subprocess.run(command, check=False)
+        assert killed.returncode == -signal.SIGKILL
     assert 0 < indexed() < wanted
     library.index()
     assert indexed() == wanted
