@@ -60,9 +60,9 @@ run: $(VENV)/.runtime
 install: $(VENV)/.runtime
 	@echo "rss_pipeline is set up in $(VENV)"
 
-# An import of Dagster fails in these tests; those in workerd and Postgres, the slow ones and four of five examples of
-# each property are left to `make test`.
-QUICK_TESTS := not slow and not soak and not workerd and not postgres
+# An import of Dagster fails in these tests; those in workerd, Postgres and Redis, the slow ones and four of five
+# examples of each property are left to `make test`.
+QUICK_TESTS := not slow and not soak and not workerd and not postgres and not redis
 quick: lint
 	@$(SCRATCH) $(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "$(QUICK_TESTS)" \
 	  --hypothesis-profile quick -n $(WORKERS) --dist worksteal $(QUICK)

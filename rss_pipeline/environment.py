@@ -6,6 +6,7 @@ Which variables there are, and what they mean, is in settings.py.
 import math
 import os
 import re
+import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import time
@@ -111,6 +112,37 @@ class EnvironmentReader:
             self.add("not the URL of a database; write postgresql://user:password@host:5432/database", name)
             return None
         return text
+
+    def redis(self, name: str) -> str | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            parts = urlsplit(text)
+            usable = (
+                parts.scheme in ("redis", "rediss")
+                and bool(parts.hostname)
+                and parts.port != 0
+                and re.fullmatch("(/[0-9]*)?", parts.path) is not None
+            )
+        except ValueError:
+            usable = False
+        if not usable:
+            # The value may hold a password.
+            self.add("not the URL of a Redis; write redis://[:password@]host:6379/0", name)
+            return None
+        return text
+
+    def machine(self, name: str) -> str:
+        """The name of a machine; unset, its host name."""
+        text = self.text(name)
+        default = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:63] or "worker"
+        if text is not None and not re.fullmatch(r"[A-Za-z0-9._-]{1,63}", text):
+            self._wrong(
+                name, text, f"write at most 63 letters, digits, points and hyphens; unset, it is {default}"
+            )
+            return default
+        return text or default
 
     def webhook(self, name: str) -> str | None:
         text = self.text(name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
@@ -57,11 +57,20 @@ _VARIABLES = (
     "RSS_READER_PROXIES",
     "RSS_ALERT_WEBHOOK",
     "RSS_READER_SECRET",
+    "RSS_BROKER_URL",
+    "RSS_SHARDS",
+    "RSS_WORKER_NAME",
+    "RSS_WORKER_RUNS",
     "ALLOW_NETWORKS",
     "ALLOW_PORTS",
 )
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _POSTGRES = "DATABASE_URL"
+_BROKER = "RSS_BROKER_URL"
+DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
+"""The variable that names the database of Dagster's own tables; dagster.yaml of a fleet reads it."""
+DAGSTER_SCHEMA = "dagster"
+"""Where Dagster's own tables are in `DATABASE_URL`, so that one dump has all."""
 _BUCKET = ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
 _BUCKET_OPTIONAL = ("PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
 _AWS_REGION = "us-east-1"
@@ -89,6 +98,27 @@ class PostgresSettings:
         host = parts.hostname or "".join(parse_qs(parts.query).get("host", ["localhost"]))
         port = "" if parts.port is None else f":{parts.port}"
         return f"postgresql://{host}{port}{parts.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSettings:
+    """Several machines: runs go through a broker to workers."""
+
+    broker_url: str = field(repr=False)
+    """Of Redis; may hold a password."""
+    dagster_url: str = field(repr=False)
+    """Of the database with Dagster's own tables; may hold a password."""
+    worker_name: str
+    """Of the worker on this machine; no other has it."""
+    worker_runs: int = 2
+    """Runs that the worker on this machine executes at once, besides one that a person waits for."""
+
+    @property
+    def broker_where(self) -> str:
+        """The broker, for people."""
+        parts = urlsplit(self.broker_url)
+        port = "" if parts.port is None else f":{parts.port}"
+        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +216,10 @@ class Settings:
     """None: `d1`, or the embedded database, `database_path`."""
     s3: S3Settings | None = None
     """None: the embedded object store, `objects_path`."""
+    shards: int = 1
+    """Parts, by host, in which feeds are polled; each has a run of its own."""
+    fleet: FleetSettings | None = None
+    """None: all runs are processes of this machine."""
     unknown: tuple[str, ...] = ()
     """A sentence for each RSS_* variable that is no setting. A warning: others may use the prefix."""
 
@@ -269,6 +303,8 @@ class Settings:
             d1=_d1(reader),
             postgres=_postgres(reader),
             s3=_bucket(reader),
+            shards=reader.whole("RSS_SHARDS", 1, 1, 1_024),
+            fleet=_fleet(reader),
             unknown=_unknown(environ),
         )
         if settings.reader and settings.reader_port == settings.port:
@@ -300,6 +336,42 @@ def _postgres(reader: EnvironmentReader) -> PostgresSettings | None:
             _POSTGRES,
         )
     return PostgresSettings(url=url)
+
+
+def _fleet(reader: EnvironmentReader) -> FleetSettings | None:
+    broker, dagster = reader.redis(_BROKER), reader.postgres(DAGSTER_DATABASE)
+    runs = reader.whole("RSS_WORKER_RUNS", 2, 1, 64)
+    name = reader.machine("RSS_WORKER_NAME")
+    database = reader.text(_POSTGRES)
+    if reader.text(_BROKER) is None:
+        if dagster is not None:
+            reader.add(
+                f"set, but not {_BROKER}; Dagster's tables are in Postgres only where several machines work:"
+                " set both, or none",
+                DAGSTER_DATABASE,
+            )
+        return None
+    if database is None:
+        reader.add(
+            f"not set, but {_BROKER} is; several machines share a database: set both, or none", _POSTGRES
+        )
+        return None
+    return FleetSettings(
+        broker_url=broker or "",
+        dagster_url=dagster or _dagster_url(database),
+        worker_name=name,
+        worker_runs=runs,
+    )
+
+
+def _dagster_url(database_url: str) -> str:
+    """The same database, with Dagster's schema as the only one of the search path."""
+    # Not urlunsplit(): it would write a URL of a socket, `postgresql:///feeds`, without its empty host.
+    address, _, query = database_url.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    options["options"] = f"{options.get('options', '')} -csearch_path={DAGSTER_SCHEMA}".strip()
+    # SQLAlchemy knows one of the two names of the scheme.
+    return f"postgresql:{address.partition(':')[2]}?{urlencode(options)}"
 
 
 def _bucket(reader: EnvironmentReader) -> S3Settings | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rss_pipeline_tests.support.kept_parsers import KeptParsers
     from rss_pipeline_tests.support.pipeline import Pipeline
     from rss_pipeline_tests.support.postgres import Postgres
+    from rss_pipeline_tests.support.redis_server import RedisServer
 
 
 # Tests that a shell starts in the background ignore SIGINT. Dagster gives SIGTERM the same handler, so that
@@ -39,8 +40,8 @@ settings.register_profile("quick", settings.get_profile("busy"), max_examples=20
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start the local Cloudflare or a Postgres, and let those of minutes begin first,
-    then the slow."""
+    """Mark the tests that start the local Cloudflare, a Postgres or a Redis, and let those of minutes begin
+    first, then the slow."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         params = set(map(str, getattr(getattr(item, "callspec", None), "params", {}).values()))
@@ -48,6 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.workerd)
         if "running_postgres" in names or "postgres" in params:
             item.add_marker(pytest.mark.postgres)
+        if "running_redis" in names:
+            item.add_marker(pytest.mark.redis)
     # xdist gives each worker a part of the list, in order: begun last, they would be all that still runs.
     minutes = [item for item in items if item.get_closest_marker("minutes")]
     rest = [item for item in items if not item.get_closest_marker("minutes")]
@@ -95,6 +98,17 @@ def running_postgres() -> Iterator["Postgres"]:
     if programs() is None:
         pytest.skip("no Postgres on this machine: install the package postgresql")
     with local_postgres() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def running_redis() -> Iterator["RedisServer"]:
+    """One server for all tests of the session; for fixtures of the session. Each test takes a database."""
+    from rss_pipeline_tests.support.redis_server import local_redis, program
+
+    if program() is None:
+        pytest.skip("no redis-server on this machine: install the package redis-server")
+    with local_redis() as running:
         yield running
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import socket
 from dataclasses import replace
 from datetime import time
 from pathlib import Path
@@ -9,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.settings import _VARIABLES, D1Settings, PostgresSettings, S3Settings, Settings
+from rss_pipeline.settings import (
+    _VARIABLES,
+    D1Settings,
+    FleetSettings,
+    PostgresSettings,
+    S3Settings,
+    Settings,
+)
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"
@@ -192,7 +200,8 @@ def test_a_misspelt_variable_is_a_warning_with_a_suggestion() -> None:
 
 def test_the_example_file_lists_every_variable_with_its_default() -> None:
     listed = dict(re.findall(r"^#([A-Z_]+)=(.*)$", EXAMPLE.read_text("utf-8"), flags=re.MULTILINE))
-    assert listed.pop("DATABASE_URL") == ""  # No name of ours alone.
+    for name in ("DATABASE_URL", "DAGSTER_DATABASE_URL"):
+        assert listed.pop(name) == ""  # No names of ours alone.
     assert settings(**listed).unknown == ()
     assert settings(**{**listed, "RSS_PARSE_WORKERS": ""}) == settings()
     misspelt = settings(**{f"{name}_": "" for name in listed}).unknown
@@ -306,6 +315,80 @@ def test_a_url_of_no_postgres_is_refused_unseen(url: str) -> None:
     assert text == (
         "DATABASE_URL: not the URL of a database; write postgresql://user:password@host:5432/database"
     )
+
+
+BROKER = "redis://:hunter2@broker.example:6380/1"
+
+
+def test_several_machines_have_a_broker_and_keep_dagster_s_tables_beside_ours() -> None:
+    assert (settings().fleet, settings().shards) == (None, 1)
+    named = {"RSS_WORKER_NAME": "worker-7", "RSS_WORKER_RUNS": "3", "RSS_SHARDS": "12"}
+    found = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, **named)
+    assert found.fleet == FleetSettings(
+        broker_url=BROKER,
+        dagster_url=f"{POSTGRES}&options=-csearch_path%3Ddagster",
+        worker_name="worker-7",
+        worker_runs=3,
+    )
+    assert found.shards == 12
+    assert found.fleet.broker_where == "redis://broker.example:6380/1"
+    assert "hunter2" not in f"{found!r} {found.fleet!r} {found.fleet.broker_where}"
+
+
+@pytest.mark.parametrize(
+    ("ours", "dagster"),
+    [
+        ("postgres:///feeds?host=/run/pg", "postgresql:///feeds?host=%2Frun%2Fpg&options=-csearch_path%3Ddagster"),
+        ("postgresql://h/f?options=-cwork_mem%3D8MB", "postgresql://h/f?options=-cwork_mem%3D8MB+-csearch_path%3Ddagster"),
+    ],
+    ids=["by a socket", "with options"],
+)  # fmt: skip
+def test_dagster_s_tables_have_a_schema_of_their_own(ours: str, dagster: str) -> None:
+    fleet = settings(DATABASE_URL=ours, RSS_BROKER_URL=BROKER).fleet
+    assert fleet is not None
+    assert fleet.dagster_url == dagster
+
+
+def test_dagster_s_tables_may_be_in_another_database() -> None:
+    other = "postgresql://d:hunter2@other.example/dagster"
+    fleet = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, DAGSTER_DATABASE_URL=other).fleet
+    assert fleet is not None
+    assert fleet.dagster_url == other
+
+
+def test_a_worker_is_named_for_its_host() -> None:
+    fleet = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER).fleet
+    assert fleet is not None
+    assert (fleet.worker_name, fleet.worker_runs) == (socket.gethostname(), 2)
+
+
+@pytest.mark.parametrize(
+    ("environ", "mistake"),
+    [
+        ({"RSS_BROKER_URL": BROKER}, "DATABASE_URL: not set, but RSS_BROKER_URL is; several machines share"),
+        ({"RSS_BROKER_URL": BROKER, **D1}, "DATABASE_URL: not set, but RSS_BROKER_URL is; "),
+        ({"DAGSTER_DATABASE_URL": POSTGRES}, "DAGSTER_DATABASE_URL: set, but not RSS_BROKER_URL; "),
+        ({"RSS_WORKER_NAME": "a b"}, 'RSS_WORKER_NAME: "a b" cannot be used; write at most 63 letters'),
+        ({"RSS_WORKER_RUNS": "0"}, 'RSS_WORKER_RUNS: "0" cannot be used; write a whole number from 1 to 64'),
+        ({"RSS_SHARDS": "1025"}, 'RSS_SHARDS: "1025" cannot be used; write a whole number from 1 to 1,024'),
+    ],
+)
+def test_mistakes_in_the_settings_of_several_machines_are_named(
+    environ: dict[str, str], mistake: str
+) -> None:
+    text = refusal(**environ)
+    assert text.startswith(mistake)
+    assert "hunter2" not in text
+    assert len(text.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["broker:6379", "amqp://u:hunter2@h", "redis://hunter2@:6379", "redis://h:0", "redis://h/a", "redis://["],
+)
+def test_a_broker_that_is_no_redis_is_refused_unseen(url: str) -> None:
+    text = refusal(DATABASE_URL=POSTGRES, RSS_BROKER_URL=url)
+    assert text == "RSS_BROKER_URL: not the URL of a Redis; write redis://[:password@]host:6379/0"
 
 
 @pytest.mark.parametrize("name", ["R2_PUBLIC_URL", "R2_TOPICS_BUCKET", "R2_TOPICS_PUBLIC_URL"])
