@@ -35,7 +35,7 @@ TABLES = {
 
 The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
 topic is published there, into the bucket that the target has for topics. Sessions, failed logins and known
-clients are not copied either: users log in again.
+clients are not copied either: users log in again. The machines of a fleet join by themselves.
 """
 PAGE_ROWS = 500
 PAGE_BYTES = 500_000

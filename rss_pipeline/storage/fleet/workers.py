@@ -1,0 +1,276 @@
+"""The tables `workers` and `worker_runs`: the machines of a fleet, when each was last seen, what each runs.
+
+Times are the database's: it has the only clock that all machines share. What follows from them is decided in
+pipeline/fleet.
+"""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.sql import DB_NOW, NOW, compact, storable
+
+Role = Literal["main", "worker"]
+
+BEAT_SECONDS = 15.0
+UNSEEN = timedelta(seconds=60)
+"""A machine that was not seen for so long counts as dead."""
+FORGOTTEN = timedelta(days=1)
+"""A dead machine that has left no run is forgotten after so long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A machine of the fleet, as it describes itself."""
+
+    role: Role
+    name: str
+    incarnation: str
+    """A new token at each start."""
+    host: str
+    pid: int
+    code_version: str
+    schema_version: int
+    queues: tuple[str, ...] = ()
+    runs_at_once: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A member, and when it was seen, by the database's clock."""
+
+    member: Member
+    started_at: datetime
+    seen_at: datetime
+    clock_offset: int
+    """Its clock minus the database's, in seconds."""
+
+    def is_alive(self, now: datetime) -> bool:
+        """True if it was seen lately; `now` is the database's."""
+        return now - self.seen_at < UNSEEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRun:
+    """A run that a worker has begun and not ended."""
+
+    run_id: str
+    worker: str
+    incarnation: str
+    job: str
+    queue: str
+    detail: str | None
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """All machines, the main one first, and what the workers run."""
+
+    now: datetime
+    """The database's clock when it was read."""
+    machines: tuple[Seen, ...]
+    runs: tuple[WorkerRun, ...]
+
+    @property
+    def main(self) -> Seen | None:
+        """The main machine, if one is alive."""
+        alive = [each for each in self.alive if each.member.role == "main"]
+        return max(alive, key=lambda each: each.started_at, default=None)
+
+    @property
+    def workers(self) -> tuple[Seen, ...]:
+        """The workers, dead ones too."""
+        return tuple(each for each in self.machines if each.member.role == "worker")
+
+    @property
+    def alive(self) -> tuple[Seen, ...]:
+        """The machines that were seen lately."""
+        return tuple(each for each in self.machines if each.is_alive(self.now))
+
+    def named(self, role: Role, name: str) -> Seen | None:
+        """The machine with this name, alive or dead."""
+        return next((m for m in self.machines if (m.member.role, m.member.name) == (role, name)), None)
+
+
+def fleet(database: Database) -> Fleet:
+    """The fleet as it is now."""
+    machines, runs, clock = database.batch(
+        [
+            Statement("SELECT * FROM workers ORDER BY role, name", name="list workers"),
+            Statement(
+                "SELECT * FROM worker_runs ORDER BY worker, started_at, run_id", name="list their runs"
+            ),
+            Statement(f"SELECT {NOW} AS now", name="read the clock"),
+        ]
+    )
+    return Fleet(
+        now=_at(clock.rows[0]["now"]),
+        machines=tuple(_seen(row) for row in machines.rows),
+        runs=tuple(_run(row) for row in runs.rows),
+    )
+
+
+def join(
+    database: Database,
+    member: Member,
+    *,
+    clock_offset: int,
+    instead_of: Seen | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Add a machine, instead of the dead one of its name if there is one; False if the name is taken.
+
+    `instead_of` is the row as it was when it was found dead: one that was seen since is not replaced.
+    """
+    clock = None if now is None else instant(now)
+    old = None if instead_of is None else [instead_of.member.incarnation, instant(instead_of.seen_at)]
+    return bool(
+        database.query(
+            f"""INSERT INTO workers (role, name, incarnation, host, pid, code_version, schema_version, queues,
+              runs_at_once, started_at, seen_at, clock_offset)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {DB_NOW}, {DB_NOW}, ?)
+            ON CONFLICT (role, name) DO UPDATE SET incarnation = excluded.incarnation, host = excluded.host,
+              pid = excluded.pid, code_version = excluded.code_version,
+              schema_version = excluded.schema_version, queues = excluded.queues,
+              runs_at_once = excluded.runs_at_once, started_at = excluded.started_at,
+              seen_at = excluded.seen_at, clock_offset = excluded.clock_offset
+            WHERE workers.incarnation = ? AND workers.seen_at = ?""",
+            [
+                member.role,
+                storable(member.name),
+                member.incarnation,
+                storable(member.host),
+                member.pid,
+                member.code_version,
+                member.schema_version,
+                compact(list(member.queues)),
+                member.runs_at_once,
+                clock,
+                clock,
+                clock_offset,
+                *(old or ["", ""]),
+            ],
+            name="join the fleet",
+        ).changes
+    )
+
+
+def beat(database: Database, member: Member, *, clock_offset: int, now: datetime | None = None) -> bool:
+    """Note that a machine is alive; False if another one has its name now, or it was forgotten."""
+    return bool(
+        database.query(
+            f"""UPDATE workers SET seen_at = {DB_NOW}, clock_offset = ?
+            WHERE role = ? AND name = ? AND incarnation = ?""",
+            [
+                None if now is None else instant(now),
+                clock_offset,
+                member.role,
+                member.name,
+                member.incarnation,
+            ],
+            name="beat",
+        ).changes
+    )
+
+
+def leave(database: Database, *members: Member) -> None:
+    """Take machines out of the fleet. One that is alive after all joins again at its next beat."""
+    if members:
+        database.batch(
+            [
+                Statement(
+                    "DELETE FROM workers WHERE role = ? AND name = ? AND incarnation = ?",
+                    [member.role, member.name, member.incarnation],
+                    name="leave the fleet",
+                )
+                for member in members
+            ]
+        )
+
+
+def begin_run(
+    database: Database,
+    *,
+    run_id: str,
+    worker: str,
+    incarnation: str,
+    job: str,
+    queue: str,
+    detail: str | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Note that a worker begins a run; False if that run was begun already: a task may be delivered twice."""
+    return bool(
+        database.query(
+            f"""INSERT INTO worker_runs (run_id, worker, incarnation, job, queue, detail, started_at)
+            VALUES (?, ?, ?, ?, ?, ?, {DB_NOW}) ON CONFLICT (run_id) DO NOTHING""",
+            [
+                run_id,
+                storable(worker),
+                incarnation,
+                storable(job),
+                queue,
+                None if detail is None else storable(detail),
+                None if now is None else instant(now),
+            ],
+            name="begin a run",
+        ).changes
+    )
+
+
+def end_runs(database: Database, run_ids: Collection[str]) -> None:
+    """Note that these runs have ended."""
+    database.query(
+        "DELETE FROM worker_runs WHERE run_id IN (SELECT value FROM json_each(?))",
+        [compact(sorted(run_ids))],
+        name="end runs of workers",
+    )
+
+
+def last_renewals(database: Database, run_ids: Collection[str]) -> dict[str, datetime]:
+    """Runs with leases to the time at which one of these was claimed or last renewed."""
+    rows = database.query(
+        """SELECT run_id, expires_at, seconds FROM leases
+        WHERE run_id IN (SELECT value FROM json_each(?))""",
+        [compact(sorted(run_ids))],
+        name="read when leases were renewed",
+    ).rows
+    found: dict[str, datetime] = {}
+    for row in rows:
+        at = _at(row["expires_at"]) - timedelta(seconds=int(row["seconds"] or 0))
+        found[row["run_id"]] = max(at, found.get(row["run_id"], at))
+    return found
+
+
+def _seen(row: Row) -> Seen:
+    return Seen(
+        member=Member(
+            role=row["role"],
+            name=row["name"],
+            incarnation=row["incarnation"],
+            host=row["host"],
+            pid=int(row["pid"]),
+            code_version=row["code_version"],
+            schema_version=int(row["schema_version"]),
+            queues=tuple(json.loads(row["queues"])),
+            runs_at_once=int(row["runs_at_once"]),
+        ),
+        started_at=_at(row["started_at"]),
+        seen_at=_at(row["seen_at"]),
+        clock_offset=int(row["clock_offset"]),
+    )
+
+
+def _run(row: Row) -> WorkerRun:
+    return WorkerRun(**{**row, "started_at": _at(row["started_at"])})
+
+
+def _at(text: str) -> datetime:
+    at = from_instant(text)
+    assert at is not None
+    return at
