@@ -190,6 +190,7 @@ def test_a_new_user_may_subscribe_the_feeds_of_the_file(run: Run) -> None:
         register(database, spec("a"), spec("b", folder="News"), spec("c", access=Access(password="secret")))
     added = run("add", "ada", "--password-stdin", "--subscribe", input=f"{PASSWORD}\n")
     assert added.output.startswith("ada subscribes 2 feeds of ")
+    assert "Not subscribed: 1 with a password, headers or allow_private" in added.output
     with open_database(settings) as database:
         rows = database.query("SELECT feed_id, folder FROM subscriptions ORDER BY feed_id").rows
     assert rows == [{"feed_id": "a", "folder": None}, {"feed_id": "b", "folder": "News"}]

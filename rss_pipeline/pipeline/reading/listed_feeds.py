@@ -3,7 +3,12 @@
 from datetime import datetime
 
 from rss_pipeline.storage.database import Database, Result
-from rss_pipeline.storage.subscriptions.subscriptions import Wanted, joinable_listed, subscribe
+from rss_pipeline.storage.subscriptions.subscriptions import (
+    Wanted,
+    closed_listed,
+    joinable_listed,
+    subscribe,
+)
 
 
 def subscribe_listed(database: Database, user_id: str, *, at: datetime) -> int:
@@ -13,6 +18,12 @@ def subscribe_listed(database: Database, user_id: str, *, at: datetime) -> int:
     if wanted:
         database.batch(subscribe(user_id, wanted, at=at))
     return len(wanted)
+
+
+def count_closed(database: Database) -> int:
+    """The number of feeds of feeds.yaml that users may not subscribe until it says `shared: true`."""
+    [found] = database.batch([closed_listed()])
+    return int(found.rows[0]["n"])
 
 
 def wanted_listed(listed: Result) -> list[Wanted]:

@@ -79,6 +79,14 @@ def joinable_listed() -> Statement:
     )
 
 
+def closed_listed() -> Statement:
+    """A query for `n`, the number of feeds of feeds.yaml that `joinable_listed` leaves out."""
+    return Statement(
+        f"SELECT count(*) AS n FROM feeds WHERE listed = 1 AND forgotten = 0 AND NOT {OPEN}",
+        name="count listed feeds that users may not subscribe",
+    )
+
+
 def subscribe(user_id: str, wanted: Sequence[Wanted], *, at: datetime) -> list[Statement]:
     """Subscribe known feeds. Those that are subscribed already stay as they are; feeds that are unknown or
     private, and those beyond MAX_SUBSCRIPTIONS, are left out.

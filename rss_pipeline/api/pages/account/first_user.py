@@ -16,6 +16,7 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import HashingBusy, PasswordRefused, UserRefused
 from rss_pipeline.pipeline.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS, check_new
 from rss_pipeline.pipeline.reading.first_user import add_first_user, has_users
+from rss_pipeline.pipeline.reading.listed_feeds import count_closed
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
@@ -32,7 +33,7 @@ async def form(request: Request) -> Response:
         return see_other("/login")
     if not is_of_this_machine(request.scope, port=request.app.state.stores.settings.reader_port):
         return page(request, "first_user_elsewhere.html", title="There is no user yet", status=403)
-    return _form(request)
+    return await _form(request)
 
 
 @router.post("/first-user")
@@ -60,9 +61,9 @@ async def make(request: Request) -> Response:
             clock=state.clock,
         )
     except UserRefused as refused:
-        return _form(request, name=name, subscribe=subscribe, name_error=sentence(refused))
+        return await _form(request, name=name, subscribe=subscribe, name_error=sentence(refused))
     except PasswordRefused as refused:
-        return _form(request, name=name, subscribe=subscribe, password_error=sentence(refused))
+        return await _form(request, name=name, subscribe=subscribe, password_error=sentence(refused))
     except HashingBusy as busy:
         raise ApiError("too_busy", sentence(busy), retry_after=_BUSY_SECONDS) from busy
     if stored is None:
@@ -91,7 +92,7 @@ def is_of_this_machine(scope: Scope, *, port: int) -> bool:
     return read_authority(header(scope, b"host") or "") in own_authorities(port, ())
 
 
-def _form(
+async def _form(
     request: Request,
     *,
     name: str = "",
@@ -106,6 +107,7 @@ def _form(
         status=200 if name_error is None and password_error is None else 422,
         user_name=name[:_MOST_NAME_CHARACTERS],
         subscribe=subscribe,
+        closed=await run_in_threadpool(count_closed, request.app.state.stores.database),
         name_error=name_error,
         password_error=password_error,
         least=LEAST_CHARACTERS,
