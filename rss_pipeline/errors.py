@@ -12,6 +12,7 @@ RssPipelineError
  ├ ExportRefused            a file that cannot be written as requested
  ├ ForgetRefused            a feed that cannot be forgotten now
  ├ AlreadyRunning           another process works in this home
+ ├ JoinRefused              a machine that cannot be part of the fleet as it is
  ├ HomeNotLockable          nothing shows whether another process works in this home
  ├ NoSession                nobody is logged in with this token
  ├ UserRefused              a user that cannot be added, or that there is not
@@ -22,6 +23,7 @@ RssPipelineError
  └ InfrastructureError      a store cannot do its work now; the run fails
     ├ DatabaseUnavailable
     │  └ TableMissing         it has not this code's tables: it was not migrated
+    ├ BrokerUnavailable      Redis, which hands runs to workers
     ├ SearchUnavailable      the search index is not there or cannot be read; all else works
     ├ ObjectStoreUnavailable
     └ NetworkUnavailable    every feed of a round failed at once: our network, not theirs
@@ -112,6 +114,10 @@ class AlreadyRunning(RssPipelineError):
     """Another `rss-pipeline up` works in the same home."""
 
 
+class JoinRefused(RssPipelineError):
+    """This machine cannot be part of the fleet: its version, its clock or its name do not fit the others."""
+
+
 class HomeNotLockable(RssPipelineError):
     """The home's file system has no locks, so that a second `rss-pipeline up` would not be noticed."""
 
@@ -153,6 +159,10 @@ class DatabaseUnavailable(InfrastructureError):
 
 class TableMissing(DatabaseUnavailable):
     """A table of a statement is not there."""
+
+
+class BrokerUnavailable(InfrastructureError):
+    """The broker is unreachable, refuses us, or takes no messages."""
 
 
 class SearchUnavailable(InfrastructureError):

@@ -32,6 +32,8 @@ class Member:
     incarnation: str
     """A new token at each start."""
     host: str
+    machine: str
+    """Where `pid` is a process: equal for two only where they see the same processes."""
     pid: int
     code_version: str
     schema_version: int
@@ -131,11 +133,11 @@ def join(
     old = None if instead_of is None else [instead_of.member.incarnation, instant(instead_of.seen_at)]
     return bool(
         database.query(
-            f"""INSERT INTO workers (role, name, incarnation, host, pid, code_version, schema_version, queues,
-              runs_at_once, started_at, seen_at, clock_offset)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {DB_NOW}, {DB_NOW}, ?)
+            f"""INSERT INTO workers (role, name, incarnation, host, machine, pid, code_version,
+              schema_version, queues, runs_at_once, started_at, seen_at, clock_offset)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {DB_NOW}, {DB_NOW}, ?)
             ON CONFLICT (role, name) DO UPDATE SET incarnation = excluded.incarnation, host = excluded.host,
-              pid = excluded.pid, code_version = excluded.code_version,
+              machine = excluded.machine, pid = excluded.pid, code_version = excluded.code_version,
               schema_version = excluded.schema_version, queues = excluded.queues,
               runs_at_once = excluded.runs_at_once, started_at = excluded.started_at,
               seen_at = excluded.seen_at, clock_offset = excluded.clock_offset
@@ -145,6 +147,7 @@ def join(
                 storable(member.name),
                 member.incarnation,
                 storable(member.host),
+                member.machine,
                 member.pid,
                 member.code_version,
                 member.schema_version,
@@ -254,6 +257,7 @@ def _seen(row: Row) -> Seen:
             name=row["name"],
             incarnation=row["incarnation"],
             host=row["host"],
+            machine=row["machine"],
             pid=int(row["pid"]),
             code_version=row["code_version"],
             schema_version=int(row["schema_version"]),

@@ -1,11 +1,13 @@
 -- The machines of a fleet: the main machine (`up --fleet`) and the workers, by name. Each start of one has a new
 -- `incarnation`, so that what an earlier one ran can be told from what this one runs. `seen_at` is the database's clock,
--- the only one that all machines share; `clock_offset` is a machine's own clock minus that one, in seconds.
+-- the only one that all machines share; `clock_offset` is a machine's own clock minus that one, in seconds. `machine` tells
+-- whether a `pid` can be looked up here: machines and containers may share a host name.
 CREATE TABLE workers (
   role TEXT NOT NULL CHECK (role IN ('main', 'worker')),
   name TEXT NOT NULL,
   incarnation TEXT NOT NULL,
   host TEXT NOT NULL,
+  machine TEXT NOT NULL,
   pid INTEGER NOT NULL,
   code_version TEXT NOT NULL,
   schema_version INTEGER NOT NULL,

@@ -15,6 +15,7 @@ ONE = Member(
     name="one",
     incarnation="a",
     host="one.example",
+    machine="m",
     pid=7,
     code_version="1",
     schema_version=29,

@@ -1,0 +1,61 @@
+"""A look at the broker, the Redis that hands runs to workers: can it be used, and if not, what to do."""
+
+from rss_pipeline.errors import BrokerUnavailable
+from rss_pipeline.settings import FleetSettings
+
+ANSWER_SECONDS = 5.0
+
+
+def check_broker(fleet: FleetSettings) -> None:
+    """Ask the broker for an answer, and whether it takes messages.
+
+    Raises:
+        BrokerUnavailable: with a sentence that says what to do. It never has the password.
+    """
+    try:
+        from redis import Redis
+        from redis import exceptions as problems
+    except ImportError as error:
+        raise BrokerUnavailable(
+            f"a fleet needs more packages: run `pip install 'rss_pipeline[fleet]'` ({error})"
+        ) from error
+    advice: tuple[tuple[type[Exception], str], ...] = (
+        (problems.AuthenticationWrongNumberOfArgsError, "check user and password in RSS_BROKER_URL"),
+        (problems.AuthenticationError, "check user and password in RSS_BROKER_URL"),
+        (
+            problems.NoPermissionError,
+            "the user of RSS_BROKER_URL may not use it: give it all commands and keys",
+        ),
+        (problems.BusyLoadingError, "Redis is starting; try again in a moment"),
+        (
+            problems.ReadOnlyError,
+            "it is a replica that takes no messages: name the primary in RSS_BROKER_URL",
+        ),
+        (problems.OutOfMemoryError, "Redis has no memory left: raise its maxmemory"),
+        (problems.TimeoutError, "it does not answer: check host and port in RSS_BROKER_URL, and the network"),
+        (
+            problems.ConnectionError,
+            "nothing that is a Redis answers there: check RSS_BROKER_URL, and start it",
+        ),
+    )
+    try:
+        with Redis.from_url(
+            fleet.broker_url,
+            socket_timeout=ANSWER_SECONDS,
+            socket_connect_timeout=ANSWER_SECONDS,
+        ) as client:
+            client.ping()
+            # An answer is no proof that it takes a message: it may be a replica, or full.
+            client.set("rss_pipeline:check", "1", ex=1)
+    except (problems.RedisError, OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        what = next((said for kind, said in advice if isinstance(error, kind)), "see the log of Redis")
+        if "invalid password" in text.lower() or "WRONGPASS" in text or "NOAUTH" in text:
+            what = "check user and password in RSS_BROKER_URL"
+        elif isinstance(error, problems.TimeoutError) and fleet.broker_where.startswith("rediss"):
+            what += "; rediss:// is for one with TLS"
+        elif "DB index" in text:
+            what = "it has fewer databases: correct the number at the end of RSS_BROKER_URL"
+        raise BrokerUnavailable(
+            f"the broker cannot be used: {what}. {fleet.broker_where}: {text or type(error).__name__}"
+        ) from error

@@ -1,0 +1,30 @@
+"""Runs of workers that are dead: which of them are to be ended. A decision; nothing is read here."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, Fleet, WorkerRun
+
+_BETWEEN_BEATS = timedelta(seconds=BEAT_SECONDS + 2)
+
+
+def of_dead_workers(fleet: Fleet) -> list[WorkerRun]:
+    """The runs of workers that were not seen lately, have left, or were started anew."""
+    alive = {
+        (seen.member.name, seen.member.incarnation) for seen in fleet.workers if seen.is_alive(fleet.now)
+    }
+    return [run for run in fleet.runs if (run.worker, run.incarnation) not in alive]
+
+
+def is_lost(run: WorkerRun, fleet: Fleet, renewals: Mapping[str, datetime]) -> bool:
+    """True if the run of a dead worker is dead, too. `renewals` are the times at which leases were renewed.
+
+    One that has renewed a lease since its worker was last seen is alive: only the process that beats is gone.
+    Where the machine is cut off from the database, nothing is renewed. Such a run stops its requests when its
+    lease is over, and nobody claims its feeds before: what is free sooner is its place in Dagster's queue.
+    """
+    seen = fleet.named("worker", run.worker)
+    if seen is None or seen.member.incarnation != run.incarnation:
+        return True
+    renewed = renewals.get(run.run_id)
+    return renewed is None or renewed <= seen.seen_at + _BETWEEN_BEATS

@@ -1,0 +1,116 @@
+"""The membership of this machine while it runs: a thread that says each 15 seconds that it is alive.
+
+A database that is away for a while is waited for. Joining is joining.py's.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rss_pipeline.collector.models.clock import Clock, utc_now
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.pipeline.fleet.joining import (
+    clock_offset,
+    clock_warning,
+    described,
+    long_dead,
+    other_version,
+)
+from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.fleet import workers
+from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, Member
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """This machine takes no more runs, and why."""
+
+    reason: str
+    is_replaced: bool = False
+    """True if another machine has its name now: what this one still runs is no longer seen."""
+
+
+class Membership:
+    """A machine that has joined."""
+
+    def __init__(
+        self,
+        database: Database,
+        member: Member,
+        *,
+        clock: Clock = utc_now,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._database = database
+        self._member = member
+        self._clock = clock
+        self._say = say
+        self._is_away = False
+        self._is_warned = False
+        self.over: Over | None = None
+        """Set once, when the machine is to take no more runs."""
+
+    def beat(self) -> None:
+        """Note that this machine is alive, and look at the others. A database that is away is said once."""
+        try:
+            self._beat()
+        except InfrastructureError as error:
+            if not self._is_away:
+                self._say(f"The database does not answer, runs cannot begin or end; trying again. {error}")
+            self._is_away = True
+            return
+        if self._is_away:
+            self._say("The database answers again.")
+        self._is_away = False
+
+    def _beat(self) -> None:
+        fleet = workers.fleet(self._database)
+        offset = clock_offset(self._clock, fleet.now)
+        member, seconds = self._member, round(offset.total_seconds())
+        if not workers.beat(self._database, member, clock_offset=seconds):
+            other = fleet.named(member.role, member.name)
+            if other is not None and other.member.incarnation != member.incarnation:
+                reason = f"{described(other)} has the name {member.name} now: each machine needs its own"
+                self.over = self.over or Over(reason=reason, is_replaced=True)
+                return
+            # Forgotten, while it was away for long: the same process comes back.
+            workers.join(self._database, member, clock_offset=seconds)
+        warning = clock_warning(offset)
+        if warning is not None and not self._is_warned:
+            self._say(warning)
+        self._is_warned = warning is not None
+        if member.role == "main":
+            workers.leave(self._database, *long_dead(fleet))
+        elif self.over is None and fleet.main is not None:
+            outdated = other_version(member, fleet.main.member)
+            self.over = None if outdated is None else Over(reason=outdated)
+
+    def leave(self) -> None:
+        """Take this machine out of the fleet; a database that is away will find it dead in a minute."""
+        try:
+            workers.leave(self._database, self._member)
+        except InfrastructureError as error:
+            _logger.warning("this machine could not leave the fleet and will count as dead: %s", error)
+
+
+@contextmanager
+def beating(membership: Membership, *, every: float = BEAT_SECONDS) -> Iterator[None]:
+    """Beat in a thread until the end of the block; then leave."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.wait(every):
+            membership.beat()
+
+    thread = threading.Thread(target=work, name="beat of this machine", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        membership.leave()

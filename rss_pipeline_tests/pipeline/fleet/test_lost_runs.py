@@ -1,0 +1,54 @@
+"""Which runs of workers are dead: by the database's clock, the worker's incarnation, and the run's leases."""
+
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.pipeline.fleet.lost_runs import is_lost, of_dead_workers
+from rss_pipeline.storage.fleet.workers import Seen, WorkerRun
+from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, SECOND, fleet, machine, main, seen
+
+RUN = WorkerRun(
+    run_id="r",
+    worker="one",
+    incarnation="a",
+    job="poll_feeds",
+    queue="default",
+    detail=None,
+    started_at=NOW - 5 * MINUTE,
+)
+UNSEEN = seen(machine(), NOW - 61 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("machines", "is_dead"),
+    [
+        ([seen(machine(), NOW - 59 * SECOND)], False),
+        ([UNSEEN], True),
+        ([seen(machine(incarnation="b"))], True),
+        ([], True),
+        ([seen(main(incarnation="a")), seen(machine("two"))], True),
+    ],
+    ids=["seen lately", "not seen for a minute", "started anew", "has left", "others are alive"],
+)
+def test_a_worker_is_dead_when_it_was_not_seen_or_is_another(machines: list[Seen], is_dead: bool) -> None:
+    assert of_dead_workers(fleet(*machines, runs=(RUN,))) == ([RUN] if is_dead else [])
+
+
+@pytest.mark.parametrize(
+    ("machines", "renewed", "lost"),
+    [
+        ([UNSEEN], None, True),
+        ([UNSEEN], UNSEEN.seen_at - MINUTE, True),
+        ([UNSEEN], UNSEEN.seen_at + 14 * SECOND, True),
+        ([UNSEEN], UNSEEN.seen_at + 40 * SECOND, False),
+        ([seen(machine(incarnation="b"))], NOW, True),
+        ([], NOW, True),
+    ],
+    ids=["no lease", "before", "between two beats", "since", "its worker was started anew", "it has left"],
+)
+def test_a_run_that_renewed_a_lease_since_its_worker_was_seen_is_alive(
+    machines: list[Seen], renewed: object, lost: bool
+) -> None:
+    renewals = {} if renewed is None else {"r": renewed}
+    assert is_lost(RUN, fleet(*machines, now=NOW + timedelta(0)), renewals) is lost  # type: ignore[arg-type]
