@@ -110,6 +110,7 @@ def sync_registry(
     kept: tuple[str, ...] = ()
     if not changes.is_empty:
         kept = feeds.apply(database, changes, now=now, closed=_public_forms(changes, rows))
+    feeds.place(database, rows)
     topic_changes = topics.topic_changes(registry.topics, stored)
     topics.apply(database, topic_changes)
     return RegistrySync(

@@ -13,6 +13,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.storage.backups.backups import Backup
 from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds.closing_parts import SET_DOCUMENT, document_row, from_json
@@ -38,15 +39,17 @@ def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: d
     """
     parts = urlsplit(backup.requested_url)
     url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+    host = parts.hostname or ""
     database.query(
-        """INSERT INTO feeds (id, url, host, registered, item_key, keep_days, keep_unknown, title,
+        """INSERT INTO feeds (id, url, host, bucket, registered, item_key, keep_days, keep_unknown, title,
           next_fetch_at, created_at)
         SELECT ?, CASE WHEN EXISTS (SELECT 1 FROM feeds WHERE url = j.url AND id <> j.id)
-          THEN j.url || '#' || j.id ELSE j.url END, ?, 0, ?, ?, ?, NULL, ?, ?
+          THEN j.url || '#' || j.id ELSE j.url END, ?, ?, 0, ?, ?, ?, NULL, ?, ?
         FROM (SELECT ? AS id, ? AS url) AS j WHERE true ON CONFLICT (id) DO NOTHING""",
         [
             feed_id,
-            parts.hostname or "",
+            host,
+            bucket_of(host),
             backup.item_key or "guid",
             backup.keep_days,
             int(not backup.is_keep_known),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.database import Statement, Value
 from rss_pipeline.storage.feeds.holds import (
     NOT_HELD,
@@ -15,7 +16,7 @@ from rss_pipeline.storage.feeds.holds import (
     heal_wrong_clock,
 )
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import DB_NOW, compact
+from rss_pipeline.storage.sql import DB_NOW, compact, number
 
 FREE = f"""{POLLED}
     AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
@@ -31,6 +32,9 @@ UNVISITED = "(last_visited_at IS NULL OR last_visited_at < ? OR last_visited_at 
 """Not visited since an instant. A visit that ended in the future was a wrong clock's, and is none. Binds that
 instant, and now."""
 AMONG = "id IN (SELECT value FROM json_each(?))"
+BUCKET = "coalesce(bucket, 0)"
+OF_SHARD = f"{BUCKET} IN (SELECT {number('value')} FROM json_each(?))"
+"""The feed's host is one of a shard's. Binds the shard's buckets, a JSON list."""
 SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 """The last claim never ended in a close, or the last document crashed its parser."""
 
@@ -42,18 +46,21 @@ _FULL_LENGTH = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+' || (seconds{{more}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """Claim what is due at `now`."""
+    """Claim what is due at `now`, of all shards or of one."""
 
     now: datetime
+    shard: Shard | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotVisitedSince:
-    """Claim each feed without a visit since `since`, due or not, in back-off or not; only `ids`, if given."""
+    """Claim each feed without a visit since `since`, due or not, in back-off or not; only `ids`, if given,
+    and only those of the shard, if given."""
 
     since: datetime
     now: datetime
     ids: Sequence[str] | None = None
+    shard: Shard | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +82,22 @@ def free_params(now: datetime, clock: str | None) -> list[Value]:
 def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
     """The condition for the wanted feeds, and its parameters."""
     match wanted:
-        case Due(now=now):
-            return DUE, [clock, instant(now)]
-        case NotVisitedSince(since=since, now=now, ids=None):
-            return UNVISITED, [instant(since), instant(now)]
-        case NotVisitedSince(since=since, now=now, ids=ids):
-            return f"{UNVISITED} AND {AMONG}", [instant(since), instant(now), compact(list(ids or ()))]
+        case Due(now=now, shard=shard):
+            return _of_shard(DUE, [clock, instant(now)], shard)
+        case NotVisitedSince(since=since, now=now, ids=None, shard=shard):
+            return _of_shard(UNVISITED, [instant(since), instant(now)], shard)
+        case NotVisitedSince(since=since, now=now, ids=ids, shard=shard):
+            among = [instant(since), instant(now), compact(list(ids or ()))]
+            return _of_shard(f"{UNVISITED} AND {AMONG}", among, shard)
         case Named(ids=ids):
             return AMONG, [compact(list(ids))]
+
+
+def _of_shard(condition: str, params: Sequence[Value], shard: Shard | None) -> tuple[str, list[Value]]:
+    """The condition as it is without a shard, so that one poll for all has the statements it always had."""
+    if shard is None:
+        return condition, list(params)
+    return f"{condition} AND {OF_SHARD}", [*params, compact(shard.buckets)]
 
 
 def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:

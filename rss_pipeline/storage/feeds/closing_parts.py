@@ -6,12 +6,14 @@ closings.py; the decisions (which document shows a gap, which redirect counts) i
 
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.ending import IfGap
 from rss_pipeline.collector.models.feed import Feed, FeedAddress, NextVisit
 from rss_pipeline.collector.models.item import FeedHeader
 from rss_pipeline.collector.models.outcome import Parsed, Response
+from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.warning import FeedWarning, sentences
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.feed_row import (
@@ -131,15 +133,30 @@ def warning_row(warnings: Iterable[FeedWarning]) -> Row:
 _SAME_ENTRY = f"(url = {FIELD.format('url')} AND needs_access = {NUMBER_FIELD.format('needs_access')})"
 
 SET_ADDRESS = ", ".join(
-    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {_field(column)} ELSE {column} END"
-    for column in ADDRESS_COLUMNS
+    f"{column} = CASE WHEN {_SAME_ENTRY} THEN {value} ELSE {column} END"
+    for column, value in (
+        *((column, _field(column)) for column in ADDRESS_COLUMNS),
+        ("bucket", f"coalesce({NUMBER_FIELD.format('bucket')}, bucket)"),
+    )
 )
 """Assignments of the feed's address, from the fields of `set_address_row`."""
 
 
-def set_address_row(feed: Feed, address: FeedAddress) -> Row:
-    """The fields that `SET_ADDRESS` reads: the address from now on, and the entry that it follows from."""
-    return {**address_row(address), "url": feed.url, "needs_access": int(feed.needs_access)}
+def set_address_row(feed: Feed, address: FeedAddress, answer: Response | None = None) -> Row:
+    """The fields that `SET_ADDRESS` reads: the address from now on, and the entry that it follows from.
+
+    The bucket is that of the host which gave the answer: feeds that lead to one host are visited by one run
+    then, with the feeds of that host. Without an answer it stays, unless the address changes.
+    """
+    host = None if address.host == feed.address.host else address.host
+    if answer is not None:
+        host = urlsplit(answer.url).hostname if answer.url != answer.requested_url else address.host
+    return {
+        **address_row(address),
+        "url": feed.url,
+        "needs_access": int(feed.needs_access),
+        "bucket": None if host is None else bucket_of(host),
+    }
 
 
 SET_SCHEDULE = from_json("next_fetch_at", "schedule_reason", "schedule_kind")

@@ -108,7 +108,7 @@ def _unchanged_row(visit: UnchangedVisit) -> Row:
         "id": visit.feed.id,
         "token": visit.token,
         **(kept_validators(visit.feed) if cut_off else validators(visit.feed, response, overwrite=has_body)),
-        **set_address_row(visit.feed, visit.ending.address),
+        **set_address_row(visit.feed, visit.ending.address, response),
         "max_age": response.max_age,
         "body_at": instant(response.fetched_at) if has_body else None,
         "cut_off": int(cut_off),
@@ -218,7 +218,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
         "facts": compact(known_facts(facts_of_document(parsed))),
         # Of a cut document no one knows what it lists; the next one is compared with the whole one.
         "items_listed": feed.schedule.items_listed if parsed.cut_off else len(stored.item_ids),
-        **set_address_row(feed, stored.ending.address),
+        **set_address_row(feed, stored.ending.address, document.response),
         **gap_row(stored.ending.if_gap),
     }
     return Statement(

@@ -1,14 +1,17 @@
 """Feeds that are due, and the reasons why a feed cannot be claimed now. Reads only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.shard import Shard, shard_of, shards
 from rss_pipeline.storage.database import Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claimable import (
+    BUCKET,
     DUE,
     FREE,
+    OF_SHARD,
     UNVISITED,
     Wanted,
     free_params,
@@ -56,6 +59,65 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
         never_fetched=int(row["never_fetched"] or 0),
         oldest_due_at=row["oldest"],
         live_run_ids=tuple(lease["run_id"] for lease in live.rows),
+    )
+
+
+_LOOKED_AT = 20_000
+"""Due feeds among which every shard has some, but for a host with more than so many."""
+
+
+def due_by_shard(
+    database: Database, now: datetime, *, count: int, lease_now: datetime | None = None
+) -> Mapping[Shard, DueSummary]:
+    """Return a `due_summary` for each of so many shards, by the claim's own conditions, in one query.
+
+    `due` is as far as the oldest 20,000 due feeds show it; a shard that has none among those, while there are
+    more, has its own counted.
+    """
+    clock = None if lease_now is None else instant(lease_now)
+    *_, counts, live = database.batch(
+        [
+            *heal_schedule(now, clock),
+            _count_by_bucket(now, clock, among=f"ORDER BY next_fetch_at LIMIT {_LOOKED_AT}"),
+            Statement(LIVE_RUNS, [clock], name="read live runs"),
+        ]
+    )
+    rows = counts.rows
+    if sum(int(row["due"]) for row in rows) >= _LOOKED_AT:
+        seen = {shard_of(int(row["bucket"]), count) for row in rows}
+        unseen = [bucket for shard in shards(count) if shard.number not in seen for bucket in shard.buckets]
+        if unseen:
+            found = database.batch([_count_by_bucket(now, clock, buckets=unseen)])
+            rows = [*rows, *found[0].rows]
+    live_run_ids = tuple(lease["run_id"] for lease in live.rows)
+    of_shard: dict[int, list[Row]] = {}
+    for row in rows:
+        of_shard.setdefault(shard_of(int(row["bucket"]), count), []).append(row)
+    return {shard: _summary(of_shard.get(shard.number, ()), live_run_ids) for shard in shards(count)}
+
+
+def _count_by_bucket(
+    now: datetime, clock: str | None, *, among: str = "", buckets: Sequence[int] | None = None
+) -> Statement:
+    condition, params = f"{DUE} AND {FREE}", [clock, instant(now), *free_params(now, clock)]
+    if buckets is not None:
+        condition, params = f"{condition} AND {OF_SHARD}", [*params, compact(buckets)]
+    return Statement(
+        f"""SELECT bucket, count(*) AS due, count(*) FILTER (WHERE last_visited_at IS NULL) AS never_fetched,
+          min(next_fetch_at) AS oldest FROM (
+            SELECT {BUCKET} AS bucket, last_visited_at, next_fetch_at FROM feeds WHERE {condition} {among})
+        GROUP BY bucket""",
+        params,
+        name="count due feeds by bucket",
+    )
+
+
+def _summary(rows: Sequence[Row], live_run_ids: tuple[str, ...]) -> DueSummary:
+    return DueSummary(
+        due=sum(int(row["due"]) for row in rows),
+        never_fetched=sum(int(row["never_fetched"]) for row in rows),
+        oldest_due_at=min((row["oldest"] for row in rows), default=None),
+        live_run_ids=live_run_ids,
     )
 
 

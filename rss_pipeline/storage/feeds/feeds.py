@@ -11,6 +11,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed, FeedSpec
+from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.stream import streams_to_json
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
@@ -18,7 +19,7 @@ from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, NUMBER_COLUMNS, fe
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.stream_rows import register_streams
 from rss_pipeline.storage.feeds.subscribed import NewFeed, move_subscriptions, take_out
-from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, seconds
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number, seconds
 from rss_pipeline.storage.topics.stale import mark_stale
 
 _MANY = 3
@@ -94,21 +95,40 @@ def _clash(url: str, row: Row) -> str:
 REGISTRY_ROWS = Statement(
     f"""SELECT {_REGISTRY_COLUMNS}, forgotten, unused_since IS NOT NULL AS unused,
     unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect,
-    {WITHOUT_DOCUMENT} AS undocumented
+    {WITHOUT_DOCUMENT} AS undocumented, bucket IS NULL AS unplaced
     FROM feeds""",
     name="read registry",
 )
-"""Every feed with its entry in the last registry, and the flags suspect, undocumented, forgotten and unused.
+"""Every feed with its entry in the last registry, and the flags suspect, undocumented, unplaced, forgotten
+and unused.
 
-A feed is suspect if its last claim never ended in a close, or its document crashed the parser, and
-undocumented if no document of it is known. They are read here, for a query of their own would be one more
-request in every poll.
+A feed is suspect if its last claim never ended in a close, or its document crashed the parser, undocumented
+if no document of it is known, and unplaced if its host's bucket is not written yet. They are read here, for a
+query of their own would be one more request in every poll.
 """
 
 
 def registry_rows(database: Database) -> list[Row]:
     """The rows of REGISTRY_ROWS."""
     return database.batch([REGISTRY_ROWS])[0].rows
+
+
+def place(database: Database, rows: Sequence[Row]) -> int:
+    """Write the buckets of feeds of `registry_rows` that have none, which are from an older version.
+
+    At most 20,000, the rest at the next sync; return their number.
+    """
+    unplaced = [row for row in rows if row["unplaced"]][:_PLACED_AT_ONCE]
+    given = (compact([row["id"], row["host"], bucket_of(row["host"])]) for row in unplaced)
+    for chunk in chunked(given):
+        database.query(_PLACE, [chunk], name="place feeds")
+    return len(unplaced)
+
+
+_PLACED_AT_ONCE = 20_000
+_PLACE = f"""UPDATE feeds SET bucket = {number("json_extract(v.value, '$[2]')")} FROM json_each(?) AS v
+  WHERE feeds.id = json_extract(v.value, '$[0]') AND feeds.host = json_extract(v.value, '$[1]')
+    AND bucket IS NULL"""
 
 
 def known_pages(database: Database) -> dict[str, tuple[str | None, str | None]]:
@@ -136,6 +156,7 @@ def apply(
         {
             **_wanted_row(spec),
             "host": spec.host,
+            "bucket": bucket_of(spec.host),
             "now": instant(now),
             "hashes": {stream.name: stream.selector_hash for stream in spec.streams},
         }
@@ -188,11 +209,12 @@ _FIELDS = ", ".join(
 )
 # An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
 _KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
-_UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at)
-  SELECT {_FIELDS} FROM json_each(?) AS v WHERE true
+_UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at, bucket)
+  SELECT {_FIELDS}, {NUMBER_FIELD.format("bucket")} FROM json_each(?) AS v WHERE true
   ON CONFLICT (id) DO UPDATE SET
     url = excluded.url, registered = 1, listed = 1, shared = excluded.shared, unused_since = NULL,
     host = CASE WHEN {_KEPT} AND feeds.fetch_url IS NOT NULL THEN feeds.host ELSE excluded.host END,
+    bucket = CASE WHEN {_KEPT} THEN coalesce(feeds.bucket, excluded.bucket) ELSE excluded.bucket END,
     enabled = excluded.enabled,
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, feeds.title),
     folder = excluded.folder,
@@ -242,7 +264,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name not in {"suspect", "undocumented", "forgotten", "unused", "host"}
+        if name not in {"suspect", "undocumented", "unplaced", "forgotten", "unused", "host"}
     }
 
 

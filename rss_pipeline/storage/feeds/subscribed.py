@@ -11,7 +11,8 @@ from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.database import Statement
+from rss_pipeline.collector.models.shard import bucket_of
+from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.forget import end_statements
 from rss_pipeline.storage.feeds.predicates import OPEN, SUBSCRIBED
 from rss_pipeline.storage.feeds.recount import recount_urls
@@ -39,9 +40,10 @@ def shown_url(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.removesuffix(port)))
 
 
-_ADD = """INSERT INTO feeds (id, url, host, registered, next_fetch_at, created_at)
+_ADD = f"""INSERT INTO feeds (id, url, host, bucket, registered, next_fetch_at, created_at)
   SELECT json_extract(value, '$.id'), json_extract(value, '$.url'), json_extract(value, '$.host'),
-    0, ?, ? FROM json_each(?) AS j WHERE {condition} ON CONFLICT DO NOTHING"""
+    {number("json_extract(value, '$.bucket')")}, 0, ?, ?
+  FROM json_each(?) AS j WHERE {{condition}} ON CONFLICT DO NOTHING"""
 
 
 def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
@@ -50,13 +52,17 @@ def add_feeds(feeds: Sequence[NewFeed], *, now: datetime) -> list[Statement]:
     One that was forgotten half-way begins anew. They are scheduled by their subscription, which
     follows in the same batch.
     """
-    given = compact([asdict(feed) for feed in feeds])
+    given = compact([_row(feed) for feed in feeds])
     return [
         *end_statements(compact([feed.id for feed in feeds])),
         Statement(
             _ADD.format(condition="true"), [instant(now), instant(now), given], name="add subscribed feeds"
         ),
     ]
+
+
+def _row(feed: NewFeed) -> Row:
+    return {**asdict(feed), "bucket": bucket_of(feed.host)}
 
 
 def take_out(ids: str, *, now: datetime) -> list[Statement]:
@@ -89,7 +95,7 @@ def move_subscriptions(closed: Mapping[str, NewFeed], *, now: datetime) -> list[
 
     Read states and stars stay behind: they are of items that came with the headers or from the private host.
     """
-    moves = [{**asdict(form), "closed": id} for id, form in closed.items()]
+    moves = [{**_row(form), "closed": id} for id, form in closed.items()]
     if not moves:
         return []
     given, at = compact(moves), instant(now)
