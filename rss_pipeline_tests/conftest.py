@@ -5,6 +5,7 @@ are in its conftest.py: in rss_pipeline_tests/orchestration a pipeline has a Dag
 """
 
 import contextlib
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# To collect thousands of tests makes no garbage: to look for it again and again takes a fifth of the time.
+gc.disable()
+
 # On a busy machine inputs are slow to make, and that is no fault of what is tested.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
@@ -39,9 +43,9 @@ settings.load_profile("busy")
 settings.register_profile("quick", settings.get_profile("busy"), max_examples=20)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that start the local Cloudflare, a Postgres or a Redis, and let those of minutes begin
-    first, then the slow."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark the tests that start the local Cloudflare or a Postgres; put those that are to run in order."""
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         params = set(map(str, getattr(getattr(item, "callspec", None), "params", {}).values()))
@@ -49,16 +53,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.workerd)
         if "running_postgres" in names or "postgres" in params:
             item.add_marker(pytest.mark.postgres)
-        if "running_redis" in names:
-            item.add_marker(pytest.mark.redis)
-    # xdist gives each worker a part of the list, in order: begun last, they would be all that still runs.
+    yield
+    items[:] = in_order(items, workers=int(getattr(config, "workerinput", {}).get("workercount", 1)))
+
+
+def in_order(items: list[pytest.Item], *, workers: int) -> list[pytest.Item]:
+    """Tests of minutes begin first, then the slow: begun last, they would be all that still runs.
+
+    xdist gives each worker a part of the list, in order. Tests of minutes in one file share what they start,
+    so they are in one part.
+    """
     minutes = [item for item in items if item.get_closest_marker("minutes")]
     rest = [item for item in items if not item.get_closest_marker("minutes")]
-    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    parts = [rest[len(rest) * n // workers : len(rest) * (n + 1) // workers] for n in range(workers)]
-    for part in parts if workers > 1 else ():
-        part.sort(key=lambda item: item.get_closest_marker("slow") is None)
-    items[:] = [item for n, part in enumerate(parts) for item in (*minutes[n::workers], *part)]
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in minutes:
+        files.setdefault(item.path, []).append(item)
+    ordered: list[pytest.Item] = []
+    for n in range(workers):
+        first = [item for file in [*files.values()][n::workers] for item in file]
+        size = max((len(items) - len(ordered)) // (workers - n) - len(first), 0)
+        part, rest = rest[:size], rest[size:]
+        if workers > 1:
+            part.sort(key=lambda item: item.get_closest_marker("slow") is None)
+        ordered += [*first, *part]
+    return ordered
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end, so the search for garbage leaves it out."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

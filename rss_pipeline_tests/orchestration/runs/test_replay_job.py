@@ -69,8 +69,7 @@ def test_the_job_replays_one_partition_and_observes_it(
 def test_the_job_can_be_run_without_any_config(pipeline: DagsterPipeline, server: FeedServer) -> None:
     serve(pipeline, server, "one", rss("a"))
     serve(pipeline, server, "new", rss("b"))
-    pipeline.poll("one")
-    pipeline.sync()
+    pipeline.visit("one")
     job = pipeline.definitions().resolve_job_def("replay_backups")
     for key in ("one", "new"):
         assert job.execute_in_process(instance=pipeline.instance, partition_key=key).success
@@ -92,9 +91,3 @@ def test_a_run_of_the_job_fails_where_a_backup_cannot_be_read_after_all_others_w
     data: Any = failure.event_specific_data
     assert "1 of 3 backups could not be read" in data.user_failure_data.description
     assert pipeline.guids("one") == ["a"]
-
-
-# The command
-
-
-# A law: replay after any history gives what the history gave, and a second replay nothing.
