@@ -96,14 +96,17 @@ class EnvironmentReader:
             self.add("not the URL of a proxy; write http://[user:password@]host:port", name)
         return text
 
-    def postgres(self, name: str) -> str | None:
+    def postgres(self, name: str, *, more: Sequence[str] = ()) -> str | None:
+        """The URL of a database; `more` are schemes that it may have as well."""
         text = self.text(name)
         if text is None:
             return None
         try:
             parts = urlsplit(text)
             usable = (
-                parts.scheme in ("postgresql", "postgres") and parts.path.strip("/") != "" and parts.port != 0
+                parts.scheme in ("postgresql", "postgres", *more)
+                and parts.path.strip("/") != ""
+                and parts.port != 0
             )
         except ValueError:
             usable = False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
@@ -67,6 +67,7 @@ _VARIABLES = (
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _POSTGRES = "DATABASE_URL"
 _BROKER = "RSS_BROKER_URL"
+_DRIVER = "postgresql+psycopg2"
 DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
 """The variable that names the database of Dagster's own tables; dagster.yaml of a fleet reads it."""
 DAGSTER_SCHEMA = "dagster"
@@ -107,11 +108,16 @@ class FleetSettings:
     broker_url: str = field(repr=False)
     """Of Redis; may hold a password."""
     dagster_url: str = field(repr=False)
-    """Of the database with Dagster's own tables; may hold a password."""
+    """Of the database with Dagster's own tables, for SQLAlchemy; may hold a password."""
     worker_name: str
     """Of the worker on this machine; no other has it."""
     worker_runs: int = 2
     """Runs that the worker on this machine executes at once, besides one that a person waits for."""
+
+    @property
+    def has_schema(self) -> bool:
+        """True if Dagster's tables are in a schema of their own, beside ours."""
+        return f"-csearch_path={DAGSTER_SCHEMA}" in unquote_plus(self.dagster_url)
 
     @property
     def broker_where(self) -> str:
@@ -339,7 +345,7 @@ def _postgres(reader: EnvironmentReader) -> PostgresSettings | None:
 
 
 def _fleet(reader: EnvironmentReader) -> FleetSettings | None:
-    broker, dagster = reader.redis(_BROKER), reader.postgres(DAGSTER_DATABASE)
+    broker, dagster = reader.redis(_BROKER), reader.postgres(DAGSTER_DATABASE, more=(_DRIVER,))
     runs = reader.whole("RSS_WORKER_RUNS", 2, 1, 64)
     name = reader.machine("RSS_WORKER_NAME")
     database = reader.text(_POSTGRES)
@@ -358,20 +364,24 @@ def _fleet(reader: EnvironmentReader) -> FleetSettings | None:
         return None
     return FleetSettings(
         broker_url=broker or "",
-        dagster_url=dagster or _dagster_url(database),
+        dagster_url=_for_dagster(dagster or _in_schema(database)),
         worker_name=name,
         worker_runs=runs,
     )
 
 
-def _dagster_url(database_url: str) -> str:
+def _in_schema(database_url: str) -> str:
     """The same database, with Dagster's schema as the only one of the search path."""
     # Not urlunsplit(): it would write a URL of a socket, `postgresql:///feeds`, without its empty host.
     address, _, query = database_url.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     options["options"] = f"{options.get('options', '')} -csearch_path={DAGSTER_SCHEMA}".strip()
-    # SQLAlchemy knows one of the two names of the scheme.
-    return f"postgresql:{address.partition(':')[2]}?{urlencode(options)}"
+    return f"{address}?{urlencode(options)}"
+
+
+def _for_dagster(url: str) -> str:
+    """With the driver that Dagster's statements are written for: it is not SQLAlchemy's default any more."""
+    return f"{_DRIVER}:{url.partition(':')[2]}"
 
 
 def _bucket(reader: EnvironmentReader) -> S3Settings | None:

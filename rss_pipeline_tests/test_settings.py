@@ -326,7 +326,7 @@ def test_several_machines_have_a_broker_and_keep_dagster_s_tables_beside_ours() 
     found = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, **named)
     assert found.fleet == FleetSettings(
         broker_url=BROKER,
-        dagster_url=f"{POSTGRES}&options=-csearch_path%3Ddagster",
+        dagster_url=f"{POSTGRES.replace('://', '+psycopg2://')}&options=-csearch_path%3Ddagster",
         worker_name="worker-7",
         worker_runs=3,
     )
@@ -338,8 +338,8 @@ def test_several_machines_have_a_broker_and_keep_dagster_s_tables_beside_ours() 
 @pytest.mark.parametrize(
     ("ours", "dagster"),
     [
-        ("postgres:///feeds?host=/run/pg", "postgresql:///feeds?host=%2Frun%2Fpg&options=-csearch_path%3Ddagster"),
-        ("postgresql://h/f?options=-cwork_mem%3D8MB", "postgresql://h/f?options=-cwork_mem%3D8MB+-csearch_path%3Ddagster"),
+        ("postgres:///feeds?host=/run/pg", "postgresql+psycopg2:///feeds?host=%2Frun%2Fpg&options=-csearch_path%3Ddagster"),
+        ("postgresql://h/f?options=-cwork_mem%3D8MB", "postgresql+psycopg2://h/f?options=-cwork_mem%3D8MB+-csearch_path%3Ddagster"),
     ],
     ids=["by a socket", "with options"],
 )  # fmt: skip
@@ -349,11 +349,13 @@ def test_dagster_s_tables_have_a_schema_of_their_own(ours: str, dagster: str) ->
     assert fleet.dagster_url == dagster
 
 
-def test_dagster_s_tables_may_be_in_another_database() -> None:
-    other = "postgresql://d:hunter2@other.example/dagster"
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg2"])
+def test_dagster_s_tables_may_be_in_another_database(scheme: str) -> None:
+    other = f"{scheme}://d:hunter2@other.example/dagster"
     fleet = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, DAGSTER_DATABASE_URL=other).fleet
     assert fleet is not None
-    assert fleet.dagster_url == other
+    assert fleet.dagster_url == "postgresql+psycopg2://d:hunter2@other.example/dagster"
+    assert not fleet.has_schema
 
 
 def test_a_worker_is_named_for_its_host() -> None:

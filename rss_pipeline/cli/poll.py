@@ -34,13 +34,20 @@ yes = click.option(
 
 @click.command()
 @yes
+@click.option(
+    "--fleet",
+    "of_fleet",
+    is_flag=True,
+    help="As the main machine of several: runs go to workers (RSS_BROKER_URL). Without it all runs are here.",
+)
 @click.pass_obj
-def up(settings: Settings, yes: bool) -> None:
+def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
     """Start the UI and the daemon: migrate, sync the registry, then poll until it is stopped.
 
     A Dagster process that ends by itself is started again, after a wait that grows. SIGINT (Ctrl-C) and
     SIGTERM end all processes.
     """
+    _check_fleet(settings, of_fleet=of_fleet)
     ui = f"http://127.0.0.1:{settings.port}"
     ensure_room(settings.home)
     # Before the port: a second one in this home may have another one.
@@ -80,6 +87,20 @@ def up(settings: Settings, yes: bool) -> None:
     sys.stdout.flush()
     command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline.orchestration.serving.services"]
     sys.exit(keep_up([*command, str(os.getpid()), *where], say=terminal.complain, on_put_back=on_put_back))
+
+
+def _check_fleet(settings: Settings, *, of_fleet: bool) -> None:
+    """Refuse a start as what this installation is not."""
+    if of_fleet and settings.fleet is None:
+        raise click.ClickException(
+            "several machines share a broker and a database: set RSS_BROKER_URL and DATABASE_URL, or leave"
+            " --fleet out"
+        )
+    if settings.fleet is not None and not of_fleet:
+        raise click.ClickException(
+            "RSS_BROKER_URL is set, so this is one of several machines: `rss-pipeline up --fleet` starts the"
+            " main one, and `rss-pipeline worker` one that executes runs"
+        )
 
 
 @click.command()

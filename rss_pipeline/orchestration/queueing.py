@@ -20,6 +20,10 @@ UPKEEP_TAGS = {PRIORITY_TAG: "-2"}
 """Tags of the clean and the purge."""
 REASON_TAG = "rss_pipeline/reason"
 """A tag of the daemon's runs: the reason for the start, in a sentence."""
+QUEUE_TAG = "dagster-celery/queue"
+"""A tag of each run of a fleet: the queue in which the workers find it."""
+WORKER_TAG = "rss_pipeline/worker"
+"""A tag of each run of a fleet that has begun: the name of the worker that executes it."""
 BACKFILL_PRIORITY = "-3"
 """A backfill of all feeds is hundreds of runs; a feed that is due does not wait for them."""
 

@@ -55,7 +55,7 @@ def end_dead_runs(
     live = live_runs() if suspects else ()
     dead = [run for run in suspects if run.run_id not in live]
     for run in dead:
-        _end(instance, run.run_id)
+        end_dead(instance, run.run_id)
     return [run.run_id for run in dead]
 
 
@@ -121,7 +121,8 @@ def last_sign(instance: dg.DagsterInstance, run_id: str) -> RunSign | None:
     return None
 
 
-def _end(instance: dg.DagsterInstance, run_id: str) -> None:
+def end_dead(instance: dg.DagsterInstance, run_id: str) -> None:
+    """End this run, which is dead, unless it has ended."""
     run = instance.get_run_by_id(run_id)
     if run is None or run.status not in _LOOKED_AT:
         return

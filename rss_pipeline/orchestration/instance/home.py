@@ -8,6 +8,7 @@ import logging
 import os
 import re
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import dagster as dg
@@ -16,7 +17,7 @@ from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 from dagster._serdes import ConfigurableClassData
 
 from rss_pipeline.errors import InfrastructureError, SettingMistake, SettingsError, disk_full, disk_is_full
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import DAGSTER_DATABASE, DAGSTER_SCHEMA, Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
 _STAMPED = re.compile(re.escape(_STAMP) + r"([0-9a-f]{64})\n")
@@ -27,6 +28,21 @@ _UNSTAMPED = frozenset(
     }
 )
 """SHA-256 of the files that were written before there was a stamp."""
+_OF_A_FLEET = {
+    """# Run and event storage is SQLite in DAGSTER_HOME, which is the default.
+""": "",
+    """  module: rss_pipeline.orchestration.queueing
+  class: BackfillsLastRunCoordinator
+""": """  module: rss_pipeline.orchestration.fleet.coordinator
+  class: FleetRunCoordinator
+""",
+    """    # A poll, a download and two runs of a backfill leave one for a run that a person starts.
+    max_concurrent_runs: 5
+""": """    # As many as the workers have places for: see rss_pipeline/orchestration/fleet/coordinator.py.
+    max_concurrent_runs: -1
+""",
+}
+"""Lines of dagster.yaml, and those of a fleet in their place."""
 
 
 def prepare_home(settings: Settings) -> Path:
@@ -38,7 +54,7 @@ def prepare_home(settings: Settings) -> Path:
     try:
         home.mkdir(parents=True, exist_ok=True)
         target = home / "dagster.yaml"
-        ours = stamped(_shipped())
+        ours = stamped(_shipped(settings))
         if not target.exists() or (is_untouched(target.read_text("utf-8")) and _differs(target, ours)):
             beside = target.with_name(f"dagster.yaml.{os.getpid()}")
             beside.write_text(ours, "utf-8")
@@ -49,6 +65,9 @@ def prepare_home(settings: Settings) -> Path:
         mistake = SettingMistake(("RSS_PIPELINE_HOME",), f"{error}; name a folder that can be written")
         raise SettingsError(mistake) from error
     os.environ["DAGSTER_HOME"] = str(home)
+    if settings.fleet is not None:
+        # Its dagster.yaml has the name of this variable; the processes that we start have it, too.
+        os.environ[DAGSTER_DATABASE] = settings.fleet.dagster_url
     return home
 
 
@@ -70,11 +89,12 @@ def changed_by_hand(settings: Settings) -> str | None:
     """A sentence about a dagster.yaml that was changed by hand and so differs from that of this version."""
     target = settings.dagster_home / "dagster.yaml"
     text = target.read_text("utf-8")
-    if is_untouched(text) or text == _shipped():
+    if is_untouched(text) or text == _shipped(settings):
         return None
+    shipped = " and ".join(str(_file(name)) for name in _files(settings))
     return (
-        f"{target} was changed by hand and stays as it is; the file of this version is"
-        f" {files('rss_pipeline').joinpath('dagster.yaml')}. Compare the two; delete yours to get that one."
+        f"{target} was changed by hand and stays as it is; the file of this version is {shipped}. Compare the"
+        " two; delete yours to get that one."
     )
 
 
@@ -91,7 +111,9 @@ def is_untouched(text: str) -> bool:
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
     """The instance that `rss-pipeline up` shows."""
-    return dg.DagsterInstance.from_config(str(prepare_home(settings)))
+    home = prepare_home(settings)
+    _make_schema(settings)
+    return dg.DagsterInstance.from_config(str(home))
 
 
 def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
@@ -101,6 +123,7 @@ def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
     second of processor time. A `compute_logs` of a person's own dagster.yaml stays in use.
     """
     home = str(prepare_home(settings))
+    _make_schema(settings)
     ref = InstanceRef.from_dir(home)
     if ref.compute_logs_data == InstanceRef.config_defaults(home)["compute_logs"]:
         nowhere = ConfigurableClassData(
@@ -110,8 +133,29 @@ def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
     return dg.DagsterInstance.from_ref(ref)
 
 
-def _shipped() -> str:
-    return files("rss_pipeline").joinpath("dagster.yaml").read_text("utf-8")
+def _make_schema(settings: Settings) -> None:
+    """Make the schema of Dagster's tables in our database, where they are to be there."""
+    if settings.fleet is None or settings.postgres is None or not settings.fleet.has_schema:
+        return
+    # Only a fleet has its driver for certain.
+    from rss_pipeline.storage.backends.postgres.schemas import make_schema
+
+    make_schema(settings.postgres.url, DAGSTER_SCHEMA, where=settings.postgres.where)
+
+
+def _shipped(settings: Settings) -> str:
+    text = "".join(_file(name).read_text("utf-8") for name in _files(settings))
+    for embedded, fleet in _OF_A_FLEET.items() if settings.fleet is not None else ():
+        text = text.replace(embedded, fleet)
+    return text
+
+
+def _files(settings: Settings) -> tuple[str, ...]:
+    return ("dagster.yaml",) if settings.fleet is None else ("dagster.yaml", "dagster_fleet.yaml")
+
+
+def _file(name: str) -> Traversable:
+    return files("rss_pipeline").joinpath(name)
 
 
 def _differs(path: Path, text: str) -> bool:

@@ -23,7 +23,7 @@ from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.reporting.streams import report_streams
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
-from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
+from rss_pipeline.pipeline.registry.sync import RegistrySync, registered_accesses, sync_registry
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.visits import claim as claiming
@@ -86,7 +86,7 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
     config = ClaimConfig(**context.op_config)
     with run_step(context, session):
         synced = synced_registry(context, session)
-        accesses = None if synced is None else synced.accesses
+        accesses = accesses_of(session, synced)
         suspects = synced is None or synced.has_suspects
         reporting.mark_recorded(session.run, context.instance)
         if context.has_partitions:
@@ -103,8 +103,11 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
 
 
 def synced_registry(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
-    """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes."""
-    if session.synced is not None:
+    """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes.
+
+    None in a fleet, too: a worker may have another feeds.yaml, or none. The sensor of the main machine syncs.
+    """
+    if session.synced is not None or session.run.settings.fleet is not None:
         return session.synced
     try:
         synced = sync_registry(session.run.database, session.run.settings, now=session.run.clock())
@@ -115,6 +118,17 @@ def synced_registry(context: dg.OpExecutionContext, session: Session) -> Registr
     if not synced.changes.is_empty:
         context.log.info(str(synced))
     return synced
+
+
+def accesses_of(session: Session, synced: RegistrySync | None) -> claiming.Accesses:
+    """The headers and passwords of feeds, by their ids; None where they are not known. A worker reads them in
+    the feeds.yaml of its own machine."""
+    settings = session.run.settings
+    if synced is not None:
+        return synced.accesses
+    if settings.fleet is not None and settings.feeds_file.exists():
+        return registered_accesses(settings)
+    return None
 
 
 def _wanted(config: ClaimConfig, now: datetime) -> Wanted:

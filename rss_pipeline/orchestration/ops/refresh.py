@@ -11,6 +11,7 @@ from rss_pipeline.orchestration.ops.poll import (
     VISITS_IO_MANAGER,
     SessionResource,
     Visits,
+    accesses_of,
     synced_registry,
     visits_in,
     visits_out,
@@ -41,7 +42,7 @@ def claim_requested(context: dg.OpExecutionContext, session: SessionResource) ->
         reporting.mark_recorded(session.run, context.instance)
         requests = Requests(
             session,
-            accesses=None if synced is None else synced.accesses,
+            accesses=accesses_of(session, synced),
             suspects=synced is None or synced.has_suspects,
             search=_search,
         )

@@ -1,0 +1,57 @@
+"""The Celery app of a fleet: its queues, and how tasks are delivered.
+
+The task is execute_run.py's; the daemon sends it (launcher.py), consumers of workers take it (consumer.py).
+https://docs.celeryq.dev/en/stable/userguide/configuration.html
+"""
+
+import ssl
+from urllib.parse import urlsplit
+
+from celery import Celery
+
+from rss_pipeline.settings import FleetSettings, Settings
+
+TASK = "rss_pipeline.execute_run"
+"""Its only argument is the id of a run."""
+HIGH, DEFAULT = "high", "default"
+"""The queues: of runs that a person waits for, and of all others. Each worker has a place of its own for the
+first."""
+
+VISIBILITY_SECONDS = 4 * 3600
+"""After which Redis delivers a task again whose worker did not say that it is done: above the two hours after
+which Dagster ends a run."""
+
+
+def new_app(settings: Settings, fleet: FleetSettings) -> Celery:
+    """The app for this broker. No connection is opened."""
+    app = Celery("rss_pipeline", broker=fleet.broker_url, set_as_current=False)
+    app.conf.update(
+        task_default_queue=DEFAULT,
+        # A task is done when its run has ended: that of a worker that dies is delivered again.
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        # A worker takes no task that it has no place for.
+        worker_prefetch_multiplier=1,
+        # Each run has a process of its own, forked from one that has everything imported.
+        worker_max_tasks_per_child=1,
+        # The state of a run is in Dagster's tables, and nowhere else.
+        task_ignore_result=True,
+        accept_content=["json"],
+        worker_enable_remote_control=True,
+        worker_send_task_events=False,
+        worker_hijack_root_logger=False,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.2, "interval_step": 0.5},
+        broker_transport_options={
+            "visibility_timeout": VISIBILITY_SECONDS,
+            # A connection that a network lost is noticed within seconds.
+            "socket_keepalive": True,
+            "socket_connect_timeout": 5,
+            "health_check_interval": 10,
+        },
+    )
+    if urlsplit(fleet.broker_url).scheme == "rediss":
+        authorities = None if settings.ca_file is None else str(settings.ca_file)
+        app.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED, "ssl_ca_certs": authorities}
+    return app

@@ -1,0 +1,121 @@
+"""A run in a process of a worker, whatever the broker delivers: at most one process executes it, once.
+
+Redis delivers a task twice where a worker died or was silent for hours. The decision is `to_do`.
+"""
+
+import hashlib
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr
+from enum import Enum
+from typing import cast
+
+import dagster as dg
+import sqlalchemy as sa
+from dagster._cli.api import _execute_run_command_body
+from dagster._core.events import JobFailureData, RunFailureReason
+from dagster._core.storage.runs import SqlRunStorage
+from dagster._utils.interrupts import setup_interrupt_handlers
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
+
+STATEMENT_MS = 60_000
+"""After which Postgres breaks off a statement of Dagster's in a run."""
+_POOL_RECYCLE_SECONDS, _MORE_CONNECTIONS = 3600, 20
+_LOCKS = 0x52535352
+"""The first half of the keys of our advisory locks on runs; any number that nobody else has."""
+
+
+class ToDo(Enum):
+    """What a worker does with a run that was delivered to it, and that no process executes."""
+
+    EXECUTE = "execute"
+    CANCEL = "cancel"
+    END_IF_DEAD = "end if dead"
+    """It was begun: by a process that no longer exists, or whose lock Postgres lost in a restart."""
+    NOTHING = "nothing"
+
+
+def to_do(status: dg.DagsterRunStatus | None) -> ToDo:
+    """The decision by the run's status; None for a run that was deleted.
+
+    A run in the queue was put back there, after it had been sent: it will be sent once more.
+    """
+    match status:
+        case dg.DagsterRunStatus.STARTING | dg.DagsterRunStatus.NOT_STARTED:
+            return ToDo.EXECUTE
+        case dg.DagsterRunStatus.CANCELING:
+            return ToDo.CANCEL
+        case dg.DagsterRunStatus.STARTED:
+            return ToDo.END_IF_DEAD
+        case _:
+            return ToDo.NOTHING
+
+
+def execute_run(run_id: str, *, tags: Mapping[str, str]) -> ToDo:
+    """Execute a run in this process, with these tags besides, if it has not begun; return what was done.
+
+    The instance is that of DAGSTER_HOME on this machine. A SIGTERM interrupts the run, which then releases
+    its claims.
+    """
+    # Celery lets its processes ignore it, and Dagster gives SIGTERM the same handler.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    setup_interrupt_handlers()
+    with dg.DagsterInstance.get() as instance:
+        # Without it each event has a connection of its own.
+        instance.optimize_for_webserver(STATEMENT_MS, _POOL_RECYCLE_SECONDS, _MORE_CONNECTIONS)
+        with _alone(instance, run_id) as is_alone:
+            return _do(instance, run_id, tags) if is_alone else ToDo.NOTHING
+
+
+def _do(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]) -> ToDo:
+    run = instance.get_run_by_id(run_id)
+    todo = to_do(None if run is None else run.status)
+    if run is None or todo is ToDo.NOTHING:
+        return todo
+    match todo:
+        case ToDo.EXECUTE:
+            instance.add_run_tags(run_id, {**host_tags(), **tags})
+            # Dagster writes each event to the terminal, too; warnings of ours go to the worker's log still.
+            with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+                _execute_run_command_body(
+                    run_id=run_id,
+                    instance=instance,
+                    write_stream_fn=lambda _: None,
+                    set_exit_code_on_failure=False,
+                )
+            _fail_if_interrupted(instance, run_id)
+        case ToDo.CANCEL:
+            instance.report_run_canceled(run)
+        case ToDo.END_IF_DEAD:
+            if dead_among(instance, [run_id], now=utc_now()):
+                end_dead(instance, run_id)
+    return todo
+
+
+def _fail_if_interrupted(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Let a run that was interrupted, and that nobody canceled, be tried again by another worker."""
+    run = instance.get_run_by_id(run_id)
+    if run is None or run.status is not dg.DagsterRunStatus.CANCELED:
+        return
+    of_type = dg.DagsterEventType.PIPELINE_CANCELING
+    if not instance.get_records_for_run(run_id, of_type=of_type, limit=1).records:
+        reason = JobFailureData(error=None, failure_reason=RunFailureReason.UNEXPECTED_TERMINATION)
+        instance.report_run_failed(run, "Its worker was stopped.", reason)
+
+
+@contextmanager
+def _alone(instance: dg.DagsterInstance, run_id: str) -> Iterator[bool]:
+    """True inside if no other process, on whatever machine, is in here with the same run."""
+    storage = cast("SqlRunStorage", instance.run_storage)
+    key = int.from_bytes(hashlib.blake2b(run_id.encode(), digest_size=4).digest(), signed=True)
+    with storage.connect() as connection:
+        locked = sa.select(sa.func.pg_try_advisory_lock(_LOCKS, key))
+        is_alone = bool(connection.execute(locked).scalar_one())
+        try:
+            yield is_alone
+        finally:
+            # The pool would give a connection with its lock to the next who wants one.
+            connection.invalidate()
