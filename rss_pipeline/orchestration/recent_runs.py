@@ -14,8 +14,11 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.pipeline.triggers.daily import REFUSED_TAG, UNFINISHED_TAG, DailyRun
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.triggers.runs import JobRun
+from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
 
 RUNS_LOOKED_AT = 8
+_SHARDS_LOOKED_AT = 32
+"""Each for its newest runs: more records would cost each tick a second."""
 
 RUN_STATES = {
     dg.DagsterRunStatus.QUEUED: "waiting",
@@ -27,21 +30,34 @@ RUN_STATES = {
     dg.DagsterRunStatus.FAILURE: "failed",
     dg.DagsterRunStatus.CANCELED: "canceled",
 }
+_UNFINISHED = [status for status, state in RUN_STATES.items() if state in ("waiting", "running")]
 _KILLED = {RunFailureReason.UNEXPECTED_TERMINATION.value, RunFailureReason.START_TIMEOUT.value}
 
 
 def recent_runs(instance: dg.DagsterInstance, job_name: str) -> list[JobRun]:
     """A job's newest runs, newest first."""
-    return [
-        JobRun(
-            run_id=record.dagster_run.run_id,
-            state=_state(record.dagster_run),
-            started_at=_instant(record.start_time),
-            ended_at=_instant(record.end_time),
-            all_since=from_instant(record.dagster_run.tags.get(ALL_SINCE_TAG)),
-        )
-        for record in _records(instance, job_name)
-    ]
+    return [_job_run(record) for record in _records(instance, job_name)]
+
+
+def recent_runs_of_shards(instance: dg.DagsterInstance, job_name: str, *, shards: int) -> list[JobRun]:
+    """The newest runs of a job that has so many at once, and all that have not ended, newest first."""
+    newest = _records(instance, job_name, limit=RUNS_LOOKED_AT * min(shards, _SHARDS_LOOKED_AT))
+    unfinished = instance.get_run_records(dg.RunsFilter(job_name=job_name, statuses=_UNFINISHED))
+    records = {record.storage_id: record for record in (*newest, *unfinished)}
+    return [_job_run(records[id]) for id in sorted(records, reverse=True)]
+
+
+def _job_run(record: dg.RunRecord) -> JobRun:
+    run = record.dagster_run
+    return JobRun(
+        run_id=run.run_id,
+        state=_state(run),
+        started_at=_instant(record.start_time),
+        ended_at=_instant(record.end_time),
+        all_since=from_instant(run.tags.get(ALL_SINCE_TAG)),
+        is_of_all=ALL_SINCE_TAG in run.tags or _has(run, "all"),
+        shard=run.tags.get(SHARD_TAG),
+    )
 
 
 def recent_daily_runs(instance: dg.DagsterInstance, job_name: str) -> list[DailyRun]:
@@ -55,12 +71,14 @@ def recent_daily_runs(instance: dg.DagsterInstance, job_name: str) -> list[Daily
             is_refused=record.dagster_run.tags.get(REFUSED_TAG) == "true",
         )
         for record in _records(instance, job_name)
-        if not _is_dry(record.dagster_run)
+        if not _has(record.dagster_run, "dry_run")
     ]
 
 
-def _records(instance: dg.DagsterInstance, job_name: str) -> list[dg.RunRecord]:
-    return list(instance.get_run_records(dg.RunsFilter(job_name=job_name), limit=RUNS_LOOKED_AT))
+def _records(
+    instance: dg.DagsterInstance, job_name: str, *, limit: int = RUNS_LOOKED_AT
+) -> list[dg.RunRecord]:
+    return list(instance.get_run_records(dg.RunsFilter(job_name=job_name), limit=limit))
 
 
 def _state(run: dg.DagsterRun) -> str:
@@ -75,9 +93,10 @@ def _daily_state(status: dg.DagsterRunStatus) -> str:
     return "queued" if status is dg.DagsterRunStatus.QUEUED else RUN_STATES[status]
 
 
-def _is_dry(run: dg.DagsterRun) -> bool:
+def _has(run: dg.DagsterRun, option: str) -> bool:
+    """True if the config of one of the run's ops has this option on."""
     config: Any = run.run_config
-    return any(op.get("config", {}).get("dry_run") for op in config.get("ops", {}).values())
+    return any(op.get("config", {}).get(option) for op in config.get("ops", {}).values())
 
 
 def _instant(timestamp: float | None) -> datetime | None:

@@ -13,10 +13,11 @@ from functools import partial
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, instant
+from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.orchestration.jobs import DOWNLOAD_IMAGES, POLL_FEEDS, download_images, poll_feeds
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, UPKEEP_TAGS
-from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs
-from rss_pipeline.orchestration.triggers import Tick, tick, tick_by_database
+from rss_pipeline.orchestration.recent_runs import recent_daily_runs, recent_runs, recent_runs_of_shards
+from rss_pipeline.orchestration.triggers import Decision, Tick, tick, tick_by_database
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.orchestration.upkeep.clean_job import clean_store
 from rss_pipeline.orchestration.upkeep.purge_job import purge_history
@@ -24,6 +25,7 @@ from rss_pipeline.pipeline.triggers.daily import DailyRun, decide_again, decide_
 from rss_pipeline.pipeline.triggers.images import decide_retries
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, decide_sweep
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
+from rss_pipeline.pipeline.triggers.shards import decide_sweep_by_shard
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.images.claims import images_due
@@ -124,8 +126,13 @@ def _poll_all_daily(settings: Settings, at: time, *, clock: Clock) -> dg.Schedul
     )
     def poll_all_daily(context: dg.ScheduleEvaluationContext) -> Tick:
         now = clock()
-        runs = recent_runs(context.instance, POLL_FEEDS)
-        decision = decide_sweep(runs, now=now, at=at, timezone=settings.timezone)
+        decision: Decision
+        if found := shards(settings.shards):
+            runs = recent_runs_of_shards(context.instance, POLL_FEEDS, shards=settings.shards)
+            decision = decide_sweep_by_shard(found, runs, now=now, at=at, timezone=settings.timezone)
+        else:
+            runs = recent_runs(context.instance, POLL_FEEDS)
+            decision = decide_sweep(runs, now=now, at=at, timezone=settings.timezone)
         return tick(decision, tags={**DAEMON_TAGS, ALL_SINCE_TAG: instant(now)})
 
     return poll_all_daily

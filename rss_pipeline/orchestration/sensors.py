@@ -9,12 +9,14 @@ https://docs.dagster.io/guides/automate/sensors
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import dagster as dg
 
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.plain_text import plain_lines
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.errors import RssPipelineError, StorageRejected
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import (
@@ -28,9 +30,9 @@ from rss_pipeline.orchestration.jobs import (
     refresh_feeds,
 )
 from rss_pipeline.orchestration.queueing import DAEMON_TAGS, REFRESH_TAGS
-from rss_pipeline.orchestration.recent_runs import recent_runs
+from rss_pipeline.orchestration.recent_runs import recent_runs, recent_runs_of_shards
 from rss_pipeline.orchestration.registry_partitions import register
-from rss_pipeline.orchestration.triggers import Decide, Tick, tick_by_database
+from rss_pipeline.orchestration.triggers import Decide, Decision, Tick, tick_by_database
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.retention.result import Allowance
@@ -39,6 +41,7 @@ from rss_pipeline.pipeline.triggers.images import decide_fresh
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
+from rss_pipeline.pipeline.triggers.shards import decide_by_shard, polls_of_all
 from rss_pipeline.pipeline.triggers.topics import decide_publication
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
@@ -115,11 +118,12 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         starts(
             "poll_feeds_when_due",
             poll_feeds,
-            decide_poll,
+            partial(decide_poll, shards=settings.shards),
             concerns="feeds",
             description=(
                 "Starts a poll when a feed is new, when a feed has been due for 4 minutes, or when 100 feeds"
-                " are due. After a poll of all feeds that left some, it starts the next one."
+                " are due. After a poll of all feeds that left some, it starts the next one. With RSS_SHARDS"
+                " it does so for each shard."
             ),
         ),
         starts(
@@ -182,13 +186,30 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
     ]
 
 
-def decide_poll(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
-    """Start a poll or wait, by the feeds that are due and the newest poll runs."""
+def decide_poll(
+    database: Database, instance: dg.DagsterInstance, now: datetime, *, shards: int = 1
+) -> Decision:
+    """Start a poll, or one of each shard, or wait, by the feeds that are due and the newest poll runs."""
+    if shards > 1:
+        return _decide_polls(database, instance, now, count=shards)
     runs = recent_runs(instance, POLL_FEEDS)
     since = polling_all_since(runs)
     if since is not None and due.is_claimable(database, NotVisitedSince(since=since, now=now)):
         return poll_the_rest(since)
     return decide(due.due_summary(database, now), runs, now=now)
+
+
+def _decide_polls(
+    database: Database, instance: dg.DagsterInstance, now: datetime, *, count: int
+) -> list[Start] | Wait:
+    runs = recent_runs_of_shards(instance, POLL_FEEDS, shards=count)
+    due_now = due.due_by_shard(database, now, count=count)
+    left: dict[Shard, datetime] = {}
+    of_all = polls_of_all(list(due_now), runs)
+    for since in set(of_all.values()):
+        found = due.claimable_shards(database, NotVisitedSince(since=since, now=now), count=count)
+        left |= {shard: at for shard, at in of_all.items() if at == since and shard in found}
+    return decide_by_shard(due_now, runs, left=left, now=now)
 
 
 def decide_refreshes(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:

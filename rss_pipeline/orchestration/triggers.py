@@ -17,21 +17,30 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
 
-Tick = dg.RunRequest | dg.SkipReason
-Decide = Callable[[Database, dg.DagsterInstance, datetime], Start | Wait]
+Tick = dg.RunRequest | list[dg.RunRequest] | dg.SkipReason
+Decision = Start | list[Start] | Wait
+Decide = Callable[[Database, dg.DagsterInstance, datetime], Decision]
 """A decision by what is due in the database and which runs the instance has; the last argument is now."""
 
 
-def tick(decision: Start | Wait, *, tags: Mapping[str, str]) -> Tick:
-    """The result of a tick by a decision: a run with these tags and its reason, or the reason for none.
+def tick(decision: Decision, *, tags: Mapping[str, str]) -> Tick:
+    """The result of a tick by a decision: runs with these tags and their reasons, or the reason for none.
 
     Nothing is logged: each tick that logs costs a file, and the run itself shows what was due.
     """
     match decision:
-        case Start(reason=reason, run_config=config):
-            return dg.RunRequest(tags={**tags, REASON_TAG: reason}, run_config={**QUIET, **config})
+        case Start():
+            return _request(decision, tags)
         case Wait(reason=reason):
             return dg.SkipReason(reason)
+        case starts:
+            return [_request(start, tags) for start in starts]
+
+
+def _request(start: Start, tags: Mapping[str, str]) -> dg.RunRequest:
+    return dg.RunRequest(
+        tags={**tags, **start.tags, REASON_TAG: start.reason}, run_config={**QUIET, **start.run_config}
+    )
 
 
 def tick_by_database(

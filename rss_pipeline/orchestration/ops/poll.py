@@ -13,6 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.errors import NothingReached, RegistryError
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
@@ -26,6 +27,7 @@ from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import RegistrySync, registered_accesses, sync_registry
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
+from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
 from rss_pipeline.pipeline.visits import claim as claiming
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
 from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
@@ -73,6 +75,14 @@ class ClaimConfig(dg.Config):
     not_visited_since: str | None = Field(
         default=None, description="An instant (UTC, ISO 8601). Visit every feed without a visit since then."
     )
+    shard: int | None = Field(
+        default=None,
+        description=(
+            "Visit feeds of this shard only, 1 to `shards`; the sensor sets both where RSS_SHARDS is more"
+            " than 1. Not set: feeds of all shards. Feeds that are named are visited whatever their shard."
+        ),
+    )
+    shards: int | None = Field(default=None, description="The number of shards, if `shard` is set.")
 
 
 @dg.op(
@@ -93,6 +103,7 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
             wanted: Wanted = Named(ids=list(context.partition_keys), now=session.run.clock())
         else:
             wanted = _wanted(config, session.run.clock())
+            _tag_shard(context, wanted)
         visits = poll.claim_visits(session, wanted, accesses, suspects=suspects)
         if isinstance(wanted, Named):
             return visits
@@ -132,14 +143,39 @@ def accesses_of(session: Session, synced: RegistrySync | None) -> claiming.Acces
 
 
 def _wanted(config: ClaimConfig, now: datetime) -> Wanted:
+    shard = None if config.feeds else _shard(config)
     if config.not_visited_since is not None:
         since = _instant(config.not_visited_since)
-        return NotVisitedSince(since=since, now=now, ids=config.feeds or None)
+        return NotVisitedSince(since=since, now=now, ids=config.feeds or None, shard=shard)
     if config.all:
-        return NotVisitedSince(since=now, now=now, ids=config.feeds or None)
+        return NotVisitedSince(since=now, now=now, ids=config.feeds or None, shard=shard)
     if config.feeds:
         return Named(ids=list(dict.fromkeys(config.feeds)), now=now)
-    return Due(now=now)
+    return Due(now=now, shard=shard)
+
+
+def _shard(config: ClaimConfig) -> Shard | None:
+    if config.shard is None and config.shards is None:
+        return None
+    try:
+        found = Shard(number=config.shard or 0, of=config.shards or 0)
+    except ValueError as error:
+        raise dg.Failure(
+            description=f"{error}; set both `shard` and `shards`, or none for all feeds", allow_retries=False
+        ) from None
+    return found if found.of > 1 else None
+
+
+def _claim_config(context: dg.OpExecutionContext) -> dict[str, Any]:
+    config: Any = context.run_config
+    found: dict[str, Any] = config.get("ops", {}).get("claim", {}).get("config", {})
+    return found
+
+
+def _tag_shard(context: dg.OpExecutionContext, wanted: Wanted) -> None:
+    """Also for a run that a person started: the sensor starts no second one of its shard."""
+    if not isinstance(wanted, Named) and wanted.shard is not None and SHARD_TAG not in context.run_tags:
+        context.instance.add_run_tags(context.run_id, {SHARD_TAG: str(wanted.shard)})
 
 
 def _instant(text: str) -> datetime:
@@ -229,6 +265,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
                     started_at=session.run.opened_at,
                     now=session.run.clock(),
                     pauses=session.politeness.ends_at_claim,
+                    shard=_shard(ClaimConfig(**_claim_config(context))),
                 )
             our_outage.raise_for_our_outage(visits)
             failed = failures(visits)

@@ -4,7 +4,7 @@ Pure functions that return their reason; the sensor `poll_feeds_when_due` and th
 call them. The claim of the poll decides which feeds it visits (storage/feeds/claims.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -68,5 +68,9 @@ def decide_sweep(runs: Sequence[JobRun], *, now: datetime, at: time, timezone: s
 
 
 def _all_since(since: datetime) -> dict[str, Any]:
-    config = {"all": True, "not_visited_since": instant(since)}
-    return {"ops": {"claim": {"config": config}}}
+    return claim_config({"all": True, "not_visited_since": instant(since)})
+
+
+def claim_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The run config of a poll with this config of its claim."""
+    return {"ops": {"claim": {"config": dict(config)}}}

@@ -26,14 +26,19 @@ class JobRun:
     ended_at: datetime | None = None
     all_since: datetime | None = None
     """For a poll of all feeds: it was to visit every feed without a visit since then."""
+    is_of_all: bool = False
+    """It is such a poll; known before it begins."""
+    shard: str | None = None
+    """For a poll of one shard: which, as in the run's tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A run starts now, with this configuration."""
+    """A run starts now, with this configuration and these tags."""
 
     reason: str
     run_config: Mapping[str, Any] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

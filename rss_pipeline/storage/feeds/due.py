@@ -96,6 +96,17 @@ def due_by_shard(
     return {shard: _summary(of_shard.get(shard.number, ()), live_run_ids) for shard in shards(count)}
 
 
+def claimable_shards(database: Database, wanted: Wanted, *, count: int) -> set[Shard]:
+    """The shards, of so many, in which a claim would find a feed now."""
+    wanting, params = selection(wanted, None)
+    rows = database.query(
+        f"SELECT DISTINCT {BUCKET} AS bucket FROM feeds WHERE {wanting} AND {FREE}",
+        [*params, *free_params(wanted.now, None)],
+        name="find shards with claimable feeds",
+    ).rows
+    return {Shard(number=shard_of(int(row["bucket"]), count), of=count) for row in rows}
+
+
 def _count_by_bucket(
     now: datetime, clock: str | None, *, among: str = "", buckets: Sequence[int] | None = None
 ) -> Statement:
