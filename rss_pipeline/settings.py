@@ -311,7 +311,7 @@ class Settings:
             s3=_bucket(reader),
             shards=reader.whole("RSS_SHARDS", 1, 1, 1_024),
             fleet=_fleet(reader),
-            unknown=_unknown(environ),
+            unknown=unknown_settings(environ),
         )
         if settings.reader and settings.reader_port == settings.port:
             reader.add(
@@ -431,7 +431,8 @@ def _default_workers() -> int:
     return max(1, min(4, os.cpu_count() or 1))
 
 
-def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
+def unknown_settings(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each variable that looks like a setting and is none."""
     sentences = []
     for name in sorted(environ):
         if name.startswith(("RSS_", "ALLOW_NETWORK", "ALLOW_PORT")) and name not in _VARIABLES:

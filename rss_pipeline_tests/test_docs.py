@@ -168,14 +168,21 @@ def test_a_command_that_a_page_shows_works(
         opml = '<opml><body><outline xmlUrl="https://example.org/feed"/></body></opml>'
         (home / arguments[1]).write_text(opml, "utf-8")
     if arguments[0] == "copy":
-        cloudflare: Cloudflare = request.getfixturevalue("cloudflare")
-        for name, value in cloudflare.environ.items():
-            monkeypatch.setenv(name, value)
-        assert run("migrate").exit_code == 0
-        if arguments[arguments.index("--from") + 1] == "cloudflare":
-            assert run("copy", "--from", "embedded", "--to", "cloudflare").exit_code == 0
-            shutil.rmtree(home / "objects")
+        source = arguments[arguments.index("--from") + 1]
+        sides = " ".join(arguments)
+        if "cloudflare" in sides:
+            cloudflare: Cloudflare = request.getfixturevalue("cloudflare")
+            for name, value in cloudflare.environ.items():
+                monkeypatch.setenv(name, value)
+            assert run("migrate").exit_code == 0
+        if "postgres" in sides:
+            request.getfixturevalue("migrated_postgres")
+            monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("running_postgres").url("shared"))
+        if source != "embedded":
+            assert run("copy", "--from", "embedded", "--to", source).exit_code == 0
             (home / "rss.sqlite").unlink()
+        if source == "cloudflare":
+            shutil.rmtree(home / "objects")
     if "--alert" in arguments:
         server = request.getfixturevalue("server")
         monkeypatch.setenv("RSS_ALERT_WEBHOOK", server.route("127.0.0.9", "/hook", Answer()))

@@ -14,7 +14,7 @@ from dotenv import load_dotenv
 
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.errors import RssPipelineError, disk_full, disk_is_full
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import Settings, unknown_settings
 
 _COMMANDS = {
     "up": "poll.up",
@@ -90,6 +90,7 @@ def main(ctx: click.Context) -> None:
     load_dotenv(Path.cwd() / ".env")
     if ctx.invoked_subcommand == "doctor":
         return  # It reads the settings itself, because their mistakes are findings beside others.
-    ctx.obj = Settings.from_environ(os.environ, cwd=Path.cwd())
-    for sentence in ctx.obj.unknown:
+    if ctx.invoked_subcommand != "copy":  # It has two of them, one for each side.
+        ctx.obj = Settings.from_environ(os.environ, cwd=Path.cwd())
+    for sentence in unknown_settings(os.environ):
         terminal.complain(sentence)

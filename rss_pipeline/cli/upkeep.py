@@ -17,7 +17,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
-from rss_pipeline.storage.copy.stores import SIDES, SideName, open_side
+from rss_pipeline.storage.copy.sides import SIDES, open_side
 from rss_pipeline.storage.copy.stores import copy as copy_stores
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate as apply_migrations
@@ -205,22 +205,31 @@ def doctor(alert: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--from", "source", type=click.Choice(SIDES), required=True, help="The storage to copy from.")
-@click.option("--to", "target", type=click.Choice(SIDES), required=True, help="The storage to copy to.")
+@click.option(
+    "--from", "source", type=click.Choice(SIDES), metavar="SIDE", required=True, help="The side to copy from."
+)
+@click.option(
+    "--to", "target", type=click.Choice(SIDES), metavar="SIDE", required=True, help="The side to copy to."
+)
 @as_json
-@click.pass_obj
-def copy(settings: Settings, source: SideName, target: SideName, as_json: bool) -> None:
+def copy(source: str, target: str, as_json: bool) -> None:
     """Copy all rows and objects to another storage, and check them by counts and hashes.
 
-    `embedded` is the folder RSS_PIPELINE_HOME, `cloudflare` the stores named by the six variables D1_... and
-    R2_... The target must be empty, or an earlier copy of the same source that was not used since. Nothing is
+    \b
+    SIDE is one of
+      embedded    the file and the folder in RSS_PIPELINE_HOME
+      cloudflare  D1 and R2, which the six variables D1_... and R2_... name
+      postgres    DATABASE_URL and the bucket of R2_... or S3_...; without a bucket,
+                  the folder in RSS_PIPELINE_HOME
+      X+Y         X is sqlite, d1 or postgres, and Y is folder, r2 or s3
+
+    The variables of both sides may be set, for this command alone. The target must be empty, or an earlier
+    copy of the same source that was not used since. A store that both sides have stays as it is. Nothing is
     deleted on either side. After an interruption, run the same command again: it continues.
     """
-    if source == target:
-        raise click.ClickException(f"--from and --to are both {source}: there is nothing to copy")
     with (
-        open_side(settings, source, as_source=True) as ours,
-        open_side(settings, target) as theirs,
+        open_side(os.environ, source, cwd=Path.cwd(), as_source=True) as ours,
+        open_side(os.environ, target, cwd=Path.cwd()) as theirs,
         Bars() as progress,
     ):
         copied = copy_stores(ours, theirs, progress=progress)

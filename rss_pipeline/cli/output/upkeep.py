@@ -21,6 +21,7 @@ from rss_pipeline.cli.output.terminal import (
     show_table,
 )
 from rss_pipeline.storage.copy.stores import Copied
+from rss_pipeline.storage.copy.tables import Fingerprint
 from rss_pipeline.storage.database import Row
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ def show_unlisted(rows: Sequence[Row]) -> None:
 
 def copied_as_json(copied: Copied) -> dict[str, Any]:
     """The result of a copy, for programs."""
-    made = {**copied.tables, "objects": copied.objects}
     return {
-        **{name: {"count": each.count, "sha256": each.sha256} for name, each in made.items()},
+        **{name: {"count": each.count, "sha256": each.sha256} for name, each in _made(copied).items()},
         "object_bytes": copied.object_bytes,
         "rows_written": copied.rows_written,
         "objects_written": copied.objects_written,
@@ -70,15 +70,25 @@ def show_copied(copied: Copied) -> None:
     """Print the counts and hashes of both sides."""
     console = new_console()
     table = new_table("what", "items", "SHA-256")
-    for name, each in {**copied.tables, "objects": copied.objects}.items():
+    for name, each in _made(copied).items():
         table.add_row(name, f"{each.count:,}", each.sha256[:32])
     console.print(table)
-    console.print(
-        f"Both sides hold the same rows and objects; written now: {copied.rows_written:,} rows and"
-        f" {copied.objects_written:,} of {copied.objects.count:,} objects"
-        f" ({copied.object_bytes / 1e6:,.1f} MB in all).",
-        soft_wrap=True,
-    )
+    rows = f"{copied.rows_written:,} rows"
+    if copied.objects is None:
+        text = f"Both sides hold the same rows; written now: {rows}. The objects stay where they are."
+    else:
+        objects = (
+            f"{copied.objects_written:,} of {copied.objects.count:,} objects"
+            f" ({copied.object_bytes / 1e6:,.1f} MB in all)"
+        )
+        text = f"Both sides hold the same rows and objects; written now: {rows} and {objects}."
+        if not copied.tables:
+            text = f"Both sides hold the same objects; written now: {objects}. The rows stay where they are."
+    console.print(text, soft_wrap=True)
+
+
+def _made(copied: Copied) -> dict[str, Fingerprint]:
+    return copied.tables | ({} if copied.objects is None else {"objects": copied.objects})
 
 
 def cleaned_as_json(cleaned: "CleanResult") -> dict[str, Any]:

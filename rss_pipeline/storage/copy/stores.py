@@ -1,20 +1,19 @@
 """A copy of all rows and objects from one pair of stores into another, and the check that both are equal.
 
 Nothing is ever deleted, on neither side. Leases stay behind: they belong to runs, and none may be alive.
+Where both sides have one object store, or one database, only what is in the other one is copied.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Any
 
-from rss_pipeline.errors import CopyRefused, SettingMistake, SettingsError
+from rss_pipeline.errors import CopyRefused
 from rss_pipeline.progress import Progress
-from rss_pipeline.settings import Settings
-from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.copy.objects import USED_MEANWHILE, copied_keys, copy_objects, sizes
+from rss_pipeline.storage.copy.sides import Side
 from rss_pipeline.storage.copy.tables import (
     TABLES,
     Fingerprint,
@@ -22,68 +21,23 @@ from rss_pipeline.storage.copy.tables import (
     count_rows,
     fingerprint,
 )
-from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW, compact
-
-SideName = Literal["embedded", "cloudflare"]
-SIDES: tuple[SideName, ...] = get_args(SideName)
 
 MARKER = "copies/into-here.json"
 """An object in the target: the source of the copy, and the rows' fingerprints when it was complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One pair of stores. `identity` distinguishes two of a kind: a path, or a URL and a bucket."""
-
-    name: SideName
-    identity: str
-    database: Database
-    objects: ObjectStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """The contents that both sides now share, and how much of it this call wrote."""
+    """The contents that both sides now have, and how much of it this call wrote."""
 
     tables: dict[str, Fingerprint]
-    objects: Fingerprint
+    """Empty where both sides are one database."""
+    objects: Fingerprint | None
+    """None where both sides have one object store."""
     rows_written: int
     objects_written: int
     object_bytes: int
-
-
-@contextmanager
-def open_side(settings: Settings, name: SideName, *, as_source: bool = False) -> Iterator[Side]:
-    """That side's stores: embedded is the home, Cloudflare what the six variables name.
-
-    Raises:
-        SettingsError: the side is not configured, or the source's home has no database.
-        DatabaseUnavailable: not reachable, or its schema is not this code's.
-    """
-    if name == "embedded":
-        settings = replace(settings, d1=None, s3=None)
-        identity = str(settings.home)
-        if as_source and not settings.database_path.exists():
-            message = f"there is no {settings.database_path} to copy from; name the right folder"
-            raise SettingsError(SettingMistake(("RSS_PIPELINE_HOME",), message))
-    else:
-        if settings.d1 is None or settings.s3 is None:
-            missing = [
-                *([] if settings.d1 else ["D1_PROXY_URL", "D1_PROXY_TOKEN"]),
-                *(
-                    []
-                    if settings.s3
-                    else ["R2_ENDPOINT_URL", "R2_BUCKET", "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY"]
-                ),
-            ]
-            message = "not set; a copy from or to Cloudflare needs all six"
-            raise SettingsError(SettingMistake(tuple(missing), message))
-        identity = f"{settings.d1.url} {settings.s3.endpoint_url}/{settings.s3.bucket}"
-    with ExitStack() as stack:
-        database = stack.enter_context(open_database(settings))
-        yield Side(name=name, identity=identity, database=database, objects=open_objects(settings))
 
 
 def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
@@ -93,18 +47,23 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
     since. Called again after an end at any point, it goes on; what is there already is not written again.
 
     Raises:
-        CopyRefused: a run is alive on either side, the target holds something else, or the sides differ
-            at the end because one of them was used meanwhile.
+        CopyRefused: both sides are the same stores, a run is alive on either, the target holds something
+            else, or the sides differ at the end because one of them was used meanwhile.
         StorageRejected: a row or object does not fit into the target.
         InfrastructureError: a store cannot work now; call again.
     """
+    if _is_same_database(source, target) and _is_same_objects(source, target):
+        raise CopyRefused(f"{source.name} and {target.name} are the same stores: there is nothing to copy")
     for side in (source, target):
         refuse_live_lease(side)
         side.objects.probe()
     _refuse_other_data(source, target)
     _put_marker(target, source, None)
-    rows_written = sum(copy_table(source.database, target.database, table, progress) for table in TABLES)
-    objects, objects_written, object_bytes = copy_objects(source.objects, target.objects, progress)
+    copied = _tables(source, target)
+    rows_written = sum(copy_table(source.database, target.database, table, progress) for table in copied)
+    objects, objects_written, object_bytes = None, 0, 0
+    if not _is_same_objects(source, target):
+        objects, objects_written, object_bytes = copy_objects(source.objects, target.objects, progress)
     for side in (source, target):
         refuse_live_lease(side)
     tables = _check_rows(source, target, progress)
@@ -117,6 +76,19 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
         objects_written=objects_written,
         object_bytes=object_bytes,
     )
+
+
+def _is_same_database(source: Side, target: Side) -> bool:
+    return source.database_place == target.database_place
+
+
+def _is_same_objects(source: Side, target: Side) -> bool:
+    return source.objects_place == target.objects_place
+
+
+def _tables(source: Side, target: Side) -> Sequence[str]:
+    """The tables to copy."""
+    return () if _is_same_database(source, target) else tuple(TABLES)
 
 
 def refuse_live_lease(side: Side) -> None:
@@ -133,56 +105,89 @@ def refuse_live_lease(side: Side) -> None:
 
 
 def _refuse_other_data(source: Side, target: Side) -> None:
-    marker = _marker(target)
-    if marker is None:
-        held = {table: count_rows(target.database, table) for table in TABLES}
-        found = [f"{count} {table}" for table, count in held.items() if count]
+    held = {table: count_rows(target.database, table) for table in _tables(source, target)}
+    found = [f"{count} {table}" for table, count in held.items() if count]
+    if not _is_same_objects(source, target):
         found += ["objects"] * any(True for _ in islice(copied_keys(target.objects), 1))
-        if found:
-            raise CopyRefused(
-                f"{target.name} ({target.identity}) already holds {', '.join(found)}: a copy goes into empty"
-                f" stores only, for two histories cannot be merged. {_EMPTY[target.name]}"
-            )
+    if not found:
         return
-    if (marker["from"], marker["identity"]) != (source.name, source.identity):
+    marker = _marker(source, target)
+    if marker is None:
         raise CopyRefused(
-            f"{target.name} ({target.identity}) is a copy of {marker['from']} ({marker['identity']}), not of"
-            f" {source.name} ({source.identity}). {_EMPTY[target.name]}"
+            f"{_named(target)} already holds {', '.join(found)}: a copy goes into empty"
+            f" stores only, for two histories cannot be merged. {_to_empty(source, target)}"
+        )
+    if marker["identity"] != source.identity:
+        raise CopyRefused(
+            f"{_named(target)} is a copy of {marker['from']} ({marker['identity']}), not of"
+            f" {_named(source)}. {_to_empty(source, target)}"
         )
     for table, (count, sha256) in (marker["tables"] or {}).items():
         if fingerprint(target.database, table) != Fingerprint(count, sha256):
             raise CopyRefused(
-                f"{target.name} ({target.identity}) was used since it was copied ({table} has changed): a"
-                f" copy would undo that. {_EMPTY[target.name]}"
+                f"{_named(target)} was used since it was copied ({table} has changed): a"
+                f" copy would undo that. {_to_empty(source, target)}"
             )
 
 
-_EMPTY: dict[SideName, str] = {
-    "embedded": "Name another folder as RSS_PIPELINE_HOME, or move what is in this one away.",
-    "cloudflare": "Use an empty database and an empty bucket.",
-}
+def _named(side: Side) -> str:
+    return f"{side.name} ({side.identity})"
 
 
-def _marker(target: Side) -> dict[str, Any] | None:
-    found = target.objects.get(MARKER)
-    return None if found is None else dict(json.loads(found[0]))
+def _to_empty(source: Side, target: Side) -> str:
+    """The sentence that says how to get an empty target."""
+    wanted = []
+    if not _is_same_database(source, target):
+        is_file = target.database_kind == "sqlite"
+        wanted.append(f"move {target.database_place} away" if is_file else "use an empty database")
+    if not _is_same_objects(source, target):
+        is_folder = target.objects_kind == "folder"
+        wanted.append(f"move {target.objects_place} away" if is_folder else "use an empty bucket")
+    sentence = " and ".join(wanted)
+    # A store of the source that is in the home would be another one, too.
+    is_source_elsewhere = source.database_kind != "sqlite" and source.objects_kind != "folder"
+    if is_source_elsewhere and (target.database_kind == "sqlite" or target.objects_kind == "folder"):
+        sentence += ", or name another folder as RSS_PIPELINE_HOME"
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _marker_key(source: Side, target: Side) -> str:
+    """One object store has a marker for each database beside it."""
+    is_shared = _is_same_objects(source, target)
+    return f"copies/into-{target.database_kind}.json" if is_shared else MARKER
+
+
+def _into(target: Side) -> str:
+    """The target's database, as its marker names it. In the home, it is where the marker is."""
+    is_embedded = target.database_kind == "sqlite" and target.objects_kind == "folder"
+    return "rss.sqlite" if is_embedded else target.database_place
+
+
+def _marker(source: Side, target: Side) -> dict[str, Any] | None:
+    found = target.objects.get(_marker_key(source, target))
+    known = None if found is None else dict(json.loads(found[0]))
+    # Another database with the same objects is not what the marker speaks of. Older ones do not name it.
+    return known if known is not None and known.get("into", _into(target)) == _into(target) else None
 
 
 def _put_marker(target: Side, source: Side, tables: dict[str, Fingerprint] | None) -> None:
     known: dict[str, object] = {
         "from": source.name,
         "identity": source.identity,
+        "into": _into(target),
         "tables": None
         if tables is None
         else {name: [made.count, made.sha256] for name, made in tables.items()},
     }
-    target.objects.put(MARKER, compact(known).encode(), content_type="application/json")
+    key = _marker_key(source, target)
+    target.objects.put(key, compact(known).encode(), content_type="application/json")
 
 
 def _check_rows(source: Side, target: Side, progress: Progress) -> dict[str, Fingerprint]:
-    progress.begin("check", 2 * sum(count_rows(source.database, table) for table in TABLES))
+    copied = _tables(source, target)
+    progress.begin("check", 2 * sum(count_rows(source.database, table) for table in copied))
     tables = {}
-    for table in TABLES:
+    for table in copied:
         ours, theirs = (fingerprint(side.database, table, progress=progress) for side in (source, target))
         if ours != theirs:
             raise CopyRefused(
@@ -195,6 +200,8 @@ def _check_rows(source: Side, target: Side, progress: Progress) -> dict[str, Fin
 
 def _check_objects(source: Side, target: Side) -> None:
     """Bodies were read back one by one; what is left is that neither side has a key more, or another size."""
+    if _is_same_objects(source, target):
+        return
     ours, theirs = sizes(source.objects), sizes(target.objects)
     if ours != theirs:
         raise CopyRefused(

@@ -96,7 +96,8 @@ def _upserts(table: str, columns: Mapping[str, bool], page: Sequence[Row]) -> It
             continue
         # As JSON it may be too long for a value although no column of it is.
         values = [row[column] for column in columns]
-        sql = f"{into} SELECT {', '.join('?' * len(columns))} WHERE true {upsert}"
+        marks = ", ".join(number("?") if is_number else "?" for is_number in columns.values())
+        sql = f"{into} SELECT {marks} WHERE true {upsert}"
         yield Statement(sql, values, name=f"copy {table}")
     for chunk in chunked(small):
         sql = f"{into} SELECT {extracted} FROM json_each(?) WHERE true {upsert}"

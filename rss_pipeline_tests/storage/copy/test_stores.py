@@ -1,4 +1,4 @@
-"""Moving house, between a home on this disk and a Cloudflare in workerd: there, back, and half-way.
+"""Moving house, between a home on this disk and a Cloudflare or a Postgres: there, back, and half-way.
 
 What is compared is read by plain SELECTs and gets, not by the copy's own pages and hashes.
 """
@@ -7,8 +7,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,10 @@ from hypothesis import strategies as st
 from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import CopyRefused, DatabaseUnavailable, SettingsError
-from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.d1 import D1Database
-from rss_pipeline.storage.copy.stores import MARKER, Copied, Side, SideName, copy, open_side
+from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
+from rss_pipeline.storage.copy.sides import Side, open_side
+from rss_pipeline.storage.copy.stores import MARKER, Copied, copy
 from rss_pipeline.storage.copy.tables import TABLES, fingerprint
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
@@ -68,41 +68,44 @@ class Deadly(Quiet):
 
 
 class House:
-    """A home and a Cloudflare that one environment names."""
+    """A home and a server, `away`, that one environment names."""
 
-    def __init__(self, home: Path, cloudflare: Cloudflare) -> None:
-        self.cloudflare = cloudflare
+    def __init__(self, home: Path, away: str, stores: Mapping[str, str]) -> None:
+        self.home = home
+        self.away = away
+        self.stores = stores
+        others = ("RSS_", "D1_", "R2_", "S3_", "DATABASE_")
         self.environ = {
-            **{
-                name: text for name, text in os.environ.items() if not name.startswith(("RSS_", "D1_", "R2_"))
-            },
+            **{name: text for name, text in os.environ.items() if not name.startswith(others)},
             "RSS_PIPELINE_HOME": str(home),
-            **cloudflare.environ,
+            **stores,
         }
-        self.settings = Settings.from_environ(self.environ, cwd=home.parent)
-        with contextlib.closing(D1Database(cloudflare.url, cloudflare.token)) as database:
-            migrate(database)
 
-    def moved_to(self, home: Path) -> "House":
-        return House(home, self.cloudflare)
+    def emptied(self, home: Path) -> "House":
+        """A house whose file and folder are empty; of a folder that is the server's, too, only the file."""
+        if "+folder" not in self.away:
+            return House(home, self.away, self.stores)
+        for path in self.home.glob("rss.sqlite*"):
+            path.unlink()
+        return self
 
     @contextlib.contextmanager
-    def side(self, name: SideName) -> Iterator[Side]:
-        with open_side(self.settings, name) as side:
+    def side(self, name: str) -> Iterator[Side]:
+        with open_side(self.environ, name, cwd=self.home.parent) as side:
             yield side
-            if name == "cloudflare":
+            if side.objects_kind != "folder":
                 side.objects.client.close()  # type: ignore[attr-defined]
 
-    def copy(self, source: SideName, target: SideName, *, progress: Quiet | None = None) -> Copied:
+    def copy(self, source: str, target: str, *, progress: Quiet | None = None) -> Copied:
         with self.side(source) as ours, self.side(target) as theirs:
             return copy(ours, theirs, progress=progress or Quiet())
 
-    def contents(self, name: SideName) -> tuple[dict[str, list[Any]], dict[str, Any]]:
+    def contents(self, name: str) -> tuple[dict[str, list[Any]], dict[str, Any]]:
         """All rows with the type of each value, and all objects."""
         with self.side(name) as side:
             return {table: rows(side.database, table) for table in TABLES}, objects(side.objects)
 
-    def killed(self, source: SideName, target: SideName, step: str, advances: int) -> None:
+    def killed(self, source: str, target: str, step: str, advances: int) -> None:
         """Copy in a child that is killed there. It is forked: a new one would import everything."""
         child = os.fork()
         if child == 0:
@@ -115,23 +118,26 @@ class House:
 def rows(database: Database, table: str) -> list[Any]:
     """Every row and the type of its every value."""
     columns = database.query("SELECT name FROM pragma_table_info(?)", [table]).rows
-    types = ", ".join(f"typeof({row['name']}) AS {row['name']}" for row in columns)
     order = ", ".join(f"{table}.{column}" for column in TABLES[table])
+    types = ", ".join(f"typeof({row['name']}) AS {row['name']}" for row in columns)
+    in_rows = isinstance(database, PostgresDatabase)
     found: list[Any] = []
-    for what in ("*", types):
+    for what in ("*",) if in_rows else ("*", types):
         seen = 0
         while page := database.query(
             f"SELECT {what} FROM {table} ORDER BY {order} LIMIT 300 OFFSET ?", [seen]
         ).rows:
             seen += len(page)
             found += page
-    return found
+    names = {int: "integer", str: "text", float: "real", type(None): "null"}
+    typed = [{name: names[type(value)] for name, value in row.items()} for row in found]
+    return found + typed if in_rows else found
 
 
 def objects(store: ObjectStore) -> dict[str, Any]:
     found = {}
     for info in store.list(""):
-        if info.key != MARKER and (got := store.get(info.key)) is not None:
+        if not info.key.startswith("copies/") and (got := store.get(info.key)) is not None:
             found[info.key] = (got[0], got[1].content_type, dict(got[1].metadata))
     return found
 
@@ -269,30 +275,48 @@ def fill_a_little(side: Side) -> None:
         side.objects.put(key, b"<rss/>", content_type="application/xml")
 
 
+def on_cloudflare(home: Path, cloudflare: Cloudflare) -> House:
+    with contextlib.closing(D1Database(cloudflare.url, cloudflare.token)) as database:
+        migrate(database)
+    return House(home, "cloudflare", cloudflare.environ)
+
+
+@pytest.fixture(params=["cloudflare", "postgres"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> House:
+    """A home without anything and an empty server."""
+    home = tmp_path / "home"
+    if request.param == "cloudflare":
+        return on_cloudflare(home, request.getfixturevalue("cloudflare"))
+    request.getfixturevalue("migrated_postgres")
+    url = request.getfixturevalue("running_postgres").url("shared")
+    return House(home, "postgres+folder", {"DATABASE_URL": url})
+
+
 @pytest.fixture
 def small(tmp_path: Path, cloudflare: Cloudflare) -> House:
     """A home with a few rows and objects, and an empty Cloudflare."""
-    house = House(tmp_path / "home", cloudflare)
+    house = on_cloudflare(tmp_path / "home", cloudflare)
     with house.side("embedded") as side:
         fill_a_little(side)
     return house
 
 
 @pytest.fixture
-def house(tmp_path: Path, cloudflare: Cloudflare) -> House:
-    """A full home and an empty Cloudflare."""
-    house = House(tmp_path / "home", cloudflare)
-    with house.side("embedded") as side:
+def house(empty: House) -> House:
+    """A full home and an empty server."""
+    with empty.side("embedded") as side:
         fill(side)
-    return house
+    return empty
 
 
 def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path: Path) -> None:
     before = house.contents("embedded")
     progress = Quiet()
-    there = house.copy("embedded", "cloudflare", progress=progress)
-    assert same(house.contents("cloudflare"), before)
-    assert (there.rows_written, there.objects_written) == (2749, 43)
+    there = house.copy("embedded", house.away, progress=progress)
+    assert same(house.contents(house.away), before)
+    is_shared = there.objects is None
+    assert (there.rows_written, there.objects_written) == (2749, 0 if is_shared else 43)
+    assert is_shared == (house.away == "postgres+folder")
     assert {name: made.count for name, made in there.tables.items()} == {
         "feeds": 4, "items": 702, "image_tasks": 30, "item_versions": 600, "expired_items": 1200,
         "streams": 2, "item_streams": 200,
@@ -300,8 +324,8 @@ def test_there_and_back_the_rows_and_objects_are_the_same(house: House, tmp_path
         "users": 1, "app_passwords": 1, "subscriptions": 1, "folders": 1, "item_states": 1,
     }  # fmt: skip
     assert progress.done == progress.totals
-    back = house.moved_to(tmp_path / "another")
-    again = back.copy("cloudflare", "embedded")
+    back = house.emptied(tmp_path / "another")
+    again = back.copy(house.away, "embedded")
     assert same(back.contents("embedded"), before)
     assert (again.tables, again.objects) == (there.tables, there.objects)
 
@@ -321,21 +345,24 @@ def test_topics_stay_behind_so_that_the_target_publishes_all_of_them(small: Hous
 
 def test_killed_half_way_and_started_again_both_ways_it_ends_the_same(house: House, tmp_path: Path) -> None:
     before = house.contents("embedded")
-    house.killed("embedded", "cloudflare", "items", 2)
-    with house.side("cloudflare") as side:
+    house.killed("embedded", house.away, "items", 2)
+    with house.side(house.away) as side:
         assert 0 < side.database.query("SELECT count(*) AS n FROM items").rows[0]["n"] < 702
-    house.killed("embedded", "cloudflare", "objects", 7)
-    with house.side("cloudflare") as side:
-        assert 0 < len(objects(side.objects)) < 43
-    there = house.copy("embedded", "cloudflare")
-    assert there.rows_written == 0, "what is there already is not written again"
-    assert 0 < there.objects_written < 43
-    assert same(house.contents("cloudflare"), before)
-    back = house.moved_to(tmp_path / "another")
-    back.killed("cloudflare", "embedded", "items", 1)
-    back.killed("cloudflare", "embedded", "expired_items", 1)
-    back.killed("cloudflare", "embedded", "check", 1)
-    back.copy("cloudflare", "embedded")
+    if house.away == "cloudflare":
+        house.killed("embedded", house.away, "objects", 7)
+        with house.side(house.away) as side:
+            assert 0 < len(objects(side.objects)) < 43
+        there = house.copy("embedded", house.away)
+        assert there.rows_written == 0, "what is there already is not written again"
+        assert 0 < there.objects_written < 43
+    else:
+        assert 0 < house.copy("embedded", house.away).rows_written < 2749
+    assert same(house.contents(house.away), before)
+    back = house.emptied(tmp_path / "another")
+    back.killed(house.away, "embedded", "items", 1)
+    back.killed(house.away, "embedded", "expired_items", 1)
+    back.killed(house.away, "embedded", "check", 1)
+    back.copy(house.away, "embedded")
     assert same(back.contents("embedded"), before)
 
 
@@ -368,7 +395,7 @@ def test_a_target_that_was_used_since_is_left_alone(small: House) -> None:
 
 @pytest.mark.parametrize("held", ["row", "object"])
 def test_a_target_with_other_data_is_left_alone(small: House, tmp_path: Path, held: str) -> None:
-    other = small.moved_to(tmp_path / "other")
+    other = small.emptied(tmp_path / "other")
     with other.side("embedded") as side:
         if held == "row":
             insert(side.database, "feeds", feed("mine"))
@@ -383,7 +410,7 @@ def test_a_target_with_other_data_is_left_alone(small: House, tmp_path: Path, he
 
 def test_an_unfinished_copy_of_another_home_is_left_alone(small: House, tmp_path: Path) -> None:
     small.killed("embedded", "cloudflare", "feeds", 1)
-    other = small.moved_to(tmp_path / "other")
+    other = small.emptied(tmp_path / "other")
     with other.side("embedded") as side:
         insert(side.database, "feeds", feed("mine"))
     with pytest.raises(CopyRefused, match=r"is a copy of embedded .*home.*, not of embedded .*other"):
@@ -391,7 +418,7 @@ def test_an_unfinished_copy_of_another_home_is_left_alone(small: House, tmp_path
 
 
 @pytest.mark.parametrize("side_name", ["embedded", "cloudflare"])
-def test_while_a_run_is_alive_on_either_side_nothing_is_copied(small: House, side_name: SideName) -> None:
+def test_while_a_run_is_alive_on_either_side_nothing_is_copied(small: House, side_name: str) -> None:
     with small.side(side_name) as side:
         lease = {"token": "t", "run_id": "run-7", "feeds": "[]", "hosts": "[]"}
         later = instant(datetime.now(UTC) + timedelta(minutes=3))
@@ -417,30 +444,40 @@ def test_what_changes_in_the_target_meanwhile_is_told_at_the_end(small: House) -
         small.copy("embedded", "cloudflare", progress=Meddling())
 
 
-def test_a_side_that_is_not_configured_is_a_sentence(small: House, tmp_path: Path) -> None:
-    without = replace(small.settings, s3=None)
-    with (
-        pytest.raises(SettingsError, match=r"^R2_ENDPOINT_URL, .*: not set; a copy"),
-        open_side(without, "cloudflare"),
-    ):
-        pass
-    nowhere = replace(small.settings, home=tmp_path / "nowhere")
-    with (
-        pytest.raises(SettingsError, match=r"there is no .*rss\.sqlite to copy from"),
-        open_side(nowhere, "embedded", as_source=True),
-    ):
-        pass
-    assert not (tmp_path / "nowhere").exists()
-    small.cloudflare.wipe()
+def test_a_side_that_is_not_configured_is_a_sentence(
+    small: House, tmp_path: Path, cloudflare: Cloudflare
+) -> None:
+    def refused(side: str, *, home: Path = small.home, stores: Mapping[str, str] | None = None) -> str:
+        environ = {**small.environ, "RSS_PIPELINE_HOME": str(home), **(stores or {})}
+        with (
+            pytest.raises(SettingsError) as caught,
+            open_side(environ, side, cwd=tmp_path, as_source=True),
+        ):
+            pass
+        return str(caught.value)
+
+    without = refused("cloudflare", stores={"R2_BUCKET": ""})
+    assert without.startswith("R2_BUCKET: not set; a copy from or to cloudflare needs all 6: D1_PROXY_URL, ")
+    assert refused("postgres+folder") == "DATABASE_URL: not set; a copy from or to postgres+folder needs it"
+    nowhere = tmp_path / "nowhere"
+    wanted = f"there is no {nowhere}/rss.sqlite to copy from; name the right folder"
+    assert wanted in refused("embedded", home=nowhere)
+    wanted = f"there is no {nowhere}/objects to copy from; name the right folder"
+    url = {"DATABASE_URL": "postgresql://127.0.0.1:1/rss"}
+    assert wanted in refused("postgres+folder", home=nowhere, stores=url)
+    assert not nowhere.exists()
+    another = {"S3_BUCKET": "b", "S3_ACCESS_KEY_ID": "a", "S3_SECRET_ACCESS_KEY": "s"}
+    assert "write postgres+r2 or postgres+s3" in refused("postgres", stores=url | another)
+    cloudflare.wipe()
     with (
         pytest.raises(DatabaseUnavailable, match="rss-pipeline migrate"),
-        open_side(small.settings, "cloudflare"),
+        small.side("cloudflare"),
     ):
         pass
 
 
 def test_the_command_copies_and_says_what_lies_where(small: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(small.settings.home)
+    monkeypatch.chdir(small.home)
     with small.side("embedded") as side:
         tombstones = [{"feed_id": "f0", "guid": f"{n}", "expired_at": AT} for n in range(1200)]
         insert(side.database, "expired_items", *tombstones)
@@ -460,9 +497,7 @@ def test_the_command_copies_and_says_what_lies_where(small: House, monkeypatch: 
     without = {**small.environ, "D1_PROXY_URL": "", "D1_PROXY_TOKEN": ""}
     refused = CliRunner().invoke(main, command, env=without)
     assert refused.exit_code == 1
-    assert (
-        "D1_PROXY_URL, D1_PROXY_TOKEN: not set; a copy from or to Cloudflare needs all six" in refused.stderr
-    )
+    assert "D1_PROXY_URL, D1_PROXY_TOKEN: not set; a copy from or to cloudflare needs all 6" in refused.stderr
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -473,11 +508,11 @@ ROWS = st.dictionaries(
 
 @hypothesis_settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(some=ROWS)
-def test_any_row_is_the_same_on_the_other_side(house_of_two: House, some: dict[str, Any]) -> None:
-    with house_of_two.side("embedded") as ours, house_of_two.side("cloudflare") as theirs:
+def test_any_row_is_the_same_on_the_other_side(empty: House, some: dict[str, Any]) -> None:
+    with empty.side("embedded") as ours, empty.side(empty.away) as theirs:
         for side in (ours, theirs):
             side.database.batch([Statement("DELETE FROM hosts"), Statement("DELETE FROM feeds")])
-            side.objects.delete_many([MARKER])
+            side.objects.delete_many([MARKER, "copies/into-postgres.json"])
         if some:
             made = [
                 feed(key, url=key, title=title, consecutive_failures=number, rhythm=text)
@@ -488,8 +523,3 @@ def test_any_row_is_the_same_on_the_other_side(house_of_two: House, some: dict[s
         assert copied.tables["feeds"].count == len(some)
         assert rows(theirs.database, "feeds") == rows(ours.database, "feeds")
         assert fingerprint(theirs.database, "feeds") == copied.tables["feeds"]
-
-
-@pytest.fixture
-def house_of_two(tmp_path: Path, cloudflare: Cloudflare) -> House:
-    return House(tmp_path / "home", cloudflare)
