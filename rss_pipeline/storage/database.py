@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from rss_pipeline.errors import StorageRejected
 
@@ -93,6 +93,21 @@ class Database(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+Beside = Literal["choose", "take"]
+"""choose: one such batch after the other, and after those that make leases hold more or longer. take: at any
+time; its statements skip rows that are locked."""
+
+
+@runtime_checkable
+class SkipsLocked(Protocol):
+    """A `Database` whose claims need not wait for batches that write: theirs run beside those."""
+
+    def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
+        """As `batch`, beside batches that write. Not for statements that wait for a row of another table than
+        `leases`, or that look before they write."""
+        ...
 
 
 def described(statement: Statement, *, characters: int) -> str:

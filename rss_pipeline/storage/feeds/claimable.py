@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import Shard
-from rss_pipeline.storage.database import Statement, Value
+from rss_pipeline.storage.database import Database, SkipsLocked, Statement, Value, one
 from rss_pipeline.storage.feeds.holds import (
     NOT_HELD,
     WRONG_CLOCK,
@@ -18,8 +18,10 @@ from rss_pipeline.storage.feeds.holds import (
 from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import DB_NOW, compact, number
 
-FREE = f"""{POLLED}
-    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
+UNLEASED = f"""(lease_token IS NULL
+      OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))"""
+"""No live lease holds the feed. Binds the leases' clock."""
+FREE = f"""{POLLED} AND {UNLEASED}
     AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {DB_NOW})
     AND {NOT_HELD}"""
 """Polled (registered and enabled), and neither leased nor on hold, nor its host. Binds `free_params`."""
@@ -41,6 +43,8 @@ SUSPECT = "(unclosed_claims > 0 OR last_error_kind IS 'crashed')"
 
 PUT_BACK = timedelta(minutes=15)
 """A clock that is found further behind than this was put back. R2 refuses requests of a clock so wrong."""
+_TOMORROW = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')"
+_YESTERDAY = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '-1 day')"
 _FULL_LENGTH = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+' || (seconds{{more}}) || ' seconds')"
 
 
@@ -100,6 +104,44 @@ def _of_shard(condition: str, params: Sequence[Value], shard: Shard | None) -> t
     return f"{condition} AND {OF_SHARD}", [*params, compact(shard.buckets)]
 
 
+def healing_first(database: Database, now: datetime, clock: str | None) -> list[Statement]:
+    """The statements of `heal_schedule`, to be put before those of a claim or a count.
+
+    Where batches run beside each other there are none: what is to heal is looked up, and healed in a batch
+    of its own. A claim would wait for all that write otherwise, and nearly never is there anything.
+    """
+    healing = heal_schedule(now, clock)
+    if not isinstance(database, SkipsLocked):
+        return healing
+    late = instant(now + WRONG_CLOCK)
+    found = one(
+        database.query(
+            f"""SELECT (SELECT value FROM sequences WHERE name = 'clock') AS clock,
+              EXISTS (SELECT 1 FROM feeds WHERE {POLLED} AND next_fetch_at > ?)
+                OR EXISTS (SELECT 1 FROM hosts WHERE hold_until > ?)
+                OR EXISTS (SELECT 1 FROM feed_holds WHERE hold_until > ?)
+                OR EXISTS (SELECT 1 FROM leases WHERE expires_at > {_TOMORROW}
+                  OR expires_at > {_FULL_LENGTH.format(more=" + 60")}
+                  OR expires_at < {_YESTERDAY}) AS found""",
+            [late, late, late, clock, clock, clock],
+            name="look for what is to heal",
+        )
+    )
+    assert found is not None
+    noted = found["clock"]
+    ahead = PUT_BACK.total_seconds() + 1 if noted is None else noted - int(now.timestamp())
+    was_put_back = ahead > PUT_BACK.total_seconds()
+    if found["found"] or abs(ahead) > PUT_BACK.total_seconds():
+        # The first is for a clock that was put back, and looks at each feed.
+        database.batch([*healing[0 if was_put_back else 1 :], drop_old_leases(clock)])
+    return []
+
+
+def drop_old_leases(clock: str | None) -> Statement:
+    """Only those that nothing refers to any more: until then a lapsed lease still names its run."""
+    return Statement(f"DELETE FROM leases WHERE expires_at < {_YESTERDAY}", [clock], name="drop old leases")
+
+
 def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
     """Make due what a wrong clock scheduled, and drop the holds and leases it wrote.
 
@@ -131,7 +173,7 @@ def heal_schedule(now: datetime, clock: str | None) -> list[Statement]:
         ),
         *heal_wrong_clock(now),
         Statement(
-            f"DELETE FROM leases WHERE expires_at > strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+1 day')",
+            f"DELETE FROM leases WHERE expires_at > {_TOMORROW}",
             [clock],
             name="drop leases of a wrong clock",
         ),

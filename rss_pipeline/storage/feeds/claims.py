@@ -1,21 +1,24 @@
-"""Claiming feeds for one run, in one batch.
+"""Claiming feeds for one run: in one batch, or in two that run beside those of others.
 
 Which feeds a claim may take is claimable.py's; releasing them is leases.py's.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.database import Database, Result, SkipsLocked, Statement, Value
 from rss_pipeline.storage.feeds.claimable import (
     FREE,
     SUSPECT,
+    UNLEASED,
     Named,
     Wanted,
+    drop_old_leases,
     free_params,
-    heal_schedule,
+    healing_first,
     selection,
 )
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
@@ -24,11 +27,16 @@ from rss_pipeline.storage.feeds.holds import (
     known_holds,
     known_statement,
 )
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
+from rss_pipeline.storage.feeds.predicates import POLLED
+from rss_pipeline.storage.sql import EXPIRY, new_token
 
 PER_HOST = 60
 """Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
 RANKED_FIRST = 5000
+_RANKED_A_FEED = 3
+"""Feeds that are ranked for each one wanted where claims follow one another quickly."""
+_TRIES = 5
+"""Of a claim whose feeds others have changed or hold locked just now, each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +60,7 @@ def claim(
     token: str | None = None,
     lease_now: datetime | None = None,
 ) -> Claim:
-    """Take feeds for one run, in one transaction.
+    """Take feeds for one run, all or none.
 
     A claim takes feeds that are registered and enabled, where neither the feed nor its host is held by a live
     lease or on hold: oldest due first, at most `limit`, and at most `PER_HOST` of one host unless they are
@@ -60,74 +68,160 @@ def claim(
     document crashed the parser; without, only the others. `token` is the lease's, by default a new one: with
     it a caller can `end` a claim of which the answer was lost.
     """
-    token = token or new_token()
     clock = None if lease_now is None else instant(lease_now)
-    wanting, wanting_params = selection(wanted, clock)
-    per_host = limit if isinstance(wanted, Named) else PER_HOST
-    suspicion = SUSPECT if suspects else f"NOT {SUSPECT}"
-    choosing = [*wanting_params, *free_params(wanted.now, clock)]
-    lease = [token, run_id, clock, lease_seconds, lease_seconds]
-    healing = heal_schedule(wanted.now, clock)
-    results = database.batch(
-        [
-            *healing,
-            # The oldest of every host first, then the oldest of all: a big host cannot starve the others.
+    claiming = _Claiming(
+        token=token or new_token(),
+        run_id=run_id,
+        lease_seconds=lease_seconds,
+        wanted=wanted,
+        suspects=suspects,
+        limit=limit,
+        clock=clock,
+    )
+    healing = healing_first(database, wanted.now, clock)
+    if isinstance(database, SkipsLocked):
+        return _claim_beside(database, database, claiming)
+    *_, claimed, _, holds = database.batch([*healing, *claiming.statements(), known_statement(wanted.now)])
+    return _claim_of(claiming.token, claimed, holds)
+
+
+def _claim_beside(database: Database, beside: SkipsLocked, claiming: "_Claiming") -> Claim:
+    """A claim in two batches, on a database where other claims and batches that write run at the same time.
+
+    The first makes the lease, and waits for other claims only: from its commit on, no other claim takes these
+    feeds or hosts. The second gives the feeds its token, but for those that another batch has locked or
+    changed meanwhile.
+    """
+    taking = [claiming.take(), known_statement(claiming.wanted.now)]
+    for _ in range(_TRIES):
+        if not any(beside.batch_beside([choose], "choose")[0].changes for choose in claiming.choose_few()):
+            break
+        claimed, holds = beside.batch_beside(taking, "take")
+        if not claimed.values:
+            # Not one: then as a batch among those that write, so that no other one has locked them.
+            claimed, holds = database.batch(taking)
+        if claimed.values:
+            return _claim_of(claiming.token, claimed, holds)
+        database.query("DELETE FROM leases WHERE token = ?", [claiming.token], name="end empty lease")
+    nothing = Result((), [], 0)
+    return _claim_of(claiming.token, nothing, database.batch([known_statement(claiming.wanted.now)])[0])
+
+
+def _claim_of(token: str, claimed: Result, holds: Result) -> Claim:
+    feeds = sorted(map(feed_of, claimed.rows), key=lambda feed: (str(feed.schedule.next_fetch_at), feed.id))
+    return Claim(token=token, feeds=tuple(feeds), holds=known_holds(holds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claiming:
+    """One claim, and its statements."""
+
+    token: str
+    run_id: str
+    lease_seconds: int
+    wanted: Wanted
+    suspects: bool
+    limit: int
+    clock: str | None
+
+    @property
+    def _per_host(self) -> int:
+        return self.limit if isinstance(self.wanted, Named) else PER_HOST
+
+    def _wanting(self) -> tuple[str, list[Value]]:
+        condition, params = selection(self.wanted, self.clock)
+        return f"{condition} AND {SUSPECT if self.suspects else f'NOT {SUSPECT}'}", params
+
+    def _choose(
+        self,
+        name: str,
+        *,
+        first: int | None = None,
+        also: str = "",
+        also_params: Sequence[Value] = (),
+        if_found: str,
+        if_params: Sequence[Value] = (),
+    ) -> Statement:
+        """Make the lease, from the `first` that are due or from all: the oldest of every host first, then the
+        oldest of all, so that a big host cannot starve the others. `if_found` is a condition on `n`, how many
+        were chosen, and `seen`, from how many."""
+        wanting, params = self._wanting()
+        oldest = "" if first is None else f" ORDER BY next_fetch_at LIMIT {first}"
+        lease = _LEASE.format(
+            candidates=f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {FREE}{also}{oldest}",
+            **(_SEEN if "seen" in if_found else {"seen": "", "most": ""}),
+        )
+        return Statement(
+            f"{lease} WHERE {if_found}",
+            [
+                *(self.token, self.run_id, self.clock, self.lease_seconds, self.lease_seconds),
+                *(*params, *free_params(self.wanted.now, self.clock), *also_params),
+                *(self._per_host, self.limit, *if_params),
+            ],
+            name=name,
+        )
+
+    def statements(self) -> list[Statement]:
+        """The claim in one batch; the rows are those of the last but one."""
+        return [
             # Nearly always the oldest few thousand have enough hosts among them, and ranking all of a
             # hundred thousand due takes ten times as long; where they have not, all are ranked.
-            Statement(
-                f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
-                {
-                    _chosen(
-                        f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
-                        f" AND {FREE} ORDER BY next_fetch_at LIMIT {RANKED_FIRST}"
-                    )
-                }
-                WHERE n = max(?, 1)""",
-                [*lease, *choosing, per_host, limit, limit],
-                name="choose feeds among the oldest",
+            self._choose(
+                "choose feeds among the oldest",
+                first=RANKED_FIRST,
+                if_found="n = max(?, 1)",
+                if_params=[self.limit],
             ),
-            Statement(
-                f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
-                {
-                    _chosen(
-                        f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {suspicion}"
-                        f" AND {FREE} AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)"
-                    )
-                }
-                WHERE n > 0""",
-                [*lease, *choosing, token, per_host, limit],
-                name="choose feeds among all",
+            self._choose(
+                "choose feeds among all",
+                also=" AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)",
+                also_params=[self.token],
+                if_found="n > 0",
             ),
             Statement(
                 f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
-                WHERE id IN (SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))
-                RETURNING {FEED_COLUMNS}""",
-                [token, token],
+                WHERE id IN {_OF_LEASE} RETURNING {FEED_COLUMNS}""",
+                [self.token, self.token],
                 name="claim feeds",
             ),
-            # Only leases that nothing refers to any more: until then a lapsed lease still names its run.
-            Statement(
-                f"DELETE FROM leases WHERE expires_at < strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '-1 day')",
-                [clock],
-                name="drop old leases",
-            ),
-            known_statement(wanted.now),
+            drop_old_leases(self.clock),
         ]
-    )
-    feeds = sorted(
-        map(feed_of, results[len(healing) + 2].rows),
-        key=lambda feed: (str(feed.schedule.next_fetch_at), feed.id),
-    )
-    return Claim(token=token, feeds=tuple(feeds), holds=known_holds(results[-1]))
+
+    def choose_few(self) -> Iterator[Statement]:
+        """Statements that make the lease, each to be tried where the one before made none."""
+        first = _RANKED_A_FEED * self.limit
+        if not isinstance(self.wanted, Named):
+            # Fewer than these are all that there are.
+            yield self._choose(
+                "choose feeds among the oldest",
+                first=first,
+                if_found=f"n > 0 AND (n = ? OR seen < {first})",
+                if_params=[self.limit],
+            )
+        yield self._choose("choose feeds among all", if_found="n > 0")
+
+    def take(self) -> Statement:
+        """Give the lease's feeds its token, but for those that are locked or not to be claimed any more."""
+        wanting, params = self._wanting()
+        return Statement(
+            f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
+            WHERE ctid = ANY(ARRAY(SELECT ctid FROM feeds WHERE id IN {_OF_LEASE}
+              AND {wanting} AND {POLLED} AND {UNLEASED} FOR UPDATE SKIP LOCKED))
+            RETURNING {FEED_COLUMNS}""",
+            [self.token, self.token, *params, self.clock],
+            name="take chosen feeds",
+        )
 
 
-def _chosen(candidates: str) -> str:
-    return f"""SELECT ?, ?, {EXPIRY}, ?, feeds, hosts FROM (
-      SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n FROM (
-        SELECT id, host FROM (
-          SELECT id, host, next_fetch_at,
-            row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn
-          FROM ({candidates})
+_OF_LEASE = "(SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))"
+_LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
+    SELECT ?, ?, {EXPIRY}, ?, feeds, hosts FROM (
+      SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n{{most}}
+      FROM (
+        SELECT * FROM (
+          SELECT *, row_number() OVER (PARTITION BY host ORDER BY next_fetch_at, id) AS turn{{seen}}
+          FROM ({{candidates}})
         ) WHERE turn <= ? ORDER BY next_fetch_at, id LIMIT ?
       )
     )"""
+_SEEN = {"seen": ", count(*) OVER () AS seen", "most": ", max(seen) AS seen"}

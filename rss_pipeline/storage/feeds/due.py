@@ -15,7 +15,7 @@ from rss_pipeline.storage.feeds.claimable import (
     UNVISITED,
     Wanted,
     free_params,
-    heal_schedule,
+    healing_first,
     selection,
 )
 from rss_pipeline.storage.feeds.holds import (
@@ -41,7 +41,7 @@ def due_summary(database: Database, now: datetime, *, lease_now: datetime | None
     clock = None if lease_now is None else instant(lease_now)
     *_, counts, live = database.batch(
         [
-            *heal_schedule(now, clock),
+            *healing_first(database, now, clock),
             Statement(
                 f"""SELECT count(*) AS due, sum(CAST(last_visited_at IS NULL AS INTEGER)) AS never_fetched,
                 min(next_fetch_at) AS oldest FROM (
@@ -77,7 +77,7 @@ def due_by_shard(
     clock = None if lease_now is None else instant(lease_now)
     *_, counts, live = database.batch(
         [
-            *heal_schedule(now, clock),
+            *healing_first(database, now, clock),
             _count_by_bucket(now, clock, among=f"ORDER BY next_fetch_at LIMIT {_LOOKED_AT}"),
             Statement(LIVE_RUNS, [clock], name="read live runs"),
         ]
@@ -179,5 +179,5 @@ def is_claimable(database: Database, wanted: Wanted) -> bool:
         [*params, *free_params(wanted.now, None)],
         name="find claimable feeds",
     )
-    *_, found = database.batch([*heal_schedule(wanted.now, None), count])
+    *_, found = database.batch([*healing_first(database, wanted.now, None), count])
     return bool(found.rows[0]["found"])

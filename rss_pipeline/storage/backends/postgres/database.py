@@ -4,10 +4,14 @@ The translation of statements is dialect.py's, SQL is elsewhere; limits are in s
 
 Statements are written for stores in which one batch after the other writes, and so it is here: a batch that
 writes holds a lock of the database from before its first statement until it is committed. Batches that only
-read wait for nobody, and see one moment.
+read wait for nobody, and see one moment. Claims are the exception: they wait for other claims only.
+
+The order of locks, so that no two batches wait for each other: the writers' lock, the claims' lock, rows. Who
+has the claims' lock alone waits for no row, and who claims rows skips those that are locked.
 """
 
 import random
+import re
 import select
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +25,7 @@ from rss_pipeline.storage.backends.postgres import functions
 from rss_pipeline.storage.backends.postgres.connection import Connection, connected
 from rss_pipeline.storage.backends.postgres.dialect import translate
 from rss_pipeline.storage.backends.postgres.errors import failed
-from rss_pipeline.storage.database import Result, Statement, Value, check_batch, only_reads
+from rss_pipeline.storage.database import Beside, Result, Statement, Value, check_batch, only_reads
 
 CONNECTIONS = 16
 TRIES = 8
@@ -29,11 +33,16 @@ TRIES = 8
 _PAUSE_SECONDS = 0.02
 _WRITERS = 7_236_871
 """The number of the advisory lock of batches that write."""
+_CLAIMS = 7_236_872
+"""That of batches which choose feeds, or make leases hold more or longer."""
 
-_BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# The lock comes first, and each statement sees what was committed before it: all of the batches before this
-# one.
-_BEGIN_TO_WRITE = ("BEGIN ISOLATION LEVEL READ COMMITTED", f"SELECT pg_advisory_xact_lock({_WRITERS})")
+_BEGIN_TO_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+# Locks come first, and each statement sees what was committed before it: all of the batches before this one.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_LOCK_WRITERS = f"SELECT pg_advisory_xact_lock({_WRITERS})"
+_LOCK_CLAIMS = f"SELECT pg_advisory_xact_lock({_CLAIMS})"
+_BEGIN_BESIDE: dict[Beside, tuple[str, ...]] = {"choose": (_BEGIN, _LOCK_CLAIMS), "take": (_BEGIN,)}
+_WRITES_LEASES = re.compile(r"\b(?:INSERT\s+INTO|UPDATE)\s+leases\b", re.IGNORECASE)
 _COUNTED = ("INSERT", "UPDATE", "DELETE")
 
 _Prepared = tuple[str, list[Value]]
@@ -59,12 +68,17 @@ class PostgresDatabase:
         return self.batch([Statement(sql, params, name=name)])[0]
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        return self._tried(statements, _begin(statements))
+
+    def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
+        return self._tried(statements, _BEGIN_BESIDE[beside])
+
+    def _tried(self, statements: Sequence[Statement], begin: Sequence[str]) -> list[Result]:
         check_batch(statements)
         prepared = [self._prepared(statement) for statement in statements]
-        is_read = all(only_reads(statement.sql) for statement in statements)
         for attempt in range(1, TRIES + 1):
             try:
-                return self._run(statements, prepared, is_read=is_read)
+                return self._run(statements, prepared, begin)
             except (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected) as error:
                 if attempt == TRIES:
                     raise failed(error, statements, self._where) from error
@@ -105,15 +119,15 @@ class PostgresDatabase:
         return sql, [int(value) if isinstance(value, bool) else value for value in statement.params]
 
     def _run(
-        self, statements: Sequence[Statement], prepared: Sequence[_Prepared], *, is_read: bool
+        self, statements: Sequence[Statement], prepared: Sequence[_Prepared], begin: Sequence[str]
     ) -> list[Result]:
         with self._connection() as connection:
             cursors: list[psycopg.Cursor[tuple[object, ...]]] = []
             try:
-                if is_read and len(prepared) == 1:
+                if begin is _BEGIN_TO_READ and len(prepared) == 1:
                     return [_result(connection.execute(*prepared[0]))]
                 with connection.pipeline():
-                    for sql in (_BEGIN_TO_READ,) if is_read else _BEGIN_TO_WRITE:
+                    for sql in begin:
                         connection.execute(sql)
                     for sql, params in prepared:
                         cursor = connection.cursor()
@@ -153,6 +167,15 @@ class PostgresDatabase:
             yield connection
         finally:
             self._idle.put(connection)
+
+
+def _begin(statements: Sequence[Statement]) -> Sequence[str]:
+    """The statements that begin a batch: with the locks that it needs, in their order."""
+    if all(only_reads(statement.sql) for statement in statements):
+        return _BEGIN_TO_READ
+    if any(_WRITES_LEASES.search(statement.sql) for statement in statements):
+        return (_BEGIN, _LOCK_WRITERS, _LOCK_CLAIMS)
+    return (_BEGIN, _LOCK_WRITERS)
 
 
 def _is_alive(connection: Connection) -> bool:

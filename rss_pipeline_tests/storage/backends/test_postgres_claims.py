@@ -1,0 +1,147 @@
+"""Claims on Postgres, where they run beside each other and beside batches that write."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
+from rss_pipeline.storage.database import Beside, Result, Statement
+from rss_pipeline.storage.feeds import claims, due, leases
+from rss_pipeline.storage.feeds.claimable import Due, Named
+from rss_pipeline_tests.storage.values import HOUR, NOW, claim, feed_row, ids, register, spec
+from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.waiting import soon
+
+CLAIMERS = 16
+CLAIMS = 120
+
+
+@pytest.fixture
+def elsewhere(running_postgres: Postgres, migrated_postgres: PostgresDatabase) -> Iterator[PostgresDatabase]:
+    """The same database, as another machine has it."""
+    database = PostgresDatabase(running_postgres.url("shared"), where="elsewhere")
+    with contextlib.closing(database):
+        yield database
+
+
+@contextlib.contextmanager
+def batch_that_writes(database: PostgresDatabase, watching: PostgresDatabase, sql: str) -> Iterator[None]:
+    """Within, a batch of another machine has run this statement and is not committed, for some time."""
+    batch = [Statement(sql), Statement("SELECT pg_sleep(20), 'unfinished'")]
+    with ThreadPoolExecutor(1) as thread:
+        going = thread.submit(database.batch, batch)
+        soon(lambda: _sleeping(watching))
+        pid = _sleeping(watching)
+        yield
+        assert not going.done(), "within, nobody has waited for it"
+        watching.query(f"SELECT pg_terminate_backend({pid}, 10000)")
+        assert going.exception(20)
+
+
+def _sleeping(database: PostgresDatabase) -> int | None:
+    found = database.query(
+        "SELECT pid FROM pg_stat_activity WHERE query LIKE '%unfinished%' AND state = 'active'"
+        " AND wait_event = 'PgSleep'"
+    ).rows
+    return int(found[0]["pid"]) if found else None
+
+
+def test_claims_and_counts_do_not_wait_for_a_batch_that_writes(
+    migrated_postgres: PostgresDatabase, elsewhere: PostgresDatabase
+) -> None:
+    register(migrated_postgres, spec("a1", host="a"), spec("a2", host="a"), spec("b"))
+    assert due.due_summary(migrated_postgres, NOW).due == 3, "the time is noted"
+    with batch_that_writes(elsewhere, migrated_postgres, "UPDATE feeds SET title = 'b' WHERE id <> 'a2'"):
+        assert due.due_summary(migrated_postgres, NOW).due == 3
+        assert due.is_claimable(migrated_postgres, Due(now=NOW))
+        assert ids(claim(migrated_postgres)) == ["a2"], "what the batch has locked is left to the next claim"
+    assert ids(claim(migrated_postgres)) == [], "the first claim has the hosts of all"
+
+
+def test_a_feed_that_is_locked_is_claimed_once_it_is_free(
+    migrated_postgres: PostgresDatabase, elsewhere: PostgresDatabase
+) -> None:
+    register(migrated_postgres, spec("a"))
+    claim(migrated_postgres, now=NOW - HOUR)
+    with ThreadPoolExecutor(1) as thread:
+        with batch_that_writes(elsewhere, migrated_postgres, "UPDATE feeds SET title = 'b'"):
+            waiting = thread.submit(claim, migrated_postgres)
+            soon(lambda: _waits(migrated_postgres))
+        assert ids(waiting.result(20)) == ["a"]
+
+
+def _waits(database: PostgresDatabase) -> bool:
+    [row] = database.query("SELECT count(*) AS n FROM pg_locks WHERE NOT granted").rows
+    return row["n"] > 0
+
+
+@pytest.mark.slow
+def test_sixteen_claimers_never_share_a_feed_or_a_host_and_none_is_left_empty(
+    running_postgres: Postgres, migrated_postgres: PostgresDatabase
+) -> None:
+    """While others write: they end leases, renew them, and change all feeds in an order of their own."""
+    register(migrated_postgres, *(spec(f"f{n:03}", host=f"host-{n % 250}") for n in range(750)))
+    held: dict[str, set[str]] = {}
+    guard, counted = threading.Lock(), itertools.count()
+    is_over = threading.Event()
+
+    def claimer(number: int) -> None:
+        with contextlib.closing(PostgresDatabase(running_postgres.url("shared"), where="x")) as database:
+            while next(counted) < CLAIMS:
+                found = claims.claim(database, Due(now=NOW), run_id=f"r{number}", lease_seconds=60, limit=12)
+                hosts = {feed.address.host for feed in found.feeds}
+                with guard:
+                    assert found.feeds, "feeds are due"
+                    assert all(hosts.isdisjoint(theirs) for theirs in held.values())
+                    held[found.token] = hosts
+                assert leases.renew(database, [found.token], lease_seconds=60) == 1
+                with guard:
+                    del held[found.token]
+                leases.end(database, found.token, forgive=True)
+
+    def writer() -> None:
+        while not is_over.is_set():
+            migrated_postgres.query(
+                """UPDATE feeds SET title = 'new' WHERE id IN (
+                  SELECT id FROM feeds ORDER BY id DESC LIMIT 100 OFFSET 300)"""
+            )
+
+    before = _deadlocks(migrated_postgres)
+    with ThreadPoolExecutor(CLAIMERS + 1) as threads:
+        writing = threads.submit(writer)
+        claiming = [threads.submit(claimer, number) for number in range(CLAIMERS)]
+        errors = [error for each in claiming if (error := each.exception())]
+        is_over.set()
+        writing.result(20)
+    assert not errors
+    assert _deadlocks(migrated_postgres) == before
+    assert migrated_postgres.query("SELECT token FROM leases").rows == []
+
+
+def _deadlocks(database: PostgresDatabase) -> int:
+    [row] = database.query("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").rows
+    return int(row["deadlocks"])
+
+
+def test_a_feed_that_changes_between_choice_and_claim_is_left_out(
+    running_postgres: Postgres, migrated_postgres: PostgresDatabase, elsewhere: PostgresDatabase
+) -> None:
+    """Its visit by a run whose lease has lapsed may be closed at that moment, or feeds.yaml disable it."""
+
+    class Interfered(PostgresDatabase):
+        def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
+            if beside == "take":
+                elsewhere.query("UPDATE feeds SET enabled = 0 WHERE id = 'off'")
+                elsewhere.query("UPDATE feeds SET next_fetch_at = '2999' WHERE id = 'closed'")
+            return super().batch_beside(statements, beside)
+
+    register(migrated_postgres, spec("a"), spec("off"), spec("closed"))
+    with contextlib.closing(Interfered(running_postgres.url("shared"), where="x")) as database:
+        assert ids(claim(database)) == ["a"]
+        register(migrated_postgres, spec("off"), now=NOW)
+        assert ids(claim(database, Named(ids=["off"], now=NOW))) == []
+    assert feed_row(migrated_postgres, "closed")["lease_token"] is None
