@@ -38,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install quick test coverage lint format soak bench worker worker-test cloudflare clean
+.PHONY: help run install quick test checks coverage lint format soak bench worker worker-test cloudflare clean
 
 help:
 	@echo "make run         set up, then start the Dagster UI and daemon on http://127.0.0.1:3000 (RSS_PORT) and the"
@@ -67,8 +67,13 @@ quick: lint
 	@$(SCRATCH) $(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "$(QUICK_TESTS)" \
 	  --hypothesis-profile quick -n $(WORKERS) --dist worksteal $(QUICK)
 
-test: lint worker-test
+test: checks
 	@$(SCRATCH) $(BIN)/pytest -m "not soak" -n $(WORKERS) --dist worksteal
+
+# Both at once: mypy and the Worker's tests have a core each.
+checks: $(VENV)/.dev worker
+	@$(MAKE) --no-print-directory worker-test & beside=$$!; \
+	$(MAKE) --no-print-directory lint; linted=$$?; wait $$beside && exit $$linted
 
 coverage: $(VENV)/.dev worker
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --cov --cov-report=term:skip-covered
