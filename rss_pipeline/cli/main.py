@@ -40,6 +40,7 @@ _COMMANDS = {
     "metrics": "metrics.metrics",
     "search-index": "search_index.search_index",
     "user": "user.user",
+    "worker": "worker.worker",
 }
 """Command to its module in this package, and its name there."""
 

@@ -10,6 +10,7 @@ from dataclasses import asdict
 import click
 
 from rss_pipeline.cli.arguments import as_json, one_feed, one_member
+from rss_pipeline.cli.output import fleet as fleet_output
 from rss_pipeline.cli.output import status as output
 from rss_pipeline.cli.output import topics as topic_output
 from rss_pipeline.cli.output.feeds import show_items
@@ -18,6 +19,7 @@ from rss_pipeline.cli.output.terminal import complain, say_content, say_json, sh
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
+from rss_pipeline.storage.fleet.workers import fleet
 from rss_pipeline.storage.items import items as stored
 from rss_pipeline.storage.items.streams import stream_states, warned_streams
 from rss_pipeline.storage.reports import overview
@@ -61,6 +63,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         all_streams = as_json or wanted is not None
         streams = stream_states(database, wanted) if all_streams else warned_streams(database)
         topics = topic_states(database) if wanted is None else []
+        machines = fleet(database) if settings.fleet is not None and wanted is None else None
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
     disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
     if offline is not None:
@@ -73,6 +76,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
                 "disk": disk,
                 "feeds": rows,
                 "streams": [topic_output.stream_as_json(each) for each in streams],
+                **({} if machines is None else {"fleet": fleet_output.as_json(machines)}),
                 "topics": [topic_output.topic_as_json(each, now=now) for each in topics],
             }
         )
@@ -80,6 +84,8 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         show_fields(rows[0] | {"streams": topic_output.stream_lines(streams, now=now)})
     else:
         output.show_overview(whole, disk=disk, now=now)
+        if machines is not None:
+            fleet_output.show_fleet(machines)
         # The others are one line of the overview; they come last, so that a limit cuts them off first.
         rows = [row for row in rows if row["registered"]]
         if rows:

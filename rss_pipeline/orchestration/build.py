@@ -14,6 +14,7 @@ from rss_pipeline.orchestration.assets import feed_items, item_images
 from rss_pipeline.orchestration.build_polls import run_resources
 from rss_pipeline.orchestration.checks import build_check_schedule, build_checks, check_health
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
+from rss_pipeline.orchestration.fleet.watch import build_watch
 from rss_pipeline.orchestration.jobs import (
     download_images,
     poll_feeds,
@@ -66,7 +67,11 @@ def build_definitions(
             check_health,
         ],
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],
-        sensors=[*build_sensors(settings, clock=clock), *build_alerts(settings, clock=clock)],
+        sensors=[
+            *build_sensors(settings, clock=clock),
+            *build_alerts(settings, clock=clock),
+            *([] if settings.fleet is None else [build_watch(settings)]),
+        ],
         resources={**resources, **(resource_overrides or {})},
         # One process for each run: values between ops stay in memory, and a process start costs 3 s and more.
         executor=dg.in_process_executor,

@@ -20,9 +20,11 @@ from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health import verdicts
 from rss_pipeline.pipeline.health.findings import Check, check_d1_size, judge_disk
+from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.database import Database, Row
+from rss_pipeline.storage.fleet.workers import fleet
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.reports import diagnostics
 from rss_pipeline.storage.reports import health as tables
@@ -34,12 +36,6 @@ BACKUPS_LOOKED_AT = 25
 Judge = Callable[[Database, datetime], Check]
 
 _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
-    "no_feed_overdue": (
-        "No feed has waited for its visit longer than 30 minutes; an error after six hours.",
-        lambda database, now: verdicts.judge_overdue(
-            tables.overdue(database, since=now - verdicts.OVERDUE), now=now
-        ),
-    ),
     "feeds_answer": (
         "No feed has failed three times in a row, or before it was ever read. The table has the kind and the"
         " reason of each failure, since when, and the next visit.",
@@ -108,7 +104,7 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         """Look in the object store for the newest backup of each feed that changed last."""
         with cause_first(context):
             loss = diagnostics.backup_loss(database, objects, limit=BACKUPS_LOOKED_AT)
-        return _result(verdicts.judge_backups(loss))
+        return check_result(verdicts.judge_backups(loss))
 
     @dg.asset_check(
         asset=FEED_ITEMS,
@@ -135,7 +131,14 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
             size = settings.database_path.stat().st_size if settings.database_path.exists() else None
         if settings.has_embedded_database or settings.s3 is None:
             checks.append(judge_disk(settings.home, shutil.disk_usage(settings.home).free))
-        return _result(verdicts.judge_room(checks, bytes_=size))
+        return check_result(verdicts.judge_room(checks, bytes_=size))
+
+    def judge_overdue(database: Database, now: datetime) -> Check:
+        found = tables.overdue(database, since=now - verdicts.OVERDUE)
+        advice = None
+        if settings.fleet is not None and found.count:
+            advice = what_to_add(fleet(database), shards=settings.shards)
+        return verdicts.judge_overdue(found, now=now, advice=advice)
 
     def judge_busiest(database: Database, now: datetime) -> Check:
         found = tables.busiest(
@@ -154,7 +157,20 @@ def build_checks(settings: Settings, *, clock: Clock) -> list[dg.AssetChecksDefi
         judge_busiest,
         clock=clock,
     )
-    of_feeds = [_build(FEED_ITEMS, name, *about, clock=clock) for name, about in _ABOUT_FEEDS.items()]
+    about_feeds = {
+        "no_feed_overdue": (
+            "No feed has waited for its visit longer than 30 minutes; an error after six hours.",
+            judge_overdue,
+        ),
+        **_ABOUT_FEEDS,
+    }
+    if settings.fleet is not None:
+        about_feeds["workers_alive"] = (
+            "At least one worker was seen within a minute, none has died within the last day, and all have"
+            " the version and the time of the main machine.",
+            lambda database, _: judge_workers(fleet(database)),
+        )
+    of_feeds = [_build(FEED_ITEMS, name, *about, clock=clock) for name, about in about_feeds.items()]
     of_images = [_build(ITEM_IMAGES, name, *about, clock=clock) for name, about in _ABOUT_IMAGES.items()]
     return [*of_feeds, backups_there, database_has_room, busiest, *of_images]
 
@@ -166,14 +182,15 @@ def _build(
         context: dg.AssetCheckExecutionContext, database: dg.ResourceParam[Database]
     ) -> dg.AssetCheckResult:
         with cause_first(context):
-            return _result(judge(database, clock()))
+            return check_result(judge(database, clock()))
 
     # The graph of a run shows it: the description of the op is the docstring of the function.
     check.__doc__ = description
     return dg.asset_check(asset=asset, name=name, description=description, compute_kind="sql")(check)
 
 
-def _result(check: Check) -> dg.AssetCheckResult:
+def check_result(check: Check) -> dg.AssetCheckResult:
+    """A check as the UI shows it."""
     metadata: dict[str, Any] = dict(check.figures)
     if check.rows:
         metadata["concerned"] = _table(check.rows)

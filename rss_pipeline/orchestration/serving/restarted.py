@@ -4,11 +4,12 @@ The processes that end together are in services.py.
 """
 
 import logging
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 STEADY_SECONDS = 60.0
 """A process that ran this long is restarted after a second."""
@@ -28,7 +29,7 @@ def restarted(
 ) -> Iterator[Callable[[], None]]:
     """Run a command until the end of the block. Gives a function that restarts it where it has ended; call it
     each second."""
-    process = _Restarted(name, command, clock)
+    process = Restarted(name, command, clock)
     process.start()
     try:
         yield process.look
@@ -41,8 +42,17 @@ def next_wait(life: float, wait: float) -> float:
     return 1.0 if life >= STEADY_SECONDS else min(max(1.0, wait * 2), LONGEST_WAIT)
 
 
-class _Restarted:
-    def __init__(self, name: str, command: Sequence[str], clock: Callable[[], float]) -> None:
+class Restarted:
+    """A command that runs until `stop`, or until it has ended after `let_end`."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        in_group: bool = False,
+    ) -> None:
         self._name = name
         self._command = command
         self._clock = clock
@@ -50,12 +60,24 @@ class _Restarted:
         self._began = 0.0
         self._wait = 0.0
         self._next_start = 0.0
+        self._in_group = in_group
+        """In a process group of its own, which Ctrl-C does not reach."""
+        self._is_ending = False
+
+    @property
+    def has_ended(self) -> bool:
+        """True after `let_end`, once there is no process."""
+        return self._is_ending and (self._process is None or self._process.poll() is not None)
 
     def start(self) -> None:
+        """Start it for the first time."""
         self._began = self._clock()
-        self._process = subprocess.Popen(self._command)
+        self._process = subprocess.Popen(self._command, process_group=0 if self._in_group else None)
 
     def look(self) -> None:
+        """Restart it where it has ended."""
+        if self._is_ending:
+            return
         if self._process is None:
             if self._clock() >= self._next_start:
                 self.start()
@@ -70,7 +92,26 @@ class _Restarted:
             )
             self._process = None
 
+    def let_end(self, number: int) -> None:
+        """Send it a signal, and start it no more."""
+        self._is_ending = True
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it at once, with what it has started."""
+        self._is_ending = True
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        if self._in_group:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
     def stop(self, seconds: float) -> None:
+        """End it, within these seconds."""
         process = self._process
         if process is None or process.poll() is not None:
             return

@@ -15,12 +15,13 @@ from rss_pipeline.pipeline.fleet.joining import (
     clock_offset,
     clock_warning,
     described,
+    is_running,
     long_dead,
     other_version,
 )
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, Member
+from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, Fleet, Member
 
 _logger = logging.getLogger(__name__)
 
@@ -44,11 +45,14 @@ class Membership:
         *,
         clock: Clock = utc_now,
         say: Callable[[str], None] = lambda _: None,
+        lives: Callable[[int], bool] = is_running,
     ) -> None:
         self._database = database
         self._member = member
         self._clock = clock
         self._say = say
+        self._lives = lives
+        self._unseen: frozenset[str] = frozenset()
         self._is_away = False
         self._is_warned = False
         self.over: Over | None = None
@@ -85,9 +89,21 @@ class Membership:
         self._is_warned = warning is not None
         if member.role == "main":
             workers.leave(self._database, *long_dead(fleet))
-        elif self.over is None and fleet.main is not None:
+            return
+        self._disown(fleet)
+        if self.over is None and fleet.main is not None:
             outdated = other_version(member, fleet.main.member)
             self.over = None if outdated is None else Over(reason=outdated)
+
+    def _disown(self, fleet: Fleet) -> None:
+        """Give up runs of this worker whose processes were killed alone. Those that just end have a beat's
+        time to take their rows out."""
+        mine = (run for run in fleet.runs if run.incarnation == self._member.incarnation)
+        unseen = frozenset(run.run_id for run in mine if not self._lives(run.pid))
+        if killed := unseen & self._unseen:
+            workers.disown(self._database, killed)
+            self._say(f"The processes of {len(killed)} runs were killed: {', '.join(sorted(killed))}")
+        self._unseen = unseen
 
     def leave(self) -> None:
         """Take this machine out of the fleet; a database that is away will find it dead in a minute."""

@@ -24,8 +24,8 @@ MANY_GIVEN_UP = 10
 """Images of one feed within that time; a few are lost everywhere."""
 
 
-def judge_overdue(found: Concerned, *, now: datetime) -> Check:
-    """Feeds that have been due for longer than a poll takes to start."""
+def judge_overdue(found: Concerned, *, now: datetime, advice: str | None = None) -> Check:
+    """Feeds that have been due for longer than a poll takes to start. `advice` is that of a fleet."""
     name = "no_feed_overdue"
     lag = _lag(found, now)
     figures = {"feeds": found.count, "lag_seconds": round(lag.total_seconds())}
@@ -36,8 +36,9 @@ def judge_overdue(found: Concerned, *, now: datetime) -> Check:
         "failure" if lag >= OVERDUE_LONG else "warning",
         f"{_feeds(found.count, 'has', 'have')} been due for more than {_span(OVERDUE)}, the longest for"
         f" {_span(lag)}",
-        "Is the sensor `poll_feeds_when_due` on, do its runs fail or wait in the queue? Where polls run all"
-        " the time, raise RSS_FETCH_CONCURRENCY or RSS_BATCH_SIZE.",
+        advice
+        or "Is the sensor `poll_feeds_when_due` on, do its runs fail or wait in the queue? Where polls run"
+        " all the time, raise RSS_FETCH_CONCURRENCY or RSS_BATCH_SIZE.",
         figures,
         found.rows,
     )

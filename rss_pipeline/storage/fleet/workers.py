@@ -66,6 +66,8 @@ class WorkerRun:
     job: str
     queue: str
     detail: str | None
+    pid: int
+    """Of its process, on the worker's machine."""
     started_at: datetime
 
 
@@ -93,6 +95,10 @@ class Fleet:
     def alive(self) -> tuple[Seen, ...]:
         """The machines that were seen lately."""
         return tuple(each for each in self.machines if each.is_alive(self.now))
+
+    def runs_of(self, seen: Seen) -> tuple[WorkerRun, ...]:
+        """The runs that a worker has begun and not ended, since it was started."""
+        return tuple(run for run in self.runs if run.incarnation == seen.member.incarnation)
 
     def named(self, role: Role, name: str) -> Seen | None:
         """The machine with this name, alive or dead."""
@@ -204,14 +210,15 @@ def begin_run(
     incarnation: str,
     job: str,
     queue: str,
+    pid: int,
     detail: str | None = None,
     now: datetime | None = None,
 ) -> bool:
     """Note that a worker begins a run; False if that run was begun already: a task may be delivered twice."""
     return bool(
         database.query(
-            f"""INSERT INTO worker_runs (run_id, worker, incarnation, job, queue, detail, started_at)
-            VALUES (?, ?, ?, ?, ?, ?, {DB_NOW}) ON CONFLICT (run_id) DO NOTHING""",
+            f"""INSERT INTO worker_runs (run_id, worker, incarnation, job, queue, detail, pid, started_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, {DB_NOW}) ON CONFLICT (run_id) DO NOTHING""",
             [
                 run_id,
                 storable(worker),
@@ -219,6 +226,7 @@ def begin_run(
                 storable(job),
                 queue,
                 None if detail is None else storable(detail),
+                pid,
                 None if now is None else instant(now),
             ],
             name="begin a run",
@@ -232,6 +240,15 @@ def end_runs(database: Database, run_ids: Collection[str]) -> None:
         "DELETE FROM worker_runs WHERE run_id IN (SELECT value FROM json_each(?))",
         [compact(sorted(run_ids))],
         name="end runs of workers",
+    )
+
+
+def disown(database: Database, run_ids: Collection[str]) -> None:
+    """Note that the processes of these runs no longer exist: they are no run of a worker that is alive."""
+    database.query(
+        "UPDATE worker_runs SET incarnation = '' WHERE run_id IN (SELECT value FROM json_each(?))",
+        [compact(sorted(run_ids))],
+        name="disown runs",
     )
 
 
@@ -271,7 +288,7 @@ def _seen(row: Row) -> Seen:
 
 
 def _run(row: Row) -> WorkerRun:
-    return WorkerRun(**{**row, "started_at": _at(row["started_at"])})
+    return WorkerRun(**{**row, "pid": int(row["pid"]), "started_at": _at(row["started_at"])})
 
 
 def _at(text: str) -> datetime:

@@ -19,7 +19,8 @@ CREATE TABLE workers (
   PRIMARY KEY (role, name)
 ) WITHOUT ROWID;
 
--- What workers run now. A row that a killed worker left is removed when its run is ended.
+-- What workers run now, each in a process of its own. A row that a killed worker left is removed when its run is
+-- ended.
 CREATE TABLE worker_runs (
   run_id TEXT PRIMARY KEY,
   worker TEXT NOT NULL,
@@ -27,5 +28,6 @@ CREATE TABLE worker_runs (
   job TEXT NOT NULL,
   queue TEXT NOT NULL,
   detail TEXT,
+  pid INTEGER NOT NULL,
   started_at TEXT NOT NULL
 ) WITHOUT ROWID;

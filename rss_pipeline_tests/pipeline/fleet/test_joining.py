@@ -175,6 +175,13 @@ def test_machines_that_were_not_seen_for_a_day_are_forgotten_unless_they_left_a_
     young = seen(machine("young"), NOW - 23 * 60 * MINUTE)
     busy = seen(machine("busy", "b"), NOW - 48 * 60 * MINUTE)
     run = workers.WorkerRun(
-        run_id="r", worker="busy", incarnation="b", job="j", queue="default", detail=None, started_at=NOW
+        run_id="r",
+        worker="busy",
+        incarnation="b",
+        job="j",
+        queue="default",
+        detail=None,
+        pid=9,
+        started_at=NOW,
     )
     assert joining.long_dead(fleet(old, young, busy, runs=(run,))) == [old.member]

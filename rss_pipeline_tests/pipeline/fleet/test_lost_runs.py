@@ -15,6 +15,7 @@ RUN = WorkerRun(
     job="poll_feeds",
     queue="default",
     detail=None,
+    pid=9,
     started_at=NOW - 5 * MINUTE,
 )
 UNSEEN = seen(machine(), NOW - 61 * SECOND)

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseUnavailable
+from rss_pipeline.pipeline.fleet.lost_runs import of_dead_workers
 from rss_pipeline.pipeline.fleet.membership import Membership, beating
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.fleet import workers
@@ -98,6 +99,21 @@ def test_a_clock_that_goes_wrong_is_said_once_and_noted(database: Database) -> N
     membership.beat()
     assert len(said) == 1
     assert abs(workers.fleet(database).workers[0].clock_offset - 3_600) <= 2
+
+
+def test_a_run_whose_process_was_killed_alone_is_no_run_of_the_worker_any_more(database: Database) -> None:
+    said: list[str] = []
+    workers.join(database, machine(), clock_offset=0)
+    for run_id, pid in (("lives", 1), ("killed", 2)):
+        workers.begin_run(
+            database, run_id=run_id, worker="one", incarnation="a", job="poll_feeds", queue="default", pid=pid
+        )
+    membership = Membership(database, machine(), say=said.append, lives=lambda pid: pid == 1)
+    membership.beat()
+    assert of_dead_workers(workers.fleet(database)) == [], "it may be about to end"
+    membership.beat()
+    assert [run.run_id for run in of_dead_workers(workers.fleet(database))] == ["killed"]
+    assert said == ["The processes of 1 runs were killed: killed"]
 
 
 def test_the_main_machine_forgets_those_that_were_not_seen_for_a_day(database: Database) -> None:

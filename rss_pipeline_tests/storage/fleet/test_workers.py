@@ -84,6 +84,7 @@ def test_a_run_is_begun_once_however_often_it_is_delivered(database: Database) -
             incarnation="a",
             job="poll_feeds",
             queue="default",
+            pid=9,
             detail=detail,
             now=at,
         )
@@ -96,6 +97,8 @@ def test_a_run_is_begun_once_however_often_it_is_delivered(database: Database) -
         ("r1", "one", None, NOW),
         ("r2", "one", "shard 3 of 8", NOW),
     ]
+    workers.disown(database, ["r2"])
+    assert [run.incarnation for run in workers.fleet(database).runs] == ["a", ""]
     workers.end_runs(database, ["r1", "unknown"])
     assert [run.run_id for run in workers.fleet(database).runs] == ["r2"]
 

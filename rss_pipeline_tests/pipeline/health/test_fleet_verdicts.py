@@ -1,0 +1,97 @@
+"""The health of several machines: what is wrong with which, and what to add where feeds wait."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
+from rss_pipeline.storage.fleet.workers import Seen, WorkerRun
+from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, fleet, machine, main, seen
+
+MAIN = seen(main())
+ONE, TWO = (seen(machine(name, name, runs_at_once=2)) for name in ("one", "two"))
+HOURS = timedelta(hours=1)
+
+
+def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = "default") -> WorkerRun:
+    return WorkerRun(
+        run_id=f"{number}",
+        worker=worker,
+        incarnation=worker,
+        job=job,
+        queue=queue,
+        detail=None,
+        pid=1,
+        started_at=NOW,
+    )
+
+
+@pytest.mark.parametrize(
+    ("machines", "state", "said"),
+    [
+        ([MAIN, ONE, TWO], "ok", "2 workers are alive, with 4 places"),
+        ([MAIN], "failure", "No worker is alive: no run begins. Start `rss-pipeline worker`"),
+        (
+            [MAIN, ONE, replace(TWO, seen_at=NOW - 5 * HOURS)],
+            "warning",
+            "1 worker was last seen: two 5 h ago. Start",
+        ),
+        (
+            [MAIN, replace(ONE, seen_at=NOW - MINUTE)],
+            "failure",
+            "No worker is alive: no run begins; 1 worker",
+        ),
+        ([ONE], "warning", "The main machine was not seen for a minute. Look at the log"),
+        (
+            [MAIN, ONE, seen(machine("two", code_version="2"))],
+            "warning",
+            "Other code than the main machine's is on two. They begin no run: update them",
+        ),
+        ([MAIN, replace(ONE, clock_offset=-61)], "warning", "Clocks differ from the database's: one -61 s"),
+        (
+            [replace(MAIN, clock_offset=3_600), ONE],
+            "failure",
+            "Clocks differ from the database's: main +3600 s",
+        ),
+    ],
+    ids=["all well", "none", "one died", "all died", "no main machine", "other code", "a minute", "an hour"],
+)
+def test_what_is_wrong_with_the_machines_is_told_with_what_to_do(
+    machines: list[Seen], state: str, said: str
+) -> None:
+    check = judge_workers(fleet(*machines))
+    assert check.state == state
+    assert check.sentences.startswith(said)
+    assert [row["name"] for row in check.rows] == [each.member.name for each in machines]
+
+
+@pytest.mark.parametrize(
+    ("machines", "runs", "shards", "said"),
+    [
+        ([MAIN], [], 2, "No worker is alive: start"),
+        (
+            [ONE, TWO],
+            [run(1), run(2), run(3, "two"), run(4, "two", "download_images")],
+            8,
+            "4 of 4 places of 2 workers are taken, and 3 of 8 shards are polled: start another worker",
+        ),
+        (
+            [ONE, TWO],
+            [run(1), run(2, "two", "check_health"), run(3, "two", "poll_feeds", "high"), run(4, "dead")],
+            1,
+            "1 of 1 shard is polled, and 1 of 4 places of 2 workers are taken: raise RSS_SHARDS to 4",
+        ),
+        (
+            [ONE],
+            [],
+            2,
+            "0 of 2 places of 1 worker are taken, and 0 of 2 shards are polled: more workers would not help.",
+        ),
+    ],
+    ids=["workers", "places", "shards", "nothing to add"],
+)
+def test_what_to_add_where_feeds_wait_follows_from_the_figures(
+    machines: list[Seen], runs: list[WorkerRun], shards: int, said: str
+) -> None:
+    assert what_to_add(fleet(*machines, runs=tuple(runs)), shards=shards).startswith(said)
