@@ -60,6 +60,11 @@ def up(settings: Settings, yes: bool, of_fleet: bool) -> None:
         names = ("RSS_READER_ADDRESS", "RSS_READER_PORT")
         _check_port(settings.reader_address, settings.reader_port, names=names)
 
+    if settings.fleet is not None:
+        from rss_pipeline.cli.worker import main_machine
+
+        click.get_current_context().with_resource(main_machine(settings))
+
     from rss_pipeline.orchestration.instance.home import changed_by_hand, open_instance
     from rss_pipeline.orchestration.instance.put_back_clock import heal_ticks
     from rss_pipeline.orchestration.registry_partitions import register

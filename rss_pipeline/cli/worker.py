@@ -3,10 +3,11 @@
 The main machine is `up --fleet` (poll.py); both are in the fleet by `in_fleet`.
 """
 
+import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import click
@@ -15,10 +16,10 @@ from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.orchestration.fleet.names import DEFAULT, HIGH, INCARNATION_TAG
-from rss_pipeline.orchestration.fleet.worker import consumer, keep_consuming
+from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
 from rss_pipeline.pipeline.fleet.broker import check_broker
 from rss_pipeline.pipeline.fleet.joining import join, this_machine
-from rss_pipeline.pipeline.fleet.membership import Membership, beating
+from rss_pipeline.pipeline.fleet.membership import Membership, Over, beating
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
@@ -60,6 +61,7 @@ def worker(settings: Settings) -> None:
         tags = {INCARNATION_TAG: member.incarnation}
         commands = {queue: consumer(queue, runs, tags) for queue, runs in places.items()}
         with in_fleet(database, member, signals) as (found, membership):
+            signal.signal(LOOK_SIGNAL, lambda *_: membership.hurry())
             if found.main is None:
                 terminal.complain(
                     "There is no main machine yet: runs come when `rss-pipeline up --fleet` has started."
@@ -75,7 +77,7 @@ def worker(settings: Settings) -> None:
 
 @contextmanager
 def in_fleet(
-    database: Database, member: Member, signals: list[int] | None = None
+    database: Database, member: Member, signals: Sequence[int] = ()
 ) -> Iterator[tuple[Fleet, Membership]]:
     """Be part of the fleet for the block; gives the fleet as it was before, and the membership.
 
@@ -93,6 +95,23 @@ def in_fleet(
     membership = Membership(database, member, say=terminal.complain)
     with beating(membership):
         yield found, membership
+
+
+@contextmanager
+def main_machine(settings: Settings) -> Iterator[None]:
+    """Be the main machine of the fleet for the block. If another one takes its name, this process ends: two
+    would start each run twice."""
+    assert settings.fleet is not None
+    check_broker(settings.fleet)
+    member = this_machine("main", settings.fleet.worker_name)
+    with open_database(settings) as database, in_fleet(database, member) as (_, membership):
+        membership.on_over = _end
+        yield
+
+
+def _end(over: Over) -> None:
+    terminal.complain(f"{over.reason}. This one ends.")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _noted_signals() -> list[int]:

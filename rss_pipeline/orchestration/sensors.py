@@ -18,6 +18,7 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.plain_text import plain_lines
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.errors import RssPipelineError, StorageRejected
+from rss_pipeline.orchestration.fleet.dead_workers import end_lost_runs
 from rss_pipeline.orchestration.instance.dead_runs import end_dead_runs
 from rss_pipeline.orchestration.jobs import (
     DOWNLOAD_IMAGES,
@@ -259,6 +260,9 @@ def _end_dead_runs(context: dg.SensorEvaluationContext, settings: Settings, cloc
     silence = timedelta(seconds=settings.lease_seconds)
     # Not `clock`: the events of a run carry the time of this machine.
     ended = end_dead_runs(context.instance, now=utc_now(), silence=silence, live_runs=live_runs)
+    if settings.fleet is not None:
+        with open_database(settings) as database:
+            ended += [run.run_id for run in end_lost_runs(context.instance, database)]
     for run_id in ended:
         context.log.warning(f"Run {run_id} was ended: its process no longer exists.")
     return f"{len(ended)} runs were ended: their processes no longer exist." if ended else "No run is dead."

@@ -9,13 +9,11 @@ from urllib.parse import urlsplit
 
 from celery import Celery
 
+from rss_pipeline.orchestration.fleet.names import DEFAULT
 from rss_pipeline.settings import FleetSettings, Settings
 
 TASK = "rss_pipeline.execute_run"
 """Its only argument is the id of a run."""
-HIGH, DEFAULT = "high", "default"
-"""The queues: of runs that a person waits for, and of all others. Each worker has a place of its own for the
-first."""
 
 VISIBILITY_SECONDS = 4 * 3600
 """After which Redis delivers a task again whose worker did not say that it is done: above the two hours after

@@ -2,8 +2,9 @@
 
     python -m rss_pipeline.orchestration.fleet.consumer QUEUE RUNS [TAG=VALUE ...]
 
-Each run gets the tags. SIGTERM and SIGINT end it: it takes no more runs, interrupts those that it executes,
-and waits until they have released their claims. What starts it is the worker.
+Each run gets the tags. After SIGINT it takes no more runs, and ends with those that it executes; SIGTERM
+interrupts these as well, and they release their claims. It ends with the process that started it: the worker
+(worker.py).
 """
 
 import gc
@@ -12,6 +13,8 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -19,16 +22,24 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
+from celery.exceptions import Reject
 from celery.signals import worker_shutting_down
 from celery.worker import state
 from dotenv import load_dotenv
 
-from rss_pipeline.errors import SettingMistake, SettingsError
+from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError
 from rss_pipeline.orchestration.fleet.app import TASK, new_app
 from rss_pipeline.orchestration.fleet.execute_run import execute_run
+from rss_pipeline.orchestration.fleet.worker import IN_PEACE, LOOK_SIGNAL
 from rss_pipeline.orchestration.instance.home import prepare_home
 from rss_pipeline.orchestration.queueing import WORKER_TAG
 from rss_pipeline.settings import Settings
+
+_LOOK_SECONDS = 1.0
+_LEFT_SECONDS = 2.0
+"""Before a run is given back that an outdated worker may not execute: it would take it again at once."""
+
+_logger = logging.getLogger(__name__)
 
 
 def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) -> None:
@@ -37,8 +48,10 @@ def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) 
     if fleet is None:
         raise SettingsError(SettingMistake(("RSS_BROKER_URL",), "not set; a worker takes its runs from it"))
     prepare_home(settings)
+    parent = os.getppid()
+    threading.Thread(target=_end_with, args=(parent,), name="look at the worker", daemon=True).start()
     app = new_app(settings, fleet)
-    _add_task(app, {WORKER_TAG: fleet.worker_name, **tags})
+    _add_task(app, settings, {WORKER_TAG: fleet.worker_name, **tags}, worker=parent)
     # The processes of runs are forked from this one: what it has imported, they have.
     import_module("rss_pipeline.definitions")
     gc.collect()
@@ -57,16 +70,34 @@ def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) 
     sys.exit(worker.exitcode)
 
 
-def _add_task(app: Celery, tags: Mapping[str, str]) -> None:
+def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worker: int) -> None:
     @app.task(name=TASK)  # type: ignore[untyped-decorator]
     def task(run_id: str) -> None:
         # Celery's processes are daemons, which may have no children; a run has its parsers.
         multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
-        execute_run(run_id, tags=tags)
+        try:
+            execute_run(run_id, settings=settings, tags=tags)
+        except JoinRefused as outdated:
+            # Another worker executes it. The worker sees for itself that it is outdated, and ends.
+            _logger.warning("run %s is left to other workers: %s", run_id, outdated)
+            with suppress(ProcessLookupError):
+                os.kill(worker, LOOK_SIGNAL)
+            time.sleep(_LEFT_SECONDS)
+            raise Reject(requeue=True) from outdated
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent was killed: nobody else would."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    _logger.error("the worker was killed: its consumer ends")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
-def _interrupt_runs(**_: Any) -> None:
+def _interrupt_runs(sig: str, **_: Any) -> None:
+    if sig == IN_PEACE.name:
+        return
     for request in tuple(state.active_requests):
         with suppress(ProcessLookupError):
             if request.worker_pid is not None:

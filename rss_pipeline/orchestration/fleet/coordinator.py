@@ -10,7 +10,7 @@ import dagster as dg
 from dagster._core.run_coordinator import SubmitRunContext
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG, RETRY_STRATEGY_TAG
 
-from rss_pipeline.orchestration.fleet.app import DEFAULT, HIGH
+from rss_pipeline.orchestration.fleet.names import DEFAULT, HIGH
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, BackfillsLastRunCoordinator
 
 _RETRY_STRATEGY = "ALL_STEPS"

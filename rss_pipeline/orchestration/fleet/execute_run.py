@@ -19,7 +19,9 @@ from dagster._core.storage.runs import SqlRunStorage
 from dagster._utils.interrupts import setup_interrupt_handlers
 
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.orchestration.fleet.place import run_place
 from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
+from rss_pipeline.settings import Settings
 
 STATEMENT_MS = 60_000
 """After which Postgres breaks off a statement of Dagster's in a run."""
@@ -54,11 +56,14 @@ def to_do(status: dg.DagsterRunStatus | None) -> ToDo:
             return ToDo.NOTHING
 
 
-def execute_run(run_id: str, *, tags: Mapping[str, str]) -> ToDo:
+def execute_run(run_id: str, *, settings: Settings, tags: Mapping[str, str]) -> ToDo:
     """Execute a run in this process, with these tags besides, if it has not begun; return what was done.
 
     The instance is that of DAGSTER_HOME on this machine. A SIGTERM interrupts the run, which then releases
     its claims.
+
+    Raises:
+        JoinRefused: this worker's code is not the main machine's. Nothing was begun.
     """
     # Celery lets its processes ignore it, and Dagster gives SIGTERM the same handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -67,32 +72,39 @@ def execute_run(run_id: str, *, tags: Mapping[str, str]) -> ToDo:
         # Without it each event has a connection of its own.
         instance.optimize_for_webserver(STATEMENT_MS, _POOL_RECYCLE_SECONDS, _MORE_CONNECTIONS)
         with _alone(instance, run_id) as is_alone:
-            return _do(instance, run_id, tags) if is_alone else ToDo.NOTHING
+            return _do(instance, run_id, settings, tags) if is_alone else ToDo.NOTHING
 
 
-def _do(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]) -> ToDo:
+def _do(instance: dg.DagsterInstance, run_id: str, settings: Settings, tags: Mapping[str, str]) -> ToDo:
     run = instance.get_run_by_id(run_id)
     todo = to_do(None if run is None else run.status)
     if run is None or todo is ToDo.NOTHING:
         return todo
     match todo:
         case ToDo.EXECUTE:
-            instance.add_run_tags(run_id, {**host_tags(), **tags})
-            # Dagster writes each event to the terminal, too; warnings of ours go to the worker's log still.
-            with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
-                _execute_run_command_body(
-                    run_id=run_id,
-                    instance=instance,
-                    write_stream_fn=lambda _: None,
-                    set_exit_code_on_failure=False,
-                )
-            _fail_if_interrupted(instance, run_id)
+            with run_place(settings, run, tags) as is_first:
+                if not is_first:
+                    return ToDo.NOTHING
+                instance.add_run_tags(run_id, {**host_tags(), **tags})
+                _execute(instance, run_id)
         case ToDo.CANCEL:
             instance.report_run_canceled(run)
         case ToDo.END_IF_DEAD:
             if dead_among(instance, [run_id], now=utc_now()):
                 end_dead(instance, run_id)
     return todo
+
+
+def _execute(instance: dg.DagsterInstance, run_id: str) -> None:
+    # Dagster writes each event to the terminal, too; warnings of ours go to the worker's log still.
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stderr(nowhere):
+        _execute_run_command_body(
+            run_id=run_id,
+            instance=instance,
+            write_stream_fn=lambda _: None,
+            set_exit_code_on_failure=False,
+        )
+    _fail_if_interrupted(instance, run_id)
 
 
 def _fail_if_interrupted(instance: dg.DagsterInstance, run_id: str) -> None:

@@ -20,7 +20,8 @@ from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from kombu.exceptions import OperationalError
 
 from rss_pipeline.errors import SettingMistake, SettingsError
-from rss_pipeline.orchestration.fleet.app import DEFAULT, TASK, new_app
+from rss_pipeline.orchestration.fleet.app import TASK, new_app
+from rss_pipeline.orchestration.fleet.names import DEFAULT
 from rss_pipeline.orchestration.queueing import QUEUE_TAG
 from rss_pipeline.settings import Settings
 

@@ -19,6 +19,9 @@ STOP_SECONDS = 60.0
 IN_PEACE, INTERRUPTING = signal.SIGINT, signal.SIGTERM
 """A consumer takes no more runs after either; only the second interrupts those that it executes."""
 
+LOOK_SIGNAL = signal.SIGUSR1
+"""To the worker: look at the main machine now, not at the next beat."""
+
 _logger = logging.getLogger(__name__)
 
 

@@ -18,6 +18,9 @@ from dagster._core.storage.tags import GRPC_INFO_TAG
 
 HOST_TAG = "rss_pipeline/host"
 """A tag of runs that the command executes itself: the machine with its process."""
+_KILLED = (
+    "Its process no longer exists: it was killed together with the code server, or the machine restarted."
+)
 _LOOKED_AT = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING]
 
 
@@ -121,14 +124,11 @@ def last_sign(instance: dg.DagsterInstance, run_id: str) -> RunSign | None:
     return None
 
 
-def end_dead(instance: dg.DagsterInstance, run_id: str) -> None:
+def end_dead(instance: dg.DagsterInstance, run_id: str, message: str = _KILLED) -> None:
     """End this run, which is dead, unless it has ended."""
     run = instance.get_run_by_id(run_id)
-    if run is None or run.status not in _LOOKED_AT:
+    if run is None or run.status not in (*_LOOKED_AT, dg.DagsterRunStatus.STARTING):
         return
-    message = (
-        "Its process no longer exists: it was killed together with the code server, or the machine restarted."
-    )
     if run.status is dg.DagsterRunStatus.CANCELING:
         instance.report_run_canceled(run, message)
     else:

@@ -55,11 +55,15 @@ class Membership:
         self._unseen: frozenset[str] = frozenset()
         self._is_away = False
         self._is_warned = False
+        self._next = threading.Event()
         self.over: Over | None = None
         """Set once, when the machine is to take no more runs."""
+        self.on_over: Callable[[Over], object] = lambda _: None
+        """Called when it is set."""
 
     def beat(self) -> None:
         """Note that this machine is alive, and look at the others. A database that is away is said once."""
+        was_over = self.over
         try:
             self._beat()
         except InfrastructureError as error:
@@ -70,6 +74,8 @@ class Membership:
         if self._is_away:
             self._say("The database answers again.")
         self._is_away = False
+        if self.over is not None and was_over is None:
+            self.on_over(self.over)
 
     def _beat(self) -> None:
         fleet = workers.fleet(self._database)
@@ -105,6 +111,15 @@ class Membership:
             self._say(f"The processes of {len(killed)} runs were killed: {', '.join(sorted(killed))}")
         self._unseen = unseen
 
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until `hurry`."""
+        self._next.wait(seconds)
+        self._next.clear()
+
+    def hurry(self) -> None:
+        """Let the next beat be now."""
+        self._next.set()
+
     def leave(self) -> None:
         """Take this machine out of the fleet; a database that is away will find it dead in a minute."""
         try:
@@ -119,8 +134,10 @@ def beating(membership: Membership, *, every: float = BEAT_SECONDS) -> Iterator[
     over = threading.Event()
 
     def work() -> None:
-        while not over.wait(every):
-            membership.beat()
+        while not over.is_set():
+            membership.wait(every)
+            if not over.is_set():
+                membership.beat()
 
     thread = threading.Thread(target=work, name="beat of this machine", daemon=True)
     thread.start()
@@ -128,5 +145,6 @@ def beating(membership: Membership, *, every: float = BEAT_SECONDS) -> Iterator[
         yield
     finally:
         over.set()
+        membership.hurry()
         thread.join()
         membership.leave()
