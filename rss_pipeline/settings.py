@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
@@ -117,7 +117,7 @@ class FleetSettings:
     @property
     def has_schema(self) -> bool:
         """True if Dagster's tables are in a schema of their own, beside ours."""
-        return f"-csearch_path={DAGSTER_SCHEMA}" in unquote_plus(self.dagster_url)
+        return f"-csearch_path={DAGSTER_SCHEMA}" in unquote(self.dagster_url)
 
     @property
     def broker_where(self) -> str:
@@ -364,24 +364,24 @@ def _fleet(reader: EnvironmentReader) -> FleetSettings | None:
         return None
     return FleetSettings(
         broker_url=broker or "",
-        dagster_url=_for_dagster(dagster or _in_schema(database)),
+        dagster_url=_for_dagster(dagster) if dagster else _for_dagster(database, schema=DAGSTER_SCHEMA),
         worker_name=name,
         worker_runs=runs,
     )
 
 
-def _in_schema(database_url: str) -> str:
-    """The same database, with Dagster's schema as the only one of the search path."""
+def _for_dagster(url: str, *, schema: str | None = None) -> str:
+    """The URL of a database for Dagster: with the driver that its statements are written for, which is not
+    SQLAlchemy's default any more, and with UTC as the server's time. Dagster takes the times that the server
+    writes for UTC.
+    """
     # Not urlunsplit(): it would write a URL of a socket, `postgresql:///feeds`, without its empty host.
-    address, _, query = database_url.partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    options["options"] = f"{options.get('options', '')} -csearch_path={DAGSTER_SCHEMA}".strip()
-    return f"{address}?{urlencode(options)}"
-
-
-def _for_dagster(url: str) -> str:
-    """With the driver that Dagster's statements are written for: it is not SQLAlchemy's default any more."""
-    return f"{_DRIVER}:{url.partition(':')[2]}"
+    address, _, query = url.partition("?")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    options = [given.get("options", ""), "-ctimezone=UTC", f"-csearch_path={schema}" if schema else ""]
+    missing = [option for option in options[1:] if option and option not in options[0]]
+    given["options"] = " ".join([*options[:1], *missing]).strip()
+    return f"{_DRIVER}:{address.partition(':')[2]}?{urlencode(given, quote_via=quote)}"
 
 
 def _bucket(reader: EnvironmentReader) -> S3Settings | None:

@@ -326,7 +326,7 @@ def test_several_machines_have_a_broker_and_keep_dagster_s_tables_beside_ours() 
     found = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, **named)
     assert found.fleet == FleetSettings(
         broker_url=BROKER,
-        dagster_url=f"{POSTGRES.replace('://', '+psycopg2://')}&options=-csearch_path%3Ddagster",
+        dagster_url=f"{POSTGRES.replace('://', '+psycopg2://')}&options=-ctimezone%3DUTC%20-csearch_path%3Ddagster",
         worker_name="worker-7",
         worker_runs=3,
     )
@@ -338,8 +338,8 @@ def test_several_machines_have_a_broker_and_keep_dagster_s_tables_beside_ours() 
 @pytest.mark.parametrize(
     ("ours", "dagster"),
     [
-        ("postgres:///feeds?host=/run/pg", "postgresql+psycopg2:///feeds?host=%2Frun%2Fpg&options=-csearch_path%3Ddagster"),
-        ("postgresql://h/f?options=-cwork_mem%3D8MB", "postgresql+psycopg2://h/f?options=-cwork_mem%3D8MB+-csearch_path%3Ddagster"),
+        ("postgres:///feeds?host=/run/pg", "postgresql+psycopg2:///feeds?host=%2Frun%2Fpg&options=-ctimezone%3DUTC%20-csearch_path%3Ddagster"),
+        ("postgresql://h/f?options=-cwork_mem%3D8MB", "postgresql+psycopg2://h/f?options=-cwork_mem%3D8MB%20-ctimezone%3DUTC%20-csearch_path%3Ddagster"),
     ],
     ids=["by a socket", "with options"],
 )  # fmt: skip
@@ -354,8 +354,12 @@ def test_dagster_s_tables_may_be_in_another_database(scheme: str) -> None:
     other = f"{scheme}://d:hunter2@other.example/dagster"
     fleet = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, DAGSTER_DATABASE_URL=other).fleet
     assert fleet is not None
-    assert fleet.dagster_url == "postgresql+psycopg2://d:hunter2@other.example/dagster"
+    wanted = "postgresql+psycopg2://d:hunter2@other.example/dagster?options=-ctimezone%3DUTC"
+    assert fleet.dagster_url == wanted
     assert not fleet.has_schema
+    # As the processes have it that `up` starts.
+    again = settings(DATABASE_URL=POSTGRES, RSS_BROKER_URL=BROKER, DAGSTER_DATABASE_URL=wanted).fleet
+    assert again == fleet
 
 
 def test_a_worker_is_named_for_its_host() -> None:

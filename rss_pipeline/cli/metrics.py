@@ -54,7 +54,7 @@ def metrics(settings: Settings, output: Path | None, listen: str | None, backups
             open_objects(settings) if backups else None,
             settings,
             clock=utc_now,
-            jobs=lambda: last_runs(settings.dagster_home),
+            jobs=lambda: last_runs(settings),
         )
         if address is not None:
             _serve(figures.text, *address)

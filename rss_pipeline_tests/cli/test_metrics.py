@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
 from rss_pipeline.orchestration.instance.run_times import last_runs
+from rss_pipeline.settings import Settings
 from rss_pipeline_tests.support.waiting import PATIENCE
 
 PROGRAM = """
@@ -92,7 +93,7 @@ def test_an_address_that_cannot_be_listened_on_is_a_sentence(
 
 
 def test_without_a_history_of_dagster_no_job_is_known(tmp_path: Path) -> None:
-    assert last_runs(tmp_path) == {}
+    assert last_runs(Settings(home=tmp_path, feeds_file=tmp_path, user_agent="test")) == {}
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "runs.db").write_bytes(b"not a database, but as long as the head of one" * 9)
-    assert last_runs(tmp_path) == {}
+    assert last_runs(Settings(home=tmp_path, feeds_file=tmp_path, user_agent="test")) == {}

@@ -4,14 +4,26 @@ Dagster's daemon keeps a run in its own queue, which has priorities, until a wor
 The order of that queue is queueing.py's.
 """
 
+import logging
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from dagster._core.run_coordinator import SubmitRunContext
+from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG, RETRY_STRATEGY_TAG
 
+from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.fleet.names import DEFAULT, HIGH
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, BackfillsLastRunCoordinator
+from rss_pipeline.settings import Settings
+from rss_pipeline.storage.backends.connect import open_database
+from rss_pipeline.storage.fleet.workers import Fleet, fleet
+
+_logger = logging.getLogger(__name__)
 
 _RETRY_STRATEGY = "ALL_STEPS"
 """What the steps of a run give to each other is in its memory: none can be left out the second time."""
@@ -27,8 +39,45 @@ def queue_of(tags: Mapping[str, str]) -> str:
         return HIGH
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """The runs that the workers of a fleet execute at once, by queue."""
+
+    default: int = 0
+    high: int = 0
+
+    def limits(self) -> list[dict[str, Any]]:
+        """The same as Dagster's limits: a run of a queue in which no place is free stays in Dagster's."""
+        places = {DEFAULT: self.default, HIGH: self.high}
+        return [{"key": QUEUE_TAG, "value": queue, "limit": limit} for queue, limit in places.items()]
+
+
+def places_of(found: Fleet) -> Places:
+    """The places of the workers that are alive."""
+    workers = [seen.member for seen in found.alive if seen.member.role == "worker"]
+    return Places(
+        default=sum(worker.runs_at_once for worker in workers if DEFAULT in worker.queues),
+        high=sum(HIGH in worker.queues for worker in workers),
+    )
+
+
 class FleetRunCoordinator(BackfillsLastRunCoordinator):
     """The queue of one machine, for the workers of many."""
+
+    _known = Places()
+    """As they were when the database was last read."""
+
+    def get_run_queue_config(self) -> RunQueueConfig:
+        """The limits of the file, and the places that the workers have now. The daemon asks each time."""
+        config = super().get_run_queue_config()
+        try:
+            with open_database(Settings.from_environ(os.environ, cwd=Path.cwd())) as database:
+                self._known = places_of(fleet(database))
+        except RssPipelineError as error:
+            # The runs that are sent meanwhile wait in Redis at worst.
+            _logger.warning("The places of the workers are not known: %s", error)
+        limits = [*(config.tag_concurrency_limits or ()), *self._known.limits()]
+        return config._replace(tag_concurrency_limits=limits)
 
     def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:
         """Queue the run, with the queue of the workers that it is for."""

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
 from enum import Enum
+from pathlib import Path
 from typing import cast
 
 import dagster as dg
@@ -21,6 +22,7 @@ from dagster._utils.interrupts import setup_interrupt_handlers
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.orchestration.fleet.place import run_place
 from rss_pipeline.orchestration.instance.dead_runs import dead_among, end_dead, host_tags
+from rss_pipeline.orchestration.instance.home import instance_without_output
 from rss_pipeline.settings import Settings
 
 STATEMENT_MS = 60_000
@@ -68,7 +70,8 @@ def execute_run(run_id: str, *, settings: Settings, tags: Mapping[str, str]) -> 
     # Celery lets its processes ignore it, and Dagster gives SIGTERM the same handler.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     setup_interrupt_handlers()
-    with dg.DagsterInstance.get() as instance:
+    # What a run prints is the worker's: a file of this machine would be shown on none.
+    with instance_without_output(Path(os.environ["DAGSTER_HOME"])) as instance:
         # Without it each event has a connection of its own.
         instance.optimize_for_webserver(STATEMENT_MS, _POOL_RECYCLE_SECONDS, _MORE_CONNECTIONS)
         with _alone(instance, run_id) as is_alone:

@@ -38,8 +38,10 @@ _OF_A_FLEET = {
 """,
     """    # A poll, a download and two runs of a backfill leave one for a run that a person starts.
     max_concurrent_runs: 5
-""": """    # As many as the workers have places for: see rss_pipeline/orchestration/fleet/coordinator.py.
+""": """    # As many as the workers have places for: the coordinator adds a limit for each of their queues.
     max_concurrent_runs: -1
+    # A person waits for some of them.
+    dequeue_interval_seconds: 2
 """,
 }
 """Lines of dagster.yaml, and those of a fleet in their place."""
@@ -117,15 +119,20 @@ def open_instance(settings: Settings) -> dg.DagsterInstance:
 
 
 def open_instance_at_terminal(settings: Settings) -> dg.DagsterInstance:
-    """The same instance for runs in this process, with their output left to the terminal.
+    """The same instance for runs in this process, with their output left to the terminal."""
+    home = prepare_home(settings)
+    _make_schema(settings)
+    return instance_without_output(home)
+
+
+def instance_without_output(home: Path) -> dg.DagsterInstance:
+    """The instance of this home, which keeps nothing of what its runs print.
 
     Dagster would start four processes a run to copy the output into files and back: 25 MB, and a tenth of a
     second of processor time. A `compute_logs` of a person's own dagster.yaml stays in use.
     """
-    home = str(prepare_home(settings))
-    _make_schema(settings)
-    ref = InstanceRef.from_dir(home)
-    if ref.compute_logs_data == InstanceRef.config_defaults(home)["compute_logs"]:
+    ref = InstanceRef.from_dir(str(home))
+    if ref.compute_logs_data == InstanceRef.config_defaults(str(home))["compute_logs"]:
         nowhere = ConfigurableClassData(
             NoOpComputeLogManager.__module__, NoOpComputeLogManager.__name__, "{}"
         )

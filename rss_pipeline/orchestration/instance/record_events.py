@@ -1,7 +1,8 @@
 """Many asset events of an op in one transaction.
 
 Dagster's SQLite storage opens two databases, commits both and closes both for each event that an op yields:
-4 to 8 ms an event, most of it in fsync. Which events there are is reporting/'s.
+4 to 8 ms an event, most of it in fsync; its Postgres storage sends ten statements and commits twice. Which
+events there are is reporting/'s.
 """
 
 import logging
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 from dagster._core.events import AssetObservationData, DagsterEventType, StepMaterializationData
+from dagster._core.storage.event_log import InMemoryEventLogStorage, SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 
 AssetEvent = dg.AssetMaterialization | dg.AssetObservation
@@ -19,8 +21,8 @@ AssetEvent = dg.AssetMaterialization | dg.AssetObservation
 def record_events(context: dg.OpExecutionContext, events: Sequence[AssetEvent]) -> None:
     """Store events as if the op had yielded them. All are in the event log when this returns.
 
-    A storage other than Dagster's SQLite one (Postgres) gets them one by one. They are not among the events
-    that `execute_in_process` returns, and no line of the run's text log.
+    A storage that is not SQL gets them one by one. They are not among the events that `execute_in_process`
+    returns, and no line of the run's text log.
     """
     # The list of an asset's events in the UI shows one of those with the same millisecond.
     now = time.time()
@@ -29,22 +31,23 @@ def record_events(context: dg.OpExecutionContext, events: Sequence[AssetEvent]) 
         for event, age in zip(events, reversed(range(len(events))), strict=True)
     ]
     storage = context.instance.event_log_storage
-    if isinstance(storage, SqliteEventLogStorage):
+    if isinstance(storage, SqlEventLogStorage) and not isinstance(storage, InMemoryEventLogStorage):
         _store_in_one_transaction(storage, entries)
     else:
         for entry in entries:
             context.instance.handle_new_event(entry)
 
 
-def _store_in_one_transaction(storage: SqliteEventLogStorage, entries: Sequence[dg.EventLogEntry]) -> None:
-    """Do what `SqliteEventLogStorage.store_event` does with an asset event, for many: write the run's own
-    file first, then the file that all runs share."""
+def _store_in_one_transaction(storage: SqlEventLogStorage, entries: Sequence[dg.EventLogEntry]) -> None:
+    """Do what the storage's `store_event` does with an asset event, for many. In SQLite: write the run's own
+    file first, then the file that all runs share. In Postgres both are one table."""
     if not entries:
         return
     statements = [storage.prepare_insert_event(entry) for entry in entries]
-    with storage.run_connection(entries[0].run_id) as connection:
-        for statement in statements:
-            connection.execute(statement)
+    if isinstance(storage, SqliteEventLogStorage):
+        with storage.run_connection(entries[0].run_id) as connection:
+            for statement in statements:
+                connection.execute(statement)
     with storage.index_transaction() as connection:
         ids: list[int] = [connection.execute(each).inserted_primary_key[0] for each in statements]  # type: ignore[index]
         storage._store_asset_event_tags(connection, entries, ids)

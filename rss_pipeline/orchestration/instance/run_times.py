@@ -1,12 +1,19 @@
 """The end of each job's last run, read from Dagster's run storage without an import of Dagster.
 
-Only from the SQLite file of the default storage; with another storage nothing is known here.
+From the SQLite file of the default storage, or from a fleet's Postgres; with another storage nothing is known
+here.
 """
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
+
+from rss_pipeline.settings import FleetSettings, Settings
+
+_LAST = """SELECT pipeline_name, status, max(end_time) FROM runs
+  WHERE status IN ('SUCCESS', 'FAILURE') GROUP BY 1, 2"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,20 +24,9 @@ class JobRuns:
     last_failure: float | None = None
 
 
-def last_runs(dagster_home: Path) -> dict[str, JobRuns]:
+def last_runs(settings: Settings) -> dict[str, JobRuns]:
     """Job name to the ends of its last runs; empty if there is no history that can be read."""
-    file = dagster_home / "history" / "runs.db"
-    if not file.exists():
-        return {}
-    try:
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=2.0)) as history:
-            rows = history.execute(
-                "SELECT pipeline_name, status, max(end_time) FROM runs"
-                " WHERE status IN ('SUCCESS', 'FAILURE') GROUP BY 1, 2"
-            ).fetchall()
-    except sqlite3.Error:
-        # Locked, or written by a Dagster whose tables differ: these figures are missing then, and no others.
-        return {}
+    rows = _in_file(settings) if settings.fleet is None else _in_postgres(settings.fleet)
     ends: dict[str, dict[str, float]] = {}
     for job, status, end in rows:
         if job and end is not None:
@@ -39,3 +35,26 @@ def last_runs(dagster_home: Path) -> dict[str, JobRuns]:
         job: JobRuns(last_success=each.get("SUCCESS"), last_failure=each.get("FAILURE"))
         for job, each in sorted(ends.items())
     }
+
+
+def _in_file(settings: Settings) -> Iterable[tuple[Any, ...]]:
+    file = settings.dagster_home / "history" / "runs.db"
+    if not file.exists():
+        return ()
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=2.0)) as history:
+            return history.execute(_LAST).fetchall()
+    except sqlite3.Error:
+        # Locked, or written by a Dagster whose tables differ: these figures are missing then, and no others.
+        return ()
+
+
+def _in_postgres(fleet: FleetSettings) -> Iterable[tuple[Any, ...]]:
+    # Only a fleet has the driver for certain.
+    import psycopg
+
+    try:
+        with psycopg.connect(fleet.dagster_url.replace("+psycopg2", "", 1)) as history:
+            return history.execute(_LAST).fetchall()
+    except psycopg.Error:
+        return ()

@@ -317,7 +317,8 @@ def _without_secrets(check: Check, environ: Mapping[str, str]) -> Check:
     """A last guard: no message, of ours or of a library, shows a secret."""
     keys = ("SECRET_ACCESS_KEY", "ACCESS_KEY_ID")
     of_buckets = [f"{prefix}_{key}" for prefix in ("R2", "S3") for key in keys]
-    names = ("D1_PROXY_TOKEN", *of_buckets, "RSS_PROXY", "RSS_ALERT_WEBHOOK", "DATABASE_URL")
+    of_fleet = ("DATABASE_URL", "DAGSTER_DATABASE_URL", "RSS_BROKER_URL")
+    names = ("D1_PROXY_TOKEN", *of_buckets, "RSS_PROXY", "RSS_ALERT_WEBHOOK", *of_fleet)
     found, fix = check.found, check.fix
     for secret in filter(None, (environ.get(name, "").strip() for name in names)):
         found, fix = found.replace(secret, "***"), fix.replace(secret, "***")

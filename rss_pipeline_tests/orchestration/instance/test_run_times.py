@@ -28,6 +28,6 @@ def test_the_last_success_and_the_last_failure_of_a_job(
         )
         [record] = instance.get_run_records(dg.RunsFilter(run_ids=[result.run_id]))
         ends.append(record.end_time)
-    known = last_runs(dagster_pipeline.settings.dagster_home)["a_job"]
+    known = last_runs(dagster_pipeline.settings)["a_job"]
     assert known.last_success == pytest.approx(ends[2])
     assert known.last_failure == pytest.approx(ends[1])
