@@ -33,11 +33,14 @@ class Statement:
     """One SQL statement with its positional parameters (`?`).
 
     `name` says in a few words what it does ("close visit"): errors, logs and tests go by it.
+    `planned_once` is for what runs at each visit: the best plan does not depend on the values, and Postgres
+    need not look for it each time, which takes as long as the statement itself.
     """
 
     sql: str
     params: Sequence[Value] = ()
     name: str = field(default="", kw_only=True)
+    planned_once: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,10 @@ def _close(
     database: Database, name: str, sql: str, rows: list[Row], now: datetime, others: Sequence[Statement] = ()
 ) -> set[str]:
     params = [instant(now), instant(now - HEARTBEAT)]
-    statements = [Statement(sql, [*params, chunk], name=name) for chunk in chunked(map(compact, rows))]
+    statements = [
+        Statement(sql, [*params, chunk], name=name, planned_once=True)
+        for chunk in chunked(map(compact, rows))
+    ]
     if not statements:
         return set()
     results = database.batch([*statements, *others])
@@ -231,6 +234,7 @@ def closing_statement(stored: StoredDocument, *, now: datetime) -> Statement:
             compact(wanted),
         ],
         name="close visit",
+        planned_once=True,
     )
 
 

@@ -82,6 +82,7 @@ def count_on(feed_id: str, created_at: str) -> Statement:
         ON CONFLICT (name) DO UPDATE SET value = excluded.value""",
         [feed_id, created_at],
         name="count arrivals",
+        planned_once=True,
     )
 
 

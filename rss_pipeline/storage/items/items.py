@@ -199,10 +199,10 @@ def insert_statements(
     if chunk.alone:
         row = json.loads(chunk.text)
         params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
-        insert = Statement(_INSERT_ONE, params, name="insert one item")
+        insert = Statement(_INSERT_ONE, params, name="insert one item", planned_once=True)
     else:
         params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
-        insert = Statement(_INSERT, params, name="insert items")
+        insert = Statement(_INSERT, params, name="insert items", planned_once=True)
     return [insert, mark_stale_if(feed_id, *has_come(feed_id, at)), count_on(feed_id, at)]
 
 

@@ -35,6 +35,7 @@ def mark_stale_if(
         f"{before} {_MARK.format(feeds='= ?')} AND {condition}",
         [*first, feed_id, *params],
         name="mark topics stale",
+        planned_once=True,
     )
 
 

@@ -13,6 +13,7 @@ has the claims' lock alone waits for no row, and who claims rows skips those tha
 import random
 import re
 import select
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,9 @@ _CLAIMS = 7_236_872
 
 _BEGIN_TO_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
 # Locks come first, and each statement sees what was committed before it: all of the batches before this one.
+# Such statements find rows by their keys. A plan that was made for an empty table must do so, too: it is kept
+# until the server has counted the table's rows anew.
+_PLAN_ONCE = ("SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off")
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _LOCK_WRITERS = f"SELECT pg_advisory_xact_lock({_WRITERS})"
 _LOCK_CLAIMS = f"SELECT pg_advisory_xact_lock({_CLAIMS})"
@@ -50,7 +54,8 @@ _Prepared = tuple[str, list[Value]]
 
 class PostgresDatabase:
     """A `Database` in Postgres, safe to share between threads: as many connections as threads that use it at
-    once, at most CONNECTIONS. Nothing is connected before the first statement.
+    once, at most CONNECTIONS, and one for batches that write. Of those one runs at a time anyway, and so they
+    are planned once for all threads. Nothing is connected before the first statement.
 
     `where` names the database in errors and logs, without a password.
     """
@@ -62,6 +67,8 @@ class PostgresDatabase:
         self._idle: LifoQueue[Connection | None] = LifoQueue()
         for _ in range(CONNECTIONS):
             self._idle.put(None)
+        self._writer: Connection | None = None
+        self._writing = threading.Lock()
         self._is_closed = False
 
     def query(self, sql: str, params: Sequence[Value] = (), *, name: str = "") -> Result:
@@ -121,7 +128,7 @@ class PostgresDatabase:
     def _run(
         self, statements: Sequence[Statement], prepared: Sequence[_Prepared], begin: Sequence[str]
     ) -> list[Result]:
-        with self._connection() as connection:
+        with self._of_writer() if _LOCK_WRITERS in begin else self._connection() as connection:
             cursors: list[psycopg.Cursor[tuple[object, ...]]] = []
             try:
                 if begin is _BEGIN_TO_READ and len(prepared) == 1:
@@ -153,29 +160,45 @@ class PostgresDatabase:
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         """A connection that no other thread uses; waits where all are in use."""
-        if self._is_closed:
-            raise DatabaseUnavailable(f"{self._where}: the database was closed")
         connection = self._idle.get()
         try:
-            if connection is not None and not _is_alive(connection):
-                connection.close()
-                self._open.remove(connection)
-                connection = None
-            if connection is None:
-                connection = connected(self._url, self._where)
-                self._open.append(connection)
+            connection = self._alive(connection)
             yield connection
         finally:
             self._idle.put(connection)
+
+    @contextmanager
+    def _of_writer(self) -> Iterator[Connection]:
+        """The connection of batches that write; waits for those of other threads."""
+        with self._writing:
+            self._writer = self._alive(self._writer)
+            yield self._writer
+
+    def _alive(self, connection: Connection | None) -> Connection:
+        """This connection, or a new one in its place."""
+        if self._is_closed:
+            raise DatabaseUnavailable(f"{self._where}: the database was closed")
+        if connection is not None and _is_alive(connection):
+            return connection
+        new = connected(self._url, self._where)
+        self._open.append(new)
+        if connection is not None:
+            connection.close()
+            self._open.remove(connection)
+        return new
 
 
 def _begin(statements: Sequence[Statement]) -> Sequence[str]:
     """The statements that begin a batch: with the locks that it needs, in their order."""
     if all(only_reads(statement.sql) for statement in statements):
         return _BEGIN_TO_READ
+    begin = [_BEGIN]
+    if any(statement.planned_once for statement in statements):
+        begin += _PLAN_ONCE
+    begin.append(_LOCK_WRITERS)
     if any(_WRITES_LEASES.search(statement.sql) for statement in statements):
-        return (_BEGIN, _LOCK_WRITERS, _LOCK_CLAIMS)
-    return (_BEGIN, _LOCK_WRITERS)
+        begin.append(_LOCK_CLAIMS)
+    return begin
 
 
 def _is_alive(connection: Connection) -> bool:

@@ -71,6 +71,9 @@ END $$;
 
 -- A document with another value at a place: members keep their order, and one that is new is the last. `[#]` is the
 -- place behind a list's last element.
+--
+-- Three times a visit. Nearly always it is enough to change the text: to put something in at its end, or in the place
+-- of the member as it is written, where that is found once. Without a query, an expression takes microseconds.
 CREATE OR REPLACE FUNCTION rss_sqlite.with_value(document json, steps text[], value json, is_insert boolean)
 RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -79,18 +82,51 @@ DECLARE
   place text := step;
   found json;
   changed text;
+  whole text := document::text;
+  member text;
+  at integer;
+  written text;
 BEGIN
   IF step IS NULL THEN
-    RETURN CASE WHEN is_insert AND document IS NOT NULL THEN document::text ELSE value::text END;
+    RETURN CASE WHEN is_insert AND document IS NOT NULL THEN whole ELSE value::text END;
   END IF;
   IF is_list AND step = '#' THEN
     place := pg_catalog.json_array_length(document)::text;
   END IF;
   found := CASE WHEN is_list THEN document -> place::int ELSE document -> place END;
   IF found IS NULL AND cardinality(steps) > 1 THEN
-    RETURN document::text;
+    RETURN whole;
   END IF;
-  changed := rss_sqlite.with_value(found, steps[2:], value, is_insert);
+  IF cardinality(steps) > 1 THEN
+    changed := rss_sqlite.with_value(found, steps[2:], value, is_insert);
+  ELSIF is_insert AND found IS NOT NULL THEN
+    RETURN whole;
+  ELSE
+    changed := value::text;
+  END IF;
+  IF found IS NULL THEN
+    written := CASE WHEN is_list THEN changed ELSE to_json(place)::text || ':' || changed END;
+    at := length(whole);
+    IF substr(whole, at) IN (']', '}') THEN
+      RETURN left(whole, -1) || CASE WHEN length(whole) = 2 THEN '' ELSE ',' END || written || right(whole, 1);
+    END IF;
+  ELSIF NOT is_list THEN
+    member := to_json(place)::text || ':';
+    at := strpos(whole, member || found::text);
+    IF at > 0 AND strpos(substr(whole, at + 1), member || found::text) = 0 THEN
+      written := overlay(whole PLACING member || changed FROM at FOR length(member || found::text));
+      -- It may have been the member of another object in it.
+      IF (written::json -> place)::text = changed THEN
+        RETURN written;
+      END IF;
+    END IF;
+  ELSIF pg_catalog.json_array_length(document) <= 8 THEN
+    written := '';
+    FOR n IN 0 .. pg_catalog.json_array_length(document) - 1 LOOP
+      written := written || ',' || CASE WHEN n = place::int THEN changed ELSE (document -> n)::text END;
+    END LOOP;
+    RETURN '[' || substr(written, 2) || ']';
+  END IF;
   IF is_list THEN
     RETURN (SELECT '[' || string_agg(e.element, ',' ORDER BY e.n) || ']' FROM (
       SELECT CASE WHEN a.n - 1 = place::int THEN changed ELSE a.element::text END AS element, a.n
@@ -119,7 +155,7 @@ RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
   IF document IS NULL OR patch IS NULL THEN
     RETURN NULL;
-  ELSIF json_typeof(patch::json) <> 'object' THEN
+  ELSIF json_typeof(patch::json) <> 'object' OR (document = '{}' AND strpos(patch, 'null') = 0) THEN
     RETURN patch;
   ELSIF json_typeof(document::json) <> 'object' THEN
     document := '{}';
@@ -190,10 +226,11 @@ $$;
 CREATE OR REPLACE FUNCTION rss_sqlite.strftime(format text, moment text DEFAULT 'now', change text DEFAULT '0 s')
 RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE format
-    WHEN '%Y-%m-%dT%H:%M:%SZ' THEN to_char(t.at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-    WHEN '%s' THEN floor(extract(epoch FROM t.at))::bigint::text
-    WHEN '%w %H' THEN extract(dow FROM t.at)::text || to_char(t.at, ' HH24') END
-  FROM (SELECT rss_sqlite.instant(moment) + change::interval AS at) AS t
+    WHEN '%Y-%m-%dT%H:%M:%SZ' THEN
+      to_char(rss_sqlite.instant(moment) + change::interval, 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+    WHEN '%s' THEN floor(extract(epoch FROM rss_sqlite.instant(moment) + change::interval))::bigint::text
+    WHEN '%w %H' THEN extract(dow FROM rss_sqlite.instant(moment) + change::interval)::text
+      || to_char(rss_sqlite.instant(moment) + change::interval, ' HH24') END
 $$;
 
 CREATE OR REPLACE FUNCTION rss_sqlite.date(moment text DEFAULT 'now', change text DEFAULT '0 s')
