@@ -26,7 +26,15 @@ from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
-from rss_pipeline_tests.support.up import LAUNCH_BACKFILL, LAUNCH_RUN, Up, location, members, started
+from rss_pipeline_tests.support.up import (
+    LAUNCH_BACKFILL,
+    LAUNCH_RUN,
+    Up,
+    location,
+    materialize,
+    members,
+    started,
+)
 from rss_pipeline_tests.support.waiting import soon
 
 FEEDS = [f"feed-{n}" for n in range(12)]
@@ -138,21 +146,7 @@ class Killed:
 
     def materialize(self, id: str) -> str:
         """One feed, as its partition's dialog does; the run's id."""
-        selector = {
-            "repositoryName": "__repository__",
-            "repositoryLocationName": location(self.up),
-            "pipelineName": "__ASSET_JOB",
-            "assetSelection": [{"path": list(FEED_ITEMS.path)}],
-        }
-        params = {
-            "mode": "default",
-            "runConfigData": {},
-            "executionMetadata": {"tags": [{"key": "dagster/partition", "value": id}]},
-            "selector": selector,
-        }
-        launched = self.up.ask(LAUNCH_RUN, params=params)["launchPipelineExecution"]
-        run_id: str = launched["run"]["runId"]
-        return run_id
+        return materialize(self.up, id)
 
     def backfill(self, ids: Sequence[str]) -> str:
         """Scattered keys, a run each, as the asset's dialog does; the backfill's id."""

@@ -24,18 +24,19 @@ RUN_MS = 180_000
 
 
 def the_ui_shows_and_does_what_a_person_comes_for(up: Up, server: FeedServer, *, all_of_it: bool) -> None:
-    """`all_of_it`: also what needs further runs, and minutes."""
+    """`all_of_it`: also what needs further runs, and minutes; what the pages show of a sensor or a failed run
+    is in Dagster's tables, whose tests are in orchestration/."""
     expect.set_options(timeout=PATIENCE_MS)
     failed: list[Exception] = []
     short = (
         the_graph_leads_from_the_registry_over_the_items_to_their_images,
         a_polls_run_tells_what_it_did_and_why_feeds_failed,
-        a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
-        all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
         no_page_of_another_site_starts_a_run_or_shows_the_ui,
     )
     long = (
         *short[:-1],
+        a_feed_that_fails_when_materialized_says_why_on_the_runs_page,
+        all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does,
         images_stand_after_the_items_they_are_of,
         checks_run_at_a_click_and_a_warning_lists_the_feeds_and_what_to_do,
         the_launchpad_says_what_a_poll_can_be_told_and_polls_all,
@@ -44,6 +45,7 @@ def the_ui_shows_and_does_what_a_person_comes_for(up: Up, server: FeedServer, *,
         the_numbers_of_polls_plot_and_their_failures_lead_to_the_feeds_page,
         backfills_of_the_dialog_visit_ten_scattered_feeds_and_all,
         short[-1],
+        of_those_that_fail_only_what_somebody_materialized_is_red,
     )
     with browser(up, server) as ui:
         for stage in long if all_of_it else short:
@@ -214,6 +216,10 @@ def backfills_of_the_dialog_visit_ten_scattered_feeds_and_all(ui: Desk) -> None:
     page.get_by_role("tab", name="Backfills").click()
     for backfill in backfills:
         expect(page.get_by_text(backfill, exact=True).first).to_be_visible()
+
+
+def of_those_that_fail_only_what_somebody_materialized_is_red(ui: Desk) -> None:
+    assert ui.up.statuses()["red"] == sorted([BROKEN, GONE])
 
 
 def all_that_starts_runs_is_on_but_the_alerts_and_says_what_it_does(ui: Desk) -> None:
