@@ -23,7 +23,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
-from rss_pipeline.settings import Settings
+from rss_pipeline.settings import FleetSettings, Settings
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
@@ -31,8 +31,9 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 
 TOP = Path(__file__).parents[1]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]
-ENDLESS = {"up", "reader"}
-"""Commands that do not end; test_up.py, test_reader.py run them. Nor do those with `--listen`, `--follow`."""
+ENDLESS = {"up", "reader", "worker"}
+"""Commands that do not end; test_up.py, test_reader.py, test_fleet.py run them. Nor do those with `--listen`
+or `--follow`."""
 OF_OTHERS = {"add"}
 """Commands that request sites of others; test_add.py runs them."""
 NOT_RUN = {
@@ -296,9 +297,10 @@ def test_the_command_that_installs_pyarrow_is_the_same_everywhere() -> None:
 
 def test_every_check_is_in_the_operator_s_table() -> None:
     page = (TOP / "docs" / "operating.md").read_text("utf-8")
-    settings = Settings(home=TOP, feeds_file=TOP / "feeds.yaml", user_agent="x")
+    fleet = FleetSettings(broker_url="redis://localhost", dagster_url="", worker_name="one")
+    settings = Settings(home=TOP, feeds_file=TOP / "feeds.yaml", user_agent="x", fleet=fleet)
     names = {spec.name for check in build_checks(settings, clock=utc_now) for spec in check.check_specs}
-    assert names == set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
+    assert names == set(re.findall(r"^\| `(\w+)` \| `(?:feed_items|item_images)`", page, flags=re.MULTILINE))
 
 
 def folders(*tops: str) -> set[str]:

@@ -33,6 +33,7 @@ from rss_pipeline.orchestration.fleet.execute_run import execute_run
 from rss_pipeline.orchestration.fleet.worker import IN_PEACE, LOOK_SIGNAL
 from rss_pipeline.orchestration.instance.home import prepare_home
 from rss_pipeline.orchestration.queueing import WORKER_TAG
+from rss_pipeline.pipeline.fleet.code_version import code_version
 from rss_pipeline.settings import Settings
 
 _LOOK_SECONDS = 1.0
@@ -52,6 +53,8 @@ def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) 
     threading.Thread(target=_end_with, args=(parent,), name="look at the worker", daemon=True).start()
     app = new_app(settings, fleet)
     _add_task(app, settings, {WORKER_TAG: fleet.worker_name, **tags}, worker=parent)
+    # What this process has imported, not what an update has put in its place since.
+    code_version()
     # The processes of runs are forked from this one: what it has imported, they have.
     import_module("rss_pipeline.definitions")
     gc.collect()
