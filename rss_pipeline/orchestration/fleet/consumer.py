@@ -9,7 +9,6 @@ interrupts these as well, and they release their claims. It ends with the proces
 
 import gc
 import logging
-import multiprocessing
 import os
 import signal
 import sys
@@ -18,6 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from multiprocessing import process
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,9 @@ def consume(settings: Settings, queue: str, runs: int, tags: Mapping[str, str]) 
 def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worker: int) -> None:
     @app.task(name=TASK)  # type: ignore[untyped-decorator]
     def task(run_id: str) -> None:
-        # Celery's processes are daemons, which may have no children; a run has its parsers.
-        multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+        # Celery's processes are daemons of a multiprocessing of its own, which has put itself in the place of
+        # Python's. A run starts parsers, which needs Python's, and a process that is no daemon.
+        process._current_process = process._MainProcess()  # type: ignore[attr-defined]
         try:
             execute_run(run_id, settings=settings, tags=tags)
         except JoinRefused as outdated:
