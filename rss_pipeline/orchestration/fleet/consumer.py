@@ -40,6 +40,8 @@ _LOOK_SECONDS = 1.0
 _LEFT_SECONDS = 2.0
 """Before a run is given back that an outdated worker may not execute: it would take it again at once."""
 
+_MAIN = process.current_process()
+"""As Python's multiprocessing has it."""
 _logger = logging.getLogger(__name__)
 
 
@@ -78,7 +80,7 @@ def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worke
     def task(run_id: str) -> None:
         # Celery's processes are daemons of a multiprocessing of its own, which has put itself in the place of
         # Python's. A run starts parsers, which needs Python's, and a process that is no daemon.
-        process._current_process = process._MainProcess()  # type: ignore[attr-defined]
+        process._current_process = _MAIN  # type: ignore[attr-defined]
         try:
             execute_run(run_id, settings=settings, tags=tags)
         except JoinRefused as outdated:

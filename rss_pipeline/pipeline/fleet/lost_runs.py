@@ -3,13 +3,19 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, Fleet, WorkerRun
+from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, GAP, Fleet, WorkerRun
 
 _BETWEEN_BEATS = timedelta(seconds=BEAT_SECONDS + 2)
 
 
 def of_dead_workers(fleet: Fleet) -> list[WorkerRun]:
-    """The runs of workers that were not seen lately, have left, or were started anew."""
+    """The runs of workers that were not seen lately, have left, or were started anew.
+
+    None where the main machine itself had a gap just now, or is not seen: the database was away, and whoever
+    is alive is seen again within a beat.
+    """
+    if fleet.main is None or fleet.now - fleet.main.steady_since < GAP:
+        return []
     alive = {
         (seen.member.name, seen.member.incarnation) for seen in fleet.workers if seen.is_alive(fleet.now)
     }

@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.fleet.joining import (
 )
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, Fleet, Member
+from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, GAP, Fleet, Member
 
 _logger = logging.getLogger(__name__)
 
@@ -81,10 +81,12 @@ class Membership:
         fleet = workers.fleet(self._database)
         offset = clock_offset(self._clock, fleet.now)
         member, seconds = self._member, round(offset.total_seconds())
-        if not workers.beat(self._database, member, clock_offset=seconds):
-            other = fleet.named(member.role, member.name)
-            if other is not None and other.member.incarnation != member.incarnation:
-                reason = f"{described(other)} has the name {member.name} now: each machine needs its own"
+        mine = fleet.named(member.role, member.name)
+        had_gap = mine is not None and fleet.now - mine.seen_at > GAP
+        steady_since = fleet.now if had_gap else None
+        if not workers.beat(self._database, member, clock_offset=seconds, steady_since=steady_since):
+            if mine is not None and mine.member.incarnation != member.incarnation:
+                reason = f"{described(mine)} has the name {member.name} now: each machine needs its own"
                 self.over = self.over or Over(reason=reason, is_replaced=True)
                 return
             # Forgotten, while it was away for long: the same process comes back.

@@ -19,6 +19,8 @@ Role = Literal["main", "worker"]
 BEAT_SECONDS = 15.0
 UNSEEN = timedelta(seconds=60)
 """A machine that was not seen for so long counts as dead."""
+GAP = timedelta(seconds=40)
+"""A machine that was not seen for so long has a gap; after one, others may not have been seen either."""
 FORGOTTEN = timedelta(days=1)
 """A dead machine that has left no run is forgotten after so long."""
 
@@ -48,6 +50,8 @@ class Seen:
     member: Member
     started_at: datetime
     seen_at: datetime
+    steady_since: datetime
+    """Since then it was seen without a gap."""
     clock_offset: int
     """Its clock minus the database's, in seconds."""
 
@@ -140,13 +144,15 @@ def join(
     return bool(
         database.query(
             f"""INSERT INTO workers (role, name, incarnation, host, machine, pid, code_version,
-              schema_version, queues, runs_at_once, started_at, seen_at, clock_offset)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {DB_NOW}, {DB_NOW}, ?)
+              schema_version, queues, runs_at_once, started_at, seen_at, steady_since,
+              clock_offset)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {DB_NOW}, {DB_NOW}, {DB_NOW}, ?)
             ON CONFLICT (role, name) DO UPDATE SET incarnation = excluded.incarnation, host = excluded.host,
               machine = excluded.machine, pid = excluded.pid, code_version = excluded.code_version,
               schema_version = excluded.schema_version, queues = excluded.queues,
               runs_at_once = excluded.runs_at_once, started_at = excluded.started_at,
-              seen_at = excluded.seen_at, clock_offset = excluded.clock_offset
+              seen_at = excluded.seen_at, steady_since = excluded.steady_since,
+              clock_offset = excluded.clock_offset
             WHERE workers.incarnation = ? AND workers.seen_at = ?""",
             [
                 member.role,
@@ -161,6 +167,7 @@ def join(
                 member.runs_at_once,
                 clock,
                 clock,
+                clock,
                 clock_offset,
                 *(old or ["", ""]),
             ],
@@ -169,15 +176,27 @@ def join(
     )
 
 
-def beat(database: Database, member: Member, *, clock_offset: int, now: datetime | None = None) -> bool:
-    """Note that a machine is alive; False if another one has its name now, or it was forgotten."""
+def beat(
+    database: Database,
+    member: Member,
+    *,
+    clock_offset: int,
+    steady_since: datetime | None = None,
+    now: datetime | None = None,
+) -> bool:
+    """Note that a machine is alive; False if another one has its name now, or it was forgotten.
+
+    `steady_since` is given after a gap.
+    """
     return bool(
         database.query(
-            f"""UPDATE workers SET seen_at = {DB_NOW}, clock_offset = ?
+            f"""UPDATE workers SET seen_at = {DB_NOW}, clock_offset = ?,
+              steady_since = coalesce(?, steady_since)
             WHERE role = ? AND name = ? AND incarnation = ?""",
             [
                 None if now is None else instant(now),
                 clock_offset,
+                None if steady_since is None else instant(steady_since),
                 member.role,
                 member.name,
                 member.incarnation,
@@ -282,6 +301,7 @@ def _seen(row: Row) -> Seen:
             runs_at_once=int(row["runs_at_once"]),
         ),
         started_at=_at(row["started_at"]),
+        steady_since=_at(row["steady_since"]),
         seen_at=_at(row["seen_at"]),
         clock_offset=int(row["clock_offset"]),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused
 from rss_pipeline.orchestration.fleet.dead_workers import end_lost_runs
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
@@ -109,6 +110,9 @@ def test_the_runs_of_a_dead_worker_are_ended_and_no_others(
         )
     assert end_lost_runs(instance, database) == []
     put_back(database, machine(), timedelta(seconds=61))
+    assert end_lost_runs(instance, database) == [], "nobody knows whether the database was there"
+    workers.join(database, main(), clock_offset=0, now=utc_now() - timedelta(hours=1))
+    workers.beat(database, main(), clock_offset=0)
     assert {run.run_id for run in end_lost_runs(instance, database)} == {killed.run_id, begun.run_id}
     statuses = [instance.get_run_by_id(run.run_id) for run in (killed, begun, elsewhere)]
     assert [run.status.value for run in statuses if run is not None] == ["FAILURE", "FAILURE", "STARTED"]

@@ -33,7 +33,8 @@ def main(**fields: Any) -> Member:
 
 
 def seen(member: Member, at: datetime = NOW) -> Seen:
-    return Seen(member=member, started_at=at - 60 * MINUTE, seen_at=at, clock_offset=0)
+    since = at - 60 * MINUTE
+    return Seen(member=member, started_at=since, seen_at=at, steady_since=since, clock_offset=0)
 
 
 def fleet(*machines: Seen, now: datetime = NOW, runs: tuple[workers.WorkerRun, ...] = ()) -> Fleet:

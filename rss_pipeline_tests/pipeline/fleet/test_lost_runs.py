@@ -1,5 +1,6 @@
 """Which runs of workers are dead: by the database's clock, the worker's incarnation, and the run's leases."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,6 +20,7 @@ RUN = WorkerRun(
     started_at=NOW - 5 * MINUTE,
 )
 UNSEEN = seen(machine(), NOW - 61 * SECOND)
+MAIN = seen(main(incarnation="a"))
 
 
 @pytest.mark.parametrize(
@@ -28,12 +30,19 @@ UNSEEN = seen(machine(), NOW - 61 * SECOND)
         ([UNSEEN], True),
         ([seen(machine(incarnation="b"))], True),
         ([], True),
-        ([seen(main(incarnation="a")), seen(machine("two"))], True),
+        ([seen(machine("two"))], True),
     ],
     ids=["seen lately", "not seen for a minute", "started anew", "has left", "others are alive"],
 )
 def test_a_worker_is_dead_when_it_was_not_seen_or_is_another(machines: list[Seen], is_dead: bool) -> None:
-    assert of_dead_workers(fleet(*machines, runs=(RUN,))) == ([RUN] if is_dead else [])
+    assert of_dead_workers(fleet(MAIN, *machines, runs=(RUN,))) == ([RUN] if is_dead else [])
+
+
+def test_nobody_is_dead_because_the_database_was_away() -> None:
+    back = replace(MAIN, steady_since=NOW - 39 * SECOND)
+    assert of_dead_workers(fleet(back, UNSEEN, runs=(RUN,))) == []
+    assert of_dead_workers(fleet(UNSEEN, runs=(RUN,))) == [], "the main machine is not seen either"
+    assert of_dead_workers(fleet(replace(MAIN, steady_since=NOW - 40 * SECOND), UNSEEN, runs=(RUN,))) == [RUN]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_a_database_that_is_away_for_a_while_is_said_once_and_waited_for(databas
     assert membership.over is None
     fleet = workers.fleet(database)
     assert fleet.alive == fleet.machines
+    assert fleet.now - fleet.machines[0].steady_since < timedelta(minutes=1), "there was a gap"
 
 
 def test_a_machine_that_was_forgotten_meanwhile_is_there_again(database: Database) -> None:
@@ -104,6 +105,8 @@ def test_a_clock_that_goes_wrong_is_said_once_and_noted(database: Database) -> N
 def test_a_run_whose_process_was_killed_alone_is_no_run_of_the_worker_any_more(database: Database) -> None:
     said: list[str] = []
     workers.join(database, machine(), clock_offset=0)
+    workers.join(database, main(), clock_offset=0, now=utc_now() - DAY)
+    workers.beat(database, main(), clock_offset=0)
     for run_id, pid in (("lives", 1), ("killed", 2)):
         workers.begin_run(
             database, run_id=run_id, worker="one", incarnation="a", job="poll_feeds", queue="default", pid=pid

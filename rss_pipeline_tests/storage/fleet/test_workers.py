@@ -31,7 +31,10 @@ def test_a_machine_is_listed_as_it_joined_and_the_main_one_may_have_a_workers_na
     assert workers.fleet(database).machines == ()
     for member in (ONE, MAIN):
         assert workers.join(database, member, clock_offset=-3, now=NOW)
-    seen = [Seen(member=member, started_at=NOW, seen_at=NOW, clock_offset=-3) for member in (MAIN, ONE)]
+    seen = [
+        Seen(member=member, started_at=NOW, seen_at=NOW, steady_since=NOW, clock_offset=-3)
+        for member in (MAIN, ONE)
+    ]
     assert list(workers.fleet(database).machines) == seen
     workers.leave(database, ONE)
     assert [each.member for each in workers.fleet(database).machines] == [MAIN]
@@ -40,8 +43,11 @@ def test_a_machine_is_listed_as_it_joined_and_the_main_one_may_have_a_workers_na
 def test_a_machine_is_alive_for_a_minute_after_its_last_beat(database: Database) -> None:
     workers.join(database, ONE, clock_offset=0, now=NOW)
     assert workers.beat(database, ONE, clock_offset=5, now=NOW + HOUR)
+    assert workers.fleet(database).machines[0].steady_since == NOW
+    assert workers.beat(database, ONE, clock_offset=5, now=NOW + HOUR, steady_since=NOW + HOUR)
     (seen,) = workers.fleet(database).machines
     assert (seen.started_at, seen.seen_at, seen.clock_offset) == (NOW, NOW + HOUR, 5)
+    assert seen.steady_since == NOW + HOUR
     assert seen.is_alive(NOW + HOUR + 59 * SECOND)
     assert not seen.is_alive(NOW + HOUR + 60 * SECOND)
 
@@ -72,7 +78,8 @@ def test_a_name_is_taken_over_only_from_the_machine_that_was_found_dead(database
     assert not workers.beat(database, ONE, clock_offset=0, now=NOW + 3 * HOUR)
     workers.leave(database, ONE)
     (seen,) = workers.fleet(database).machines
-    assert seen == Seen(member=new, started_at=NOW + 2 * HOUR, seen_at=NOW + 2 * HOUR, clock_offset=1)
+    later = NOW + 2 * HOUR
+    assert seen == Seen(member=new, started_at=later, seen_at=later, steady_since=later, clock_offset=1)
 
 
 def test_a_run_is_begun_once_however_often_it_is_delivered(database: Database) -> None:
