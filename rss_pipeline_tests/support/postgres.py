@@ -84,8 +84,8 @@ def programs() -> Path | None:
 
 
 @contextlib.contextmanager
-def local_postgres() -> Iterator[Postgres]:
-    """Start one, and end it.
+def local_postgres(**settings: str) -> Iterator[Postgres]:
+    """Start one, and end it. `settings` are some of postgresql.conf, in place of ours.
 
     Raises:
         RuntimeError: there is no Postgres, or it did not start; the text says what it said.
@@ -96,12 +96,12 @@ def local_postgres() -> Iterator[Postgres]:
     # Short: the path of a socket has at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="rss-pg-"))
     try:
-        yield from _running(found, folder)
+        yield from _running(found, folder, {**_SETTINGS, **settings})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _running(found: Path, folder: Path) -> Iterator[Postgres]:
+def _running(found: Path, folder: Path, settings: dict[str, str]) -> Iterator[Postgres]:
     user = _owner(folder)
     data, password, log = folder / "data", folder / "password", folder / "log"
     password.write_text(PASSWORD)
@@ -116,7 +116,7 @@ def _running(found: Path, folder: Path) -> Iterator[Postgres]:
         timeout=START_SECONDS,
     )
     port = _free_port()
-    options = [f"-c{name}={value}" for name, value in _SETTINGS.items()]
+    options = [f"-c{name}={value}" for name, value in settings.items()]
     postgres = [found / "postgres", "-D", data, "-k", folder, "-h", "127.0.0.1", "-p", port, *options]
     # Standard input stays open: should this process be killed, its end closes, and that ends the server.
     watched = '"$@" & server=$!; read -r _; kill -INT $server; wait $server'

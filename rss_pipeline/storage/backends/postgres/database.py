@@ -45,7 +45,10 @@ _PLAN_ONCE = ("SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enabl
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _LOCK_WRITERS = f"SELECT pg_advisory_xact_lock({_WRITERS})"
 _LOCK_CLAIMS = f"SELECT pg_advisory_xact_lock({_CLAIMS})"
-_BEGIN_BESIDE: dict[Beside, tuple[str, ...]] = {"choose": (_BEGIN, _LOCK_CLAIMS), "take": (_BEGIN,)}
+_BEGIN_BESIDE: dict[Beside, tuple[str, ...]] = {
+    "choose": (_BEGIN, _LOCK_CLAIMS),
+    "take": (_BEGIN,),
+}
 _WRITES_LEASES = re.compile(r"\b(?:INSERT\s+INTO|UPDATE)\s+leases\b", re.IGNORECASE)
 _COUNTED = ("INSERT", "UPDATE", "DELETE")
 
