@@ -8,6 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 from dagster._core.definitions.run_request import InstigatorType
+from dagster._core.errors import DagsterUserCodeUnreachableError
+from dagster._core.launcher import LaunchRunContext
 from dagster._core.scheduler.instigation import SensorInstigatorData
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster_postgres.event_log import PostgresEventLogStorage
@@ -162,3 +164,14 @@ def test_a_history_that_cannot_be_read_has_no_times_of_runs(fleet: Settings) -> 
     assert fleet.fleet is not None
     nowhere = replace(fleet.fleet, dagster_url="postgresql+psycopg2://127.0.0.1:1/none")
     assert last_runs(replace(fleet, fleet=nowhere)) == {}
+
+
+def test_a_broker_that_does_not_answer_leaves_the_run_in_the_queue(on_postgres: DagsterPipeline) -> None:
+    """The daemon puts a run back for this error, and for no other."""
+    run = on_postgres.instance.create_run_for_job(purge_history)
+    context = LaunchRunContext(dagster_run=run, workspace=None)
+    with pytest.raises(DagsterUserCodeUnreachableError) as refused:
+        on_postgres.instance.run_launcher.launch_run(context)
+    assert "RSS_BROKER_URL" in str(refused.value)
+    assert "sEcReT" not in str(refused.value)
+    on_postgres.instance.delete_run(run.run_id)
