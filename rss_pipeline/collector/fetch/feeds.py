@@ -12,7 +12,7 @@ from typing import Protocol
 from rss_pipeline.collector.fetch.feed import FeedVisit
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
-from rss_pipeline.collector.fetch.pacing import Pace, Turns
+from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns
 from rss_pipeline.collector.http.client import Client, FetchPolicy
 from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.feed import Access, Feed
@@ -23,7 +23,7 @@ CHECK_SECONDS = 10.0
 _IDLE_SECONDS = 0.05
 
 
-class OtherRuns(Protocol):
+class OtherRuns(HostLeases, Protocol):
     """Other runs that wait for hosts of this round, or may have them.
 
     Called in threads of the round, `is_leased` before each request and again when its connection is ready;
@@ -76,6 +76,8 @@ def fetch_feeds(
             policy=policy,
             holds=known,
             is_leased=(lambda: True) if other_runs is None else other_runs.is_leased,
+            leases=other_runs,
+            clock=clock,
         )
         given_back: set[str] = set()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.image import ImageOutcome, ImageRequest, ImageVisit, KeepImage, T
 from rss_pipeline.collector.fetch.loop_thread import Report, run_round
-from rss_pipeline.collector.fetch.pacing import Pace, Turns
+from rss_pipeline.collector.fetch.pacing import HostLeases, Pace, Turns
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.http.client import Client, FetchPolicy
@@ -37,6 +37,7 @@ def fetch_images(
     holds: Holds | None = None,
     is_wanted: Callable[[ImageRequest], bool] = lambda _: True,
     is_leased: Callable[[], bool] = lambda: True,
+    leases: HostLeases | None = None,
 ) -> list[ImageOutcome[T]]:
     """Download each image once, within the policy (`image_policy`); outcomes in the order of `requests`.
 
@@ -45,7 +46,7 @@ def fetch_images(
     moment. An image in a file is removed afterwards. `on_done` is called in the caller's thread as outcomes
     arrive. A process passes one `pace` to all its rounds. `holds` are as in `fetch_feeds`. An
     image that `is_wanted` refuses when its turn comes is `NotBegun`; so is one that has no turn before
-    `is_leased` says that the lease of the round has lapsed.
+    `is_leased` says that the lease of the round has lapsed. `leases` hold the hosts that redirects lead to.
 
     An error of an image is a `Failure`, never an exception; so is `StorageRejected` from `keep`. Raises
     `InfrastructureError` if `keep` does or the spool cannot be written: the round ends, and images without an
@@ -56,7 +57,9 @@ def fetch_images(
     known = holds or Holds(clock)
 
     async def work(report: Report[ImageOutcome[T]]) -> None:
-        turns = Turns(pace or Pace(), policy=policy, holds=known, is_leased=is_leased)
+        turns = Turns(
+            pace or Pace(), policy=policy, holds=known, is_leased=is_leased, leases=leases, clock=clock
+        )
 
         async def serve(queue: deque[int], client: Client) -> None:
             # One image after the other: a waiting image is only a number in the queue.

@@ -9,12 +9,15 @@ import heapq
 import itertools
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
 
 from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.http.client import FetchPolicy
+from rss_pipeline.collector.models.clock import Clock, utc_now, whole_second
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 
 
@@ -30,8 +33,43 @@ class Pace:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     ended: dict[tuple[str, int], float] = field(default_factory=dict)
     """By host and lane: a host with two connections at the same time has the lanes 0 and 1."""
+    ended_elsewhere: dict[str, float] = field(default_factory=dict)
+    """By host: when other processes' requests to it had ended at the latest, by this clock."""
+
+    def asked_elsewhere(self, hosts: Iterable[str]) -> None:
+        """Note that other runs made requests to these hosts until just now."""
+        self.ended_elsewhere.update(dict.fromkeys(hosts, self.monotonic()))
+
+    def just_asked(self, seconds: float) -> list[str]:
+        """The hosts with a request that ended less than so many seconds ago."""
+        # Not by a loop over the dict itself: a round may be writing into it.
+        since = self.monotonic() - seconds
+        return sorted({host for (host, _), ended in list(self.ended.items()) if ended > since})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTaken:
+    """The answer to a run that needs one more host."""
+
+    is_ours: bool
+    asked_elsewhere: bool = False
+    """Another run made requests to it until just now."""
+
+
+class HostLeases(Protocol):
+    """The hosts that the leases of a round hold. Raises nothing."""
+
+    def has_host(self, host: str) -> bool:
+        """True if a lease of this run holds the host. Called before each request: it asks no database."""
+        ...
+
+    def take_host(self, host: str) -> HostTaken:
+        """Hold one more host, to which a redirect leads, unless another run does. Called in a thread."""
+        ...
+
+
+BUSY_SECONDS = timedelta(minutes=2)
+"""A visit that meets another run at its host comes after it: a round has so long for its requests."""
 LAPSED = "this run was stopped for so long that another one may visit its host"
 
 
@@ -40,10 +78,11 @@ class TurnRefused(Exception):
 
 
 class HoldActive(Exception):
-    """No request is made: the host, or the feed, is on hold."""
+    """No request is made: the host, or the feed, is on hold, or another run requests from the host."""
 
-    def __init__(self, hold: HostHold | FeedHold) -> None:
+    def __init__(self, hold: HostHold | FeedHold, *, is_busy: bool = False) -> None:
         self.hold = hold
+        self.is_busy = is_busy
         super().__init__(hold)
 
 
@@ -116,7 +155,12 @@ class Turns:
         policy: FetchPolicy,
         holds: Holds,
         is_leased: Callable[[], bool] = lambda: True,
+        leases: HostLeases | None = None,
+        clock: Clock = utc_now,
     ) -> None:
+        self._leases = leases
+        """None: there is no other run beside this one."""
+        self._clock = clock
         self._pace = pace
         self.is_leased = is_leased
         """False once another run may visit the hosts of this round."""
@@ -156,6 +200,7 @@ class Turns:
         turn = Turn(lambda: gate.leave(lane))
         try:
             self._refuse_when_left_to_others(host, begun)
+            await self._take(host)
             await self._delay(host, lane)
             async with self._slots:
                 self._refuse_when_left_to_others(host, begun)
@@ -175,11 +220,23 @@ class Turns:
         self._pace.ended[host, lane] = self._pace.monotonic()
         self._gates[host].leave(lane)
 
+    async def _take(self, host: str) -> None:
+        """Hold a host that no lease of this run has: other runs may be at it, on any machine."""
+        if self._leases is None or self._leases.has_host(host):
+            return
+        taken = await asyncio.to_thread(self._leases.take_host, host)
+        if taken.asked_elsewhere:
+            self._pace.asked_elsewhere([host])
+        if not taken.is_ours:
+            until = whole_second(self._clock() + BUSY_SECONDS)
+            hold = HostHold(host=host, until=until, reason="another run requests from it at this moment")
+            raise HoldActive(hold, is_busy=True)
+
     async def _delay(self, host: str, lane: int) -> None:
         self._refuse_when_held(host)
         now = self._pace.monotonic()
-        ended = self._pace.ended.get((host, lane))
-        free_at = now if ended is None else max(now, ended + self._host_delay)
+        ended = [self._pace.ended.get((host, lane)), self._pace.ended_elsewhere.get(host)]
+        free_at = max([now, *(at + self._host_delay for at in ended if at is not None)])
         # A turn that would come after the end of the round is refused at once: the wait would be in vain.
         self._refuse_when_over(free_at)
         while (wait := free_at - self._pace.monotonic()) > 0:

@@ -8,7 +8,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from rss_pipeline.collector.schedule.next_visit import OUTAGE_PAUSE
 from rss_pipeline.errors import InfrastructureError, NetworkUnavailable, ObjectStoreUnavailable
 from rss_pipeline.pipeline.session.fetch_policy import images_policy
 from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
-from rss_pipeline.pipeline.session.politeness import Politeness
+from rss_pipeline.pipeline.session.politeness import ImageHosts, Politeness
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
@@ -83,13 +83,11 @@ def download_images(
         require_room(run.settings)
         claim = lease_keeper.claim_images(now=run.clock(), limit=CLAIMED_AT_ONCE)
         # A hold that a feed's answer set is obeyed, and never changed, by requests for images.
-        politeness.load(claim.holds.images, foreign=claim.holds.hosts)
+        politeness.load(claim.holds.images, foreign=claim.holds.hosts, asked=claim.holds.images_asked)
         if not claim.tasks:
             break
         run.progress.begin("download_images", len(claim.tasks))
-        _Round(
-            claim, done, run=run, politeness=politeness, spool=spool, is_leased=lease_keeper.is_leased
-        ).download()
+        _Round(claim, done, run=run, politeness=politeness, spool=spool, lease_keeper=lease_keeper).download()
         lease_keeper.end({claim.token})
     return done
 
@@ -123,10 +121,10 @@ class _Round:
         run: RunContext,
         politeness: Politeness,
         spool: Spool,
-        is_leased: Callable[[], bool],
+        lease_keeper: LeaseKeeper,
     ) -> None:
         self._run = run
-        self._is_leased = is_leased
+        self._lease_keeper = lease_keeper
         self._politeness = politeness
         self._spool = spool
         self._token = claim.token
@@ -165,7 +163,8 @@ class _Round:
                 spool=self._spool.folder,
                 keep=self._keep,
                 is_wanted=self._is_wanted,
-                is_leased=self._is_leased,
+                is_leased=self._lease_keeper.is_leased,
+                leases=ImageHosts(self._lease_keeper),
                 clock=self._run.clock,
                 on_done=self._take,
                 pace=self._politeness.pace,

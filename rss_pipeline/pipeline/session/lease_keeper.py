@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
+from rss_pipeline.collector.fetch.pacing import HostTaken
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
+from rss_pipeline.storage.feeds.leases import JustAsked, LeaseKind
 from rss_pipeline.storage.feeds.refresh_claims import OpenRequest, claim_requests
 from rss_pipeline.storage.images.claims import ImageClaim, claim_images
 from rss_pipeline.storage.sql import new_token
@@ -41,7 +43,12 @@ class LeaseKeeper:
         run_id: str,
         lease_seconds: int,
         monotonic: Callable[[], float] | None = None,
+        just_asked: Callable[[], JustAsked] | None = None,
     ) -> None:
+        self.just_asked = just_asked or (lambda: JustAsked(run_id=run_id, seconds=0))
+        """The hosts that this run made requests to until just now."""
+        self._hosts: dict[LeaseKind, dict[str, set[str]]] = {"feeds": {}, "images": {}}
+        """By kind and token, the hosts that each lease holds."""
         self._monotonic = monotonic or _since_boot
         self._database = database
         self._run_id = run_id
@@ -70,6 +77,7 @@ class LeaseKeeper:
             token=token,
         )
         self._keep_alive(token, found=bool(claim.feeds), began=began)
+        self._note_hosts("feeds", token, {feed.address.host for feed in claim.feeds})
         return claim
 
     def claim_images(self, *, now: datetime, limit: int) -> ImageClaim:
@@ -84,6 +92,7 @@ class LeaseKeeper:
             token=token,
         )
         self._keep_alive(token, found=bool(claim.tasks), began=began)
+        self._note_hosts("images", token, {task.host for task in claim.tasks})
         return claim
 
     def claim_requests(self, *, now: datetime, limit: int) -> tuple[str, list[OpenRequest]]:
@@ -99,6 +108,47 @@ class LeaseKeeper:
         )
         self._keep_alive(token, found=bool(requests), began=began)
         return token, requests
+
+    def has_host(self, host: str, kind: LeaseKind = "feeds") -> bool:
+        """True if a lease of this run holds the host."""
+        with self._lock:
+            return any(host in hosts for hosts in self._hosts[kind].values())
+
+    def take_host(self, host: str, kind: LeaseKind = "feeds") -> HostTaken:
+        """Let the newest lease hold one more host, unless another run does; it ends with that lease.
+
+        Without a lease, as where a person adds a feed, nothing is held, and it may be asked. Where the
+        database cannot be reached, it may not: nobody knows then who asks it.
+        """
+        with self._lock:
+            token = next(reversed(self._hosts[kind]), None)
+            ours = sorted(self._tokens)
+        if token is None:
+            return HostTaken(is_ours=True)
+        try:
+            taken, asked = leases.take_host(
+                self._database, token, host, kind=kind, ours=ours, is_due=token in self._merely_due
+            )
+        except InfrastructureError as error:
+            logger.warning("%s could not be leased: %s", host, error)
+            return HostTaken(is_ours=False)
+        if taken:
+            with self._lock:
+                self._hosts[kind].setdefault(token, set()).add(host)
+        return HostTaken(is_ours=taken, asked_elsewhere=asked)
+
+    def forget_hosts(self, hosts: Collection[str], kind: LeaseKind = "feeds") -> None:
+        """Note that these hosts are held no longer."""
+        with self._lock:
+            for held in self._hosts[kind].values():
+                held.difference_update(hosts)
+
+    def forget_hosts_of(self, tokens: Collection[str]) -> None:
+        """Note that these leases hold no host any longer."""
+        with self._lock:
+            for held in self._hosts.values():
+                for token in tokens:
+                    held.pop(token, None)
 
     def await_hosts(self, ids: Sequence[str]) -> str:
         """Wait for the hosts of these feeds, which other runs hold; this run goes first there.
@@ -132,7 +182,7 @@ class LeaseKeeper:
         for token in tokens & self._tokens:
             with self._lock:
                 self._renewed.pop(token, None)
-            leases.end(self._database, token, forgive=True)
+            leases.end(self._database, token, forgive=True, asked=self.just_asked())
             self._forget(token)
 
     def do_not_forgive(self) -> None:
@@ -150,7 +200,7 @@ class LeaseKeeper:
             self._renewal.join()
         for token in list(self._tokens):
             try:
-                leases.end(self._database, token, forgive=self._forgive)
+                leases.end(self._database, token, forgive=self._forgive, asked=self.just_asked())
             except InfrastructureError as error:
                 logger.warning("a lease could not be ended and will lapse: %s", error)
 
@@ -165,6 +215,12 @@ class LeaseKeeper:
         with self._lock:
             self._tokens.discard(token)
             self._renewed.pop(token, None)
+        self.forget_hosts_of([token])
+
+    def _note_hosts(self, kind: LeaseKind, token: str, hosts: set[str]) -> None:
+        if token in self._tokens:
+            with self._lock:
+                self._hosts[kind][token] = hosts
 
     def _note(self, tokens: Collection[str], renewed: float, *, have_lapsed: bool) -> None:
         """Note that these leases were renewed, or that some had lapsed.

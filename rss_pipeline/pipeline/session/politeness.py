@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from rss_pipeline.collector.fetch.holds import Holds
-from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.fetch.pacing import HostTaken, Pace
 from rss_pipeline.collector.models.clock import Clock, instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.errors import InfrastructureError
@@ -40,8 +40,13 @@ class Politeness:
         feeds: Iterable[FeedHold] = (),
         *,
         foreign: Iterable[HostHold] = (),
+        asked: Iterable[str] = (),
     ) -> None:
-        """Take over the holds that came with a claim; see `Holds.load`."""
+        """Take over the holds that came with a claim; see `Holds.load`.
+
+        `asked` are the hosts that other runs made requests to until just now: their pace goes on.
+        """
+        self.pace.asked_elsewhere(asked)
         hosts = list(hosts)
         self.holds.load(hosts, feeds, foreign=foreign)
         self.ends_at_claim = {**{hold.host: hold.until for hold in hosts}, **self.ends_at_claim}
@@ -65,6 +70,21 @@ class Politeness:
             logger.info("no request to %s until %s: %s", hold.host, instant(hold.until), hold.reason)
 
 
+class ImageHosts:
+    """The `HostLeases` of a round of images."""
+
+    def __init__(self, lease_keeper: LeaseKeeper) -> None:
+        self._leases = lease_keeper
+
+    def has_host(self, host: str) -> bool:
+        """True if a lease of this run holds the host for images."""
+        return self._leases.has_host(host, "images")
+
+    def take_host(self, host: str) -> HostTaken:
+        """Hold one more host, to which a redirect leads, unless another run does."""
+        return self._leases.take_host(host, "images")
+
+
 class MakeWay:
     """The `OtherRuns` of a round of feeds: frees hosts for which a refresh by hand waits."""
 
@@ -77,6 +97,14 @@ class MakeWay:
     def is_leased(self) -> bool:
         """False once a lease of this run has lapsed."""
         return self._leases.is_leased()
+
+    def has_host(self, host: str) -> bool:
+        """True if a lease of this run holds the host."""
+        return self._leases.has_host(host)
+
+    def take_host(self, host: str) -> HostTaken:
+        """Hold one more host, to which a redirect leads, unless another run does."""
+        return self._leases.take_host(host)
 
     def awaited_hosts(self) -> Collection[str]:
         """Hosts that a refresh by hand waits for while this run has them for feeds that are merely due.
@@ -102,7 +130,8 @@ class MakeWay:
             leases.release(
                 self._database,
                 [leases.Release(feed_id=id, token=token) for token in ours for id in sorted(given_back)],
-                others=[leases.free_hosts(ours, sorted(hosts))],
+                others=[leases.free_hosts(ours, sorted(hosts)), *self._leases.just_asked().statements()],
             )
+            self._leases.forget_hosts(hosts)
         except InfrastructureError as error:
             logger.warning("hosts for which a refresh by hand waits could not be freed: %s", error)

@@ -25,6 +25,7 @@ from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.leases import JustAsked
 from rss_pipeline.storage.objects import ObjectStore
 
 
@@ -61,7 +62,12 @@ class Session:
             progress=progress or NoProgress(),
             opened_at=clock(),
         )
-        self.leases = LeaseKeeper(database, run_id=run_id, lease_seconds=settings.lease_seconds)
+        self.leases = LeaseKeeper(
+            database,
+            run_id=run_id,
+            lease_seconds=settings.lease_seconds,
+            just_asked=self._just_asked,
+        )
         self.politeness = Politeness("hosts", database=database, clock=clock, pace=pace)
         self.image_politeness = Politeness("image_holds", database=database, clock=clock, pace=image_pace)
         self.other_runs = MakeWay(
@@ -88,6 +94,16 @@ class Session:
         finally:
             self.parser_pool.close()
             self.spool.remove()
+
+    def _just_asked(self) -> JustAsked:
+        settings = self.run.settings
+        delay, image_delay = self.policy.host_delay, settings.image_host_delay_seconds
+        return JustAsked(
+            run_id=self.run.run_id,
+            seconds=max(delay, image_delay),
+            hosts=self.politeness.pace.just_asked(delay),
+            image_hosts=self.image_politeness.pace.just_asked(image_delay),
+        )
 
     @contextmanager
     def step(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from rss_pipeline.collector.models.outcome import NotModified
 from rss_pipeline.collector.schedule import permanent_redirects
 from rss_pipeline.collector.schedule.after_visit import after_visit
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.pipeline.session.lease_keeper import LeaseKeeper
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.closings import FailedVisit, UnchangedVisit, close_failed, close_unchanged
@@ -34,7 +35,13 @@ class Close(Protocol):
 
 
 def close(
-    visits: Visits, *, database: Database, clock: Clock, holds: Holds, release: Sequence[str] = ()
+    visits: Visits,
+    *,
+    database: Database,
+    clock: Clock,
+    holds: Holds,
+    lease_keeper: LeaseKeeper,
+    release: Sequence[str] = (),
 ) -> Visits:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
@@ -45,10 +52,11 @@ def close(
     now = clock()
     open_ = [visit for visit in visits if visit.next is None and not visit.lost]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
-    hosts = [free_hosts(release)] if release else []
-    if hosts and not unchanged:
-        database.batch(hosts)
-    closed, refused = _write(lambda some: close_unchanged(database, some, now=now, others=hosts), unchanged)
+    freeing = [free_hosts(release), *lease_keeper.just_asked().statements()] if release else []
+    if freeing and not unchanged:
+        database.batch(freeing)
+    closed, refused = _write(lambda some: close_unchanged(database, some, now=now, others=freeing), unchanged)
+    lease_keeper.forget_hosts_of(release)
     open_ = [
         replace(visit, outcome=_refused(refused[visit.feed.id])) if visit.feed.id in refused else visit
         for visit in open_

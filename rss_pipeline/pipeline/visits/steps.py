@@ -93,6 +93,7 @@ def close(session: Session, visits: Visits, *, release: Sequence[str] = ()) -> V
         database=session.run.database,
         clock=session.run.clock,
         holds=session.politeness.holds,
+        lease_keeper=session.leases,
         release=release,
     )
 

@@ -13,7 +13,7 @@ from typing import Literal
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.storage.database import Database, Result, Statement
-from rss_pipeline.storage.sql import chunked, compact, storable
+from rss_pipeline.storage.sql import NOW, chunked, compact, storable
 
 REMEMBERED = timedelta(days=7)
 """A hold that ended longer ago is forgotten: the host's next one counts as its first."""
@@ -39,18 +39,26 @@ class KnownHolds:
     hosts: Sequence[HostHold] = ()
     feeds: Sequence[FeedHold] = ()
     images: Sequence[HostHold] = ()
+    asked: Sequence[str] = ()
+    """Hosts that other runs made requests to until just now."""
+    images_asked: Sequence[str] = ()
+    """Likewise, for images."""
 
 
 def known_statement(now: datetime) -> Statement:
-    """A query for all holds, for a claim's batch; `known_holds` reads its result."""
+    """A query for all holds, and hosts just asked, for a claim's batch; `known_holds` reads its result."""
     since = instant(now - REMEMBERED)
     return Statement(
-        """SELECT 'hosts' AS kept, NULL AS feed_id, host, hold_until, reason, times FROM hosts
+        f"""SELECT 'hosts' AS kept, NULL AS feed_id, host, hold_until, reason, times FROM hosts
           WHERE hold_until > ?
         UNION ALL SELECT 'feed_holds', feed_id, host, hold_until, reason, 1 FROM feed_holds
           WHERE hold_until > ?
         UNION ALL SELECT 'image_holds', NULL, host, hold_until, reason, times FROM image_holds
-          WHERE hold_until > ?""",
+          WHERE hold_until > ?
+        UNION ALL SELECT 'asked', NULL, j.value, expires_at, '', 0 FROM leases, json_each(asked) AS j
+          WHERE expires_at > {NOW}
+        UNION ALL SELECT 'image_asked', NULL, j.value, expires_at, '', 0
+          FROM leases, json_each(image_asked) AS j WHERE expires_at > {NOW}""",
         [since, instant(now), since],
         name="read holds",
     )
@@ -60,7 +68,11 @@ def known_holds(result: Result) -> KnownHolds:
     """The holds of a `known_statement`'s rows."""
     hosts: dict[str, list[HostHold]] = {"hosts": [], "image_holds": []}
     feeds = []
+    asked: dict[str, list[str]] = {"asked": [], "image_asked": []}
     for row in result.rows:
+        if row["kept"] in asked:
+            asked[row["kept"]].append(row["host"])
+            continue
         until = datetime.fromisoformat(row["hold_until"])
         host, reason = row["host"], row["reason"]
         if row["kept"] == "feed_holds":
@@ -68,7 +80,13 @@ def known_holds(result: Result) -> KnownHolds:
         else:
             hold = HostHold(host=host, until=until, reason=reason, times=int(row["times"]))
             hosts[row["kept"]].append(hold)
-    return KnownHolds(hosts=hosts["hosts"], feeds=feeds, images=hosts["image_holds"])
+    return KnownHolds(
+        hosts=hosts["hosts"],
+        feeds=feeds,
+        images=hosts["image_holds"],
+        asked=asked["asked"],
+        images_asked=asked["image_asked"],
+    )
 
 
 def keep_holds(

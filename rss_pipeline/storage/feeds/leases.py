@@ -4,9 +4,11 @@ Taking a lease is claims.py's; what a closed visit writes into a feed is closing
 database's clock; `lease_now` is for tests only.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import NextVisit
@@ -14,7 +16,7 @@ from rss_pipeline.collector.models.hold import FeedHold
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.claimable import AMONG
 from rss_pipeline.storage.feeds.holds import feed_statements
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, chunked, compact, new_token, storable
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, NOW, chunked, compact, new_token, storable
 
 
 def renew(
@@ -47,6 +49,79 @@ def free_hosts(tokens: Sequence[str], hosts: Sequence[str] | None = None) -> Sta
         [compact(list(hosts)), ours],
         name="free hosts",
     )
+
+
+LeaseKind = Literal["feeds", "images"]
+"""A lease holds hosts for requests for feeds, or for images: a site's images and its feed do not wait for
+each other."""
+_HOSTS: Mapping[LeaseKind, str] = {"feeds": "hosts", "images": "image_hosts"}
+_ASKED: Mapping[LeaseKind, str] = {"feeds": "asked", "images": "image_asked"}
+
+
+def take_host(
+    database: Database, token: str, host: str, *, kind: LeaseKind, ours: Sequence[str], is_due: bool
+) -> tuple[bool, bool]:
+    """Let a live lease hold one more host, unless another run's does, or, with `is_due`, a refresh by hand
+    waits for it. `ours` are all leases of the run.
+
+    Return whether it holds it now, and whether another run made requests to it until just now.
+    """
+    column = _HOSTS[kind]
+    others = f"l.expires_at > {NOW} AND l.token NOT IN (SELECT value FROM json_each(?))"
+    awaited = f"""AND NOT EXISTS (SELECT 1 FROM leases AS l, json_each(l.awaited) AS j
+          WHERE {others} AND j.value = ?)"""
+    own = compact(list(ours))
+    taken, asked = database.batch(
+        [
+            Statement(
+                f"""UPDATE leases SET {column} = (SELECT json_group_array(value) FROM (
+                  SELECT value FROM json_each(leases.{column}) UNION SELECT ?))
+                WHERE token = ? AND expires_at > {NOW} AND NOT EXISTS (
+                  SELECT 1 FROM leases AS l, json_each(l.{column}) AS j WHERE {others} AND j.value = ?)
+                {awaited if is_due else ""}""",
+                [host, token, own, host, *([own, host] if is_due else ())],
+                name="take host",
+            ),
+            Statement(
+                f"""SELECT 1 FROM leases AS l, json_each(l.{_ASKED[kind]}) AS j
+                WHERE l.expires_at > {NOW} AND j.value = ? LIMIT 1""",
+                [host],
+                name="find whether a host was asked",
+            ),
+        ]
+    )
+    return taken.changes == 1, bool(asked.rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JustAsked:
+    """Hosts that a run made requests to until just now: the next run waits as long as this one would."""
+
+    run_id: str
+    seconds: float
+    """The longest that one of them may be left alone."""
+    hosts: Sequence[str] = ()
+    image_hosts: Sequence[str] = ()
+
+    def statements(self) -> list[Statement]:
+        """Statements for the batch that frees the hosts; none where they were left alone for long enough."""
+        if not (self.hosts or self.image_hosts):
+            return []
+        # Leases end at whole seconds.
+        seconds = math.ceil(self.seconds) + 1
+        hosts = [compact(list(hosts)) for hosts in (self.hosts, self.image_hosts)]
+        return [
+            Statement(
+                f"DELETE FROM leases WHERE (asked <> '[]' OR image_asked <> '[]') AND expires_at <= {NOW}",
+                name="forget asked hosts",
+            ),
+            Statement(
+                f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, asked, image_asked)
+                VALUES (?, ?, {EXPIRY}, ?, '[]', '[]', ?, ?) ON CONFLICT DO NOTHING""",
+                [new_token(), self.run_id, None, seconds, seconds, *hosts],
+                name="note asked hosts",
+            ),
+        ]
 
 
 def await_hosts(
@@ -124,8 +199,8 @@ _RELEASE = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclose
     AND feeds.lease_token = json_extract(v.value, '$[1]')"""
 
 
-def end(database: Database, token: str, *, forgive: bool) -> None:
-    """Drop a lease and release what it still holds.
+def end(database: Database, token: str, *, forgive: bool, asked: JustAsked | None = None) -> None:
+    """Drop a lease and release what it still holds; for some of its hosts the next run waits for their pace.
 
     With `forgive` its feeds are as if never claimed: the run ended politely, or a store failed. Without,
     their claims stay counted: something in the run may have come from one of their documents.
@@ -141,6 +216,7 @@ def end(database: Database, token: str, *, forgive: bool) -> None:
                 name="release feeds of a lease",
             ),
             Statement("DELETE FROM leases WHERE token = ?", [token], name="end lease"),
+            *(asked.statements() if asked is not None else ()),
         ]
     )
 

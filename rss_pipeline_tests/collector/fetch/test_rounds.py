@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.collector.fetch.feeds import fetch_feeds
-from rss_pipeline.collector.fetch.pacing import Pace
+from rss_pipeline.collector.fetch.pacing import HostTaken, Pace
 from rss_pipeline.collector.http.guarded_transport import Network
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Access, Feed
@@ -59,6 +59,12 @@ class Lapsing:
 
     def is_leased(self) -> bool:
         return len(self._server.requests) < 2
+
+    def has_host(self, host: str) -> bool:
+        return host in (A, "news.example")
+
+    def take_host(self, host: str) -> HostTaken:
+        raise AssertionError(f"no redirect leads to {host}")
 
     def awaited_hosts(self) -> tuple[()]:
         return ()
