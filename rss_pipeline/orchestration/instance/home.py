@@ -45,6 +45,9 @@ _OF_A_FLEET = {
 """,
 }
 """Lines of dagster.yaml, and those of a fleet in their place."""
+_RUNS = "max_concurrent_runs: {}\n"
+_MOST_RUNS = 20
+"""Of one machine: each is a process. Polls of more shards take turns."""
 
 
 def prepare_home(settings: Settings) -> Path:
@@ -154,7 +157,8 @@ def _shipped(settings: Settings) -> str:
     text = "".join(_file(name).read_text("utf-8") for name in _files(settings))
     for embedded, fleet in _OF_A_FLEET.items() if settings.fleet is not None else ():
         text = text.replace(embedded, fleet)
-    return text
+    # The polls of all shards leave as much room for other runs as the one poll did.
+    return text.replace(_RUNS.format(5), _RUNS.format(min(4 + settings.shards, _MOST_RUNS)))
 
 
 def _files(settings: Settings) -> tuple[str, ...]:

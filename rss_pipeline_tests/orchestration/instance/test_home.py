@@ -1,5 +1,6 @@
 """Dagster's home: whose dagster.yaml is whose, and the order of the queue that it asks for."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_new_home_has_ours_and_it_is_nobodys_work(settings: Settings) -> None:
     assert yaml.safe_load(text)["run_coordinator"]["class"] == "BackfillsLastRunCoordinator"
     assert is_untouched(text)
     assert changed_by_hand(settings) is None
+
+
+def test_polls_of_several_shards_leave_room_for_other_runs(settings: Settings) -> None:
+    for shards, runs in ((1, 5), (3, 7), (1000, 20), (1, 5)):
+        prepare_home(replace(settings, shards=shards))
+        written = yaml.safe_load(configuration(settings).read_text("utf-8"))
+        assert written["run_coordinator"]["config"]["max_concurrent_runs"] == runs
+        assert changed_by_hand(replace(settings, shards=shards)) is None
 
 
 def test_ours_of_an_older_version_is_replaced_without_a_word(settings: Settings) -> None:

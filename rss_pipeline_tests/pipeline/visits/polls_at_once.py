@@ -1,0 +1,101 @@
+"""Feeds on many hosts that redirect to each other, polls by several runs at once, and the server's log.
+
+A run has a session and a connection of its own, as a process on another machine has; only the database is
+common.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from rss_pipeline.collector.models.shard import Shard
+from rss_pipeline.storage.feeds.claimable import Due
+from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+_TICK = 0.01
+
+
+class QuickClock:
+    """A clock on which a minute passes in a second: a visit that was put off comes soon."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self) -> datetime:
+        return NOON + timedelta(minutes=time.monotonic() - self._began)
+
+
+def register(
+    pipeline: Pipeline, server: FeedServer, *, hosts: Sequence[str], feeds: int, gone: bool = False
+) -> None:
+    """So many feeds on each host, due once. Every third leads to the next host, and every fifth to the first:
+    one that many lead to. `gone` documents need no parser, and are not asked for again for a day, either."""
+    for n, host in enumerate(hosts):
+        for i in range(feeds):
+            number = n * feeds + i
+            there = hosts[(n + 1) % len(hosts)] if number % 3 == 0 else hosts[0] if number % 5 == 0 else host
+            body = b"" if gone else rss(f"item-{number}")
+            answer = Answer(status=410 if gone else 200, body=body, delay=_TICK)
+            url = server.route(there, f"/document-{number}", answer)
+            if there != host:
+                url = server.route(host, f"/{number}", Answer(status=302, headers={"Location": url}))
+            pipeline.register(url, f"feed-{number}", interval="1d")
+    pipeline.sync()
+
+
+def poll_at_once(pipelines: Sequence[Pipeline], shards: Sequence[Shard | None], *, seconds: float) -> None:
+    """Poll, each pipeline its shard or all, until every feed was visited; the pipelines have one database."""
+    over = threading.Event()
+    until = time.monotonic() + seconds
+
+    def poll(pipeline: Pipeline, shard: Shard | None) -> None:
+        while not over.is_set():
+            assert time.monotonic() < until, "not all feeds were visited in time"
+            if not pipeline.run(Due(now=pipeline.clock(), shard=shard)):
+                over.wait(_TICK)
+            if not unvisited(pipeline):
+                over.set()
+
+    with ThreadPoolExecutor(len(pipelines)) as threads:
+        for done in [threads.submit(poll, *each) for each in zip(pipelines, shards, strict=True)]:
+            done.add_done_callback(lambda _: over.set())
+    for each in pipelines:
+        assert not unvisited(each)
+
+
+def unvisited(pipeline: Pipeline) -> int:
+    [row] = pipeline.rows("SELECT count(*) AS n FROM feeds WHERE last_visited_at IS NULL")
+    return int(row["n"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the server saw."""
+
+    hosts: int
+    requests: int
+    most_at_once: int
+    """Connections to one host."""
+    shortest: float
+    """Seconds between two requests to one host."""
+    documents_twice: list[str]
+
+
+def judge(server: FeedServer) -> Judgement:
+    hosts = sorted({request.host for request in server.requests})
+    gaps = [
+        later.arrived - earlier.arrived for host in hosts for earlier, later in pairwise(server.asked(host))
+    ]
+    documents = [request.target for request in server.requests if request.target.startswith("/document-")]
+    return Judgement(
+        hosts=len(hosts),
+        requests=len(server.requests),
+        most_at_once=max(server.most_open[host] for host in hosts),
+        shortest=min(gaps),
+        documents_twice=sorted({each for each in documents if documents.count(each) > 1}),
+    )

@@ -1,0 +1,51 @@
+"""Three polls at once on one database, two of a shard and one of all feeds, by the publishers' own log."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline.collector.models.shard import shards
+from rss_pipeline.settings import PostgresSettings
+from rss_pipeline_tests.pipeline.visits.polls_at_once import QuickClock, judge, poll_at_once, register
+from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.server import FeedServer
+
+PACE = 0.1
+HOSTS = [f"127.0.0.{n}" for n in range(2, 10)]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def pipelines(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Pipeline]]:
+    """Three of one database, each with a connection of its own."""
+    postgres = None
+    if request.param == "postgres":
+        server: Postgres = request.getfixturevalue("running_postgres")
+        server.create("polls_at_once")
+        postgres = PostgresSettings(url=server.url("polls_at_once"))
+    with ExitStack() as stack:
+        found = [
+            stack.enter_context(
+                closing(Pipeline(tmp_path, host_delay_seconds=PACE, shards=2, postgres=postgres))
+            )
+            for _ in range(3)
+        ]
+        clock = QuickClock()
+        for each in found:
+            each.clock = clock  # type: ignore[assignment]
+        yield found
+
+
+@pytest.mark.slow
+def test_no_host_is_asked_by_two_polls_at_once_nor_faster_than_its_pace(
+    pipelines: list[Pipeline], server: FeedServer
+) -> None:
+    register(pipelines[0], server, hosts=HOSTS, feeds=4, gone=True)
+    poll_at_once(pipelines, [*shards(2), None], seconds=120)
+    found = judge(server)
+    assert found.hosts == len(HOSTS)
+    assert found.most_at_once == 1
+    assert found.shortest >= PACE
+    assert found.documents_twice == []
