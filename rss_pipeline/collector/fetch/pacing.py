@@ -80,9 +80,8 @@ class TurnRefused(Exception):
 class HoldActive(Exception):
     """No request is made: the host, or the feed, is on hold, or another run requests from the host."""
 
-    def __init__(self, hold: HostHold | FeedHold, *, is_busy: bool = False) -> None:
+    def __init__(self, hold: HostHold | FeedHold) -> None:
         self.hold = hold
-        self.is_busy = is_busy
         super().__init__(hold)
 
 
@@ -200,6 +199,7 @@ class Turns:
         turn = Turn(lambda: gate.leave(lane))
         try:
             self._refuse_when_left_to_others(host, begun)
+            self._refuse_when_held(host)
             await self._take(host)
             await self._delay(host, lane)
             async with self._slots:
@@ -230,10 +230,9 @@ class Turns:
         if not taken.is_ours:
             until = whole_second(self._clock() + BUSY_SECONDS)
             hold = HostHold(host=host, until=until, reason="another run requests from it at this moment")
-            raise HoldActive(hold, is_busy=True)
+            raise HoldActive(hold)
 
     async def _delay(self, host: str, lane: int) -> None:
-        self._refuse_when_held(host)
         now = self._pace.monotonic()
         ended = [self._pace.ended.get((host, lane)), self._pace.ended_elsewhere.get(host)]
         free_at = max([now, *(at + self._host_delay for at in ended if at is not None)])

@@ -52,7 +52,7 @@ class VisitRequests:
         except TurnRefused as refusal:
             return NotBegun(reason=str(refusal))
         except HoldActive as held:
-            return OnHold(hold=held.hold, is_busy=held.is_busy)
+            return OnHold(hold=held.hold)
         except FetchError as error:
             return self._failure(error, message(error))
 

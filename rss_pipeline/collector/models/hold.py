@@ -33,8 +33,6 @@ class OnHold:
     """Not requested, or not to the end: the next host is on hold. No failure."""
 
     hold: HostHold | FeedHold
-    is_busy: bool = False
-    """Nobody demanded the hold: another run requests from the host, and this visit comes after it."""
 
     def __str__(self) -> str:
         return f"{self.hold.host} is on hold until {instant(self.hold.until)} ({self.hold.reason})"

@@ -103,7 +103,7 @@ def _release_on_hold(visits: Visits, *, database: Database, clock: Clock) -> Vis
             hold = visit.outcome.hold
             later = after_visit(visit.feed, visit.outcome, now=now).next
             led = None
-            if hold.host != visit.feed.address.host and not visit.outcome.is_busy:
+            if hold.host != visit.feed.address.host:
                 led = FeedHold(feed_id=visit.feed.id, host=hold.host, until=hold.until, reason=hold.reason)
             releases.append(leases.Release(feed_id=visit.feed.id, token=visit.token, next=later, hold=led))
             done[visit.feed.id] = replace(visit, next=later)

@@ -4,30 +4,31 @@ A run has a session and a connection of its own, as a process on another machine
 common.
 """
 
-import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.feeds.claimable import Due
-from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
+from rss_pipeline_tests.support.pipeline import NOON, Clock, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 _TICK = 0.01
+_LOOK_SECONDS = 0.1
 
 
-class QuickClock:
+class QuickClock(Clock):
     """A clock on which a minute passes in a second: a visit that was put off comes soon."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
+    def __init__(self, began: float | None = None) -> None:
+        super().__init__()
+        self.began = time.time() if began is None else began
+        """Clocks of several processes with the same are the same."""
 
     def __call__(self) -> datetime:
-        return NOON + timedelta(minutes=time.monotonic() - self._began)
+        return NOON + timedelta(minutes=time.time() - self.began)
 
 
 def register(
@@ -48,24 +49,13 @@ def register(
     pipeline.sync()
 
 
-def poll_at_once(pipelines: Sequence[Pipeline], shards: Sequence[Shard | None], *, seconds: float) -> None:
-    """Poll, each pipeline its shard or all, until every feed was visited; the pipelines have one database."""
-    over = threading.Event()
+def poll_until_visited(pipeline: Pipeline, shard: Callable[[], Shard | None], *, seconds: float) -> None:
+    """Poll the shard that it is each time until every feed was visited, whoever visited it."""
     until = time.monotonic() + seconds
-
-    def poll(pipeline: Pipeline, shard: Shard | None) -> None:
-        while not over.is_set():
-            assert time.monotonic() < until, "not all feeds were visited in time"
-            if not pipeline.run(Due(now=pipeline.clock(), shard=shard)):
-                over.wait(_TICK)
-            if not unvisited(pipeline):
-                over.set()
-
-    with ThreadPoolExecutor(len(pipelines)) as threads:
-        for done in [threads.submit(poll, *each) for each in zip(pipelines, shards, strict=True)]:
-            done.add_done_callback(lambda _: over.set())
-    for each in pipelines:
-        assert not unvisited(each)
+    while left := unvisited(pipeline):
+        assert time.monotonic() < until, f"{left} feeds were not visited in time"
+        if not pipeline.run(Due(now=pipeline.clock(), shard=shard())):
+            time.sleep(_LOOK_SECONDS)
 
 
 def unvisited(pipeline: Pipeline) -> int:

@@ -1,6 +1,7 @@
 """Three polls at once on one database, two of a shard and one of all feeds, by the publishers' own log."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.settings import PostgresSettings
-from rss_pipeline_tests.pipeline.visits.polls_at_once import QuickClock, judge, poll_at_once, register
+from rss_pipeline_tests.pipeline.visits.polls_at_once import QuickClock, judge, poll_until_visited, register
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.postgres import Postgres
 from rss_pipeline_tests.support.server import FeedServer
@@ -34,7 +35,7 @@ def pipelines(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[P
         ]
         clock = QuickClock()
         for each in found:
-            each.clock = clock  # type: ignore[assignment]
+            each.clock = clock
         yield found
 
 
@@ -43,7 +44,12 @@ def test_no_host_is_asked_by_two_polls_at_once_nor_faster_than_its_pace(
     pipelines: list[Pipeline], server: FeedServer
 ) -> None:
     register(pipelines[0], server, hosts=HOSTS, feeds=4, gone=True)
-    poll_at_once(pipelines, [*shards(2), None], seconds=120)
+    with ThreadPoolExecutor(3) as threads:
+        for done in [
+            threads.submit(poll_until_visited, pipeline, lambda shard=shard: shard, seconds=120)
+            for pipeline, shard in zip(pipelines, [*shards(2), None], strict=True)
+        ]:
+            done.result()
     found = judge(server)
     assert found.hosts == len(HOSTS)
     assert found.most_at_once == 1
