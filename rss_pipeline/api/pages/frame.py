@@ -60,6 +60,11 @@ class Frame:
         return sum(feed.health in ("failing", "gone") for feed in self.feeds)
 
     @property
+    def unvisited(self) -> int:
+        """Feeds that wait for their first visit."""
+        return sum(feed.health == "new" for feed in self.feeds)
+
+    @property
     def is_cut(self) -> bool:
         """True if feeds without unread items are left out of the column: there are too many."""
         return len(self.feeds) > MOST_IN_COLUMN

@@ -79,7 +79,7 @@ def parse_document(task: ParseTask) -> Parsed:
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
     former = {item_id(feed.id, item.guid): item.former_guids for item in parsed.items if item.former_guids}
     with path.open("wb") as file:
-        for chunk in item_rows(feed.id, parsed.items, fetched_at=fetched_at):
+        for chunk in item_rows(feed.id, oldest_first(parsed.items, fetched_at), fetched_at=fetched_at):
             chunk = replace(
                 chunk,
                 imageless=tuple(id for id in chunk.ids if id in imageless),
@@ -108,6 +108,17 @@ def parse_document(task: ParseTask) -> Parsed:
         stream_errors=errors,
         stream_values=_values(parsed.items, feed.streams, members),
     )
+
+
+def oldest_first(items: Sequence[Item], fetched_at: datetime) -> list[Item]:
+    """The items in the order in which they arrive: who reads the newest arrivals first has the newest first.
+
+    Most feeds begin with their newest item. An item without a date counts as published now.
+    """
+    # Those of one instant are turned round: the first in the document is taken for the newest.
+    ordered = list(reversed(items))
+    ordered.sort(key=lambda item: item.pub_date or fetched_at)
+    return ordered
 
 
 def _selected(

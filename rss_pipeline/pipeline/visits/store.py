@@ -131,7 +131,8 @@ def _within_day(visit: Visit, parsed: Parsed, now: datetime, *, run: RunContext)
         pairs = [(id, row[COLUMNS.index("guid")]) for id, row in some]
         missing = replays.not_stored(run.database, feed.id, pairs)
         fresh += [id for id, _ in pairs if id in missing]
-    dropped = set(fresh[room:])
+    # Rows are in the order of their dates: the newest are kept.
+    dropped = set(fresh[: max(0, len(fresh) - room)])
     if not dropped:
         return parsed, 0
     imageless = {id for chunk in read_chunks(parsed.path) for id in chunk.imageless}

@@ -30,7 +30,8 @@ ENCLOSURE = (
 @pytest.fixture
 def collected(pipeline: Pipeline, server: FeedServer) -> Pipeline:
     """Two feeds: `news` with a, b and c, `other` with d."""
-    body = rss("a", "b", "c").replace(b"</item>", ENCLOSURE + b"</item>", 1)
+    body = rss("c", "b", "a").replace(b"</item></channel>", ENCLOSURE + b"</item></channel>")
+    assert ENCLOSURE in body
     pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=body)), "news", title="News")
     pipeline.register(server.route("127.0.0.3", "/feed", Answer(body=rss("d"))), "other")
     pipeline.poll()

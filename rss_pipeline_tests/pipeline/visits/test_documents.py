@@ -450,3 +450,15 @@ def test_no_item_comes_twice_because_its_document_is_ill_formed_for_a_day(
     assert pipeline.feed(id)["last_etag"] == '"2"'
     assert pipeline.guids(id) == before
     assert len(before) == 3
+
+
+def test_items_of_one_document_arrive_oldest_first_and_those_without_a_date_as_the_newest(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    dates = {"new": "<pubDate>02 Mar 2026</pubDate>", "old": "<pubDate>01 Mar 2026</pubDate>", "undated": ""}
+    items = "".join(f"<item><guid>{guid}</guid>{date}</item>" for guid, date in dates.items())
+    body = f'<rss version="2.0"><channel>{items}</channel></rss>'.encode()
+    pipeline.register(server.route("127.0.0.2", "/feed", Answer(body=body)), "feed")
+    pipeline.poll()
+    rows = pipeline.rows("SELECT guid FROM items ORDER BY arrived")
+    assert [row["guid"] for row in rows] == ["old", "new", "undated"]

@@ -73,7 +73,7 @@ def retire(pipeline: Pipeline, guid: str) -> None:
 
 
 def as_by_an_earlier_version(pipeline: Pipeline) -> str:
-    """Leave the feed as the code before left it: the first item alone, under its link; return its title."""
+    """Leave the feed as the code before left it: the oldest item alone, under its link; return its title."""
     [body] = [pipeline.objects.get(key) for key in pipeline.backups("feed")]
     assert body is not None
     text, info = body
@@ -188,7 +188,7 @@ def test_a_title_that_was_stored_as_published_is_recognized_as_plain_text(
 def test_a_backup_with_another_reading_of_a_title_is_repaired_and_doubles_nothing(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    feed = Serves(pipeline, server, document(("não", FIRST), ("b", FIRST)))
+    feed = Serves(pipeline, server, document(("b", FIRST), ("não", FIRST)))
     as_by_an_earlier_version(pipeline)
     pipeline.database.query("UPDATE items SET title = 'năo'")
     replayed(pipeline, repair=True)

@@ -129,3 +129,13 @@ def test_with_very_many_subscriptions_a_page_says_what_its_column_leaves_out(rea
     assert page.count("data-feed=") == 1
     assert client.get("/feeds/f9").text.count("data-feed=") == 2
     assert client.get("/feeds").text.count('data-feed="f9"') == 1
+
+
+def test_a_list_before_the_first_visits_says_that_items_will_come(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    register(reader.database, spec("a"), spec("b"))
+    subscribe(reader.database, user.id, "b")
+    mark(reader.database, user.id, "a", ["1"], is_read=True)
+    page = browser(reader, user).get("/unread")
+    assert "1 feed waits for its first visit" in page.text
+    assert "Nothing here is unread" not in page.text
