@@ -138,9 +138,9 @@ def running_redis() -> Iterator["RedisServer"]:
 
 @pytest.fixture(scope="session")
 def emptied_postgres(running_postgres: "Postgres") -> Iterator["Callable[[], PostgresDatabase]"]:
-    from rss_pipeline_tests.support.postgres_database import emptied_database
+    from rss_pipeline_tests.support.postgres_database import SHARED, emptied_database
 
-    with emptied_database(running_postgres, "shared") as emptied:
+    with emptied_database(running_postgres, SHARED) as emptied:
         yield emptied
 
 
@@ -148,6 +148,14 @@ def emptied_postgres(running_postgres: "Postgres") -> Iterator["Callable[[], Pos
 def migrated_postgres(emptied_postgres: "Callable[[], PostgresDatabase]") -> "PostgresDatabase":
     """Postgres with the schema and no rows."""
     return emptied_postgres()
+
+
+@pytest.fixture
+def postgres_url(migrated_postgres: "PostgresDatabase", running_postgres: "Postgres") -> str:
+    """The URL of that database, for programs that connect to it themselves."""
+    from rss_pipeline_tests.support.postgres_database import SHARED
+
+    return running_postgres.url(SHARED)
 
 
 @pytest.fixture(scope="session")
@@ -196,10 +204,23 @@ def away(tmp_path: Path, cloudflare: "Cloudflare", kept_parsers: "KeptParsers") 
     pipeline.close()
 
 
+@pytest.fixture
+def on_postgres(tmp_path: Path, postgres_url: str, kept_parsers: "KeptParsers") -> Iterator["Pipeline"]:
+    """A pipeline with its tables in Postgres and its objects in a folder."""
+    from rss_pipeline.settings import PostgresSettings
+    from rss_pipeline_tests.support.pipeline import Pipeline
+
+    pipeline = Pipeline(tmp_path, parser_pool=kept_parsers, postgres=PostgresSettings(url=postgres_url))
+    yield pipeline
+    pipeline.close()
+
+
 @pytest.fixture(params=["embedded", "cloudflare"])
 def place(request: pytest.FixtureRequest) -> "Pipeline":
-    """A pipeline with its state in a folder, and one with it in D1 and R2."""
-    found: Pipeline = request.getfixturevalue("pipeline" if request.param == "embedded" else "away")
+    """A pipeline with its state in a folder, and one with it in D1 and R2; with its tables in Postgres for
+    tests that ask for it (support/places.py)."""
+    names = {"embedded": "pipeline", "cloudflare": "away", "postgres": "on_postgres"}
+    found: Pipeline = request.getfixturevalue(names[request.param])
     return found
 
 

@@ -177,8 +177,7 @@ def test_a_command_that_a_page_shows_works(
                 monkeypatch.setenv(name, value)
             assert run("migrate").exit_code == 0
         if "postgres" in sides:
-            request.getfixturevalue("migrated_postgres")
-            monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("running_postgres").url("shared"))
+            monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
         if source != "embedded":
             assert run("copy", "--from", "embedded", "--to", source).exit_code == 0
             (home / "rss.sqlite").unlink()

@@ -1,7 +1,7 @@
 """A whole pipeline in a folder of its own, without Dagster: settings, registry, stores, and a clock to turn.
 
 Real parts throughout, against loopback servers: a poll takes the same steps as a run of the poll job, in this
-process. With `d1` and `r2` among the settings the state is in Cloudflare, and the folder holds the rest.
+process. With `d1` and `s3` among the settings the state is in Cloudflare, and the folder holds the rest.
 Events, partition keys and runs are Dagster's: support/dagster_pipeline.py.
 """
 
@@ -93,7 +93,7 @@ class Pipeline:
                 **settings,
             },
         )
-        if self.settings.d1 is None and not self.settings.database_path.exists():
+        if self.settings.has_embedded_database and not self.settings.database_path.exists():
             migrated(self.settings.database_path).close()
         self.database = connect(self.settings)
         migrate(self.database)

@@ -9,6 +9,9 @@ from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline_tests.support.postgres import Postgres
 
+SHARED = "shared"
+"""The database of all tests of a session."""
+
 
 def tables_of(database: PostgresDatabase) -> list[str]:
     """Names of its tables."""

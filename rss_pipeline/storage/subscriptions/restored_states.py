@@ -15,7 +15,7 @@ from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.predicates import OPEN
 from rss_pipeline.storage.feeds.recount import recount
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
-from rss_pipeline.storage.sql import FIELD, chunked, compact
+from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.states import mark_items
 from rss_pipeline.storage.subscriptions.subscriptions import JOINABLE
@@ -72,9 +72,9 @@ def restore_user(
 # All items up to the last visit that the backup knows count as read, or none; the marks follow.
 _SUBSCRIBE = f"""INSERT INTO subscriptions
     (user_id, feed_id, title, folder, position, wished_interval, read_up_to, added_at)
-  SELECT ?, feeds.id, {FIELD.format("title")}, {FIELD.format("folder")}, {FIELD.format("position")},
-    {FIELD.format("wished_interval")},
-    CASE WHEN {FIELD.format("rest_is_read")} THEN coalesce((
+  SELECT ?, feeds.id, {FIELD.format("title")}, {FIELD.format("folder")},
+    {NUMBER_FIELD.format("position")}, {NUMBER_FIELD.format("wished_interval")},
+    CASE WHEN {NUMBER_FIELD.format("rest_is_read")} = 1 THEN coalesce((
       SELECT max(i.arrived) FROM items AS i INDEXED BY items_age
       WHERE i.feed_id = feeds.id AND i.created_at <= {FIELD.format("known_until")}), 0) ELSE 0 END,
     {FIELD.format("added_at")}

@@ -13,6 +13,7 @@ from rss_pipeline.pipeline.retention.user_backups import UserBackups, back_up_us
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
+from rss_pipeline.storage.sql import number
 from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
 from rss_pipeline.storage.subscriptions.folders import add_folder
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_read_up_to, star_items
@@ -34,8 +35,8 @@ def serve(pipeline: Pipeline, server: FeedServer) -> None:
         "listed": [rss("a", "b"), rss("b", "c", "d"), rss("d", "e")],
         "alone": [rss("x"), rss("x", "y", "z"), rss("z", "v", "w")],
     }
-    for number, (id, bodies) in enumerate(pages.items(), start=2):
-        url = server.route(f"127.0.0.{number}", "/feed", *(Answer(body=body) for body in bodies))
+    for place, (id, bodies) in enumerate(pages.items(), start=2):
+        url = server.route(f"127.0.0.{place}", "/feed", *(Answer(body=body) for body in bodies))
         if id != "alone":
             pipeline.register(url, id, shared=True)
     pipeline.sync()
@@ -115,7 +116,8 @@ def seen(pipeline: Pipeline) -> dict[str, Any]:
             FROM subscriptions AS s JOIN feeds ON feeds.id = feed_id ORDER BY 1, 2"""
         ),
         "items": pipeline.rows(
-            """SELECT s.user_id, i.id, coalesce(t.is_read, i.arrived <= s.read_up_to) AS is_read, t.starred_at
+            f"""SELECT s.user_id, i.id, coalesce(t.is_read, {number("i.arrived <= s.read_up_to")}) AS is_read,
+              t.starred_at
             FROM subscriptions AS s JOIN items AS i ON i.feed_id = s.feed_id
             LEFT JOIN item_states AS t
               ON t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived

@@ -6,6 +6,8 @@ Real parts throughout, in this process as the commands run them.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import psycopg
+
 from rss_pipeline.pipeline.replay.replay import FeedReplay, replay_feeds
 from rss_pipeline.pipeline.replay.restore import Restored, restore
 from rss_pipeline.pipeline.session.session import Session
@@ -50,7 +52,11 @@ def _ignore(_found: object) -> None: ...
 
 def drop_database(pipeline: Pipeline) -> None:
     """Lose every table, and begin with an empty schema."""
-    if pipeline.settings.d1 is None:
+    if pipeline.settings.postgres is not None:
+        with psycopg.connect(pipeline.settings.postgres.url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+    elif pipeline.settings.d1 is None:
         pipeline.database.close()
         for path in pipeline.settings.home.glob("rss.sqlite*"):
             path.unlink()

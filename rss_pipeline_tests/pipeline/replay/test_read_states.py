@@ -15,7 +15,9 @@ from rss_pipeline_tests.support.server import FeedServer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "repair"), [("embedded", False), ("cloudflare", True)], indirect=["place"])
+@pytest.mark.parametrize(
+    ("place", "repair"), [("embedded", False), ("cloudflare", True), ("postgres", True)], indirect=["place"]
+)
 def test_a_replay_leaves_every_mark_and_star_and_what_it_brings_in_is_unread(
     place: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch, repair: bool
 ) -> None:

@@ -13,7 +13,7 @@ from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected, drop
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import HOSTS, serve
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.places import EMBEDDED_IN_CI
+from rss_pipeline_tests.support.places import EMBEDDED_IN_CI, EVERYWHERE
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
@@ -71,6 +71,7 @@ def _poll_over_time(pipeline: Pipeline, times: int = 3) -> None:
 
 
 @pytest.mark.slow
+@EVERYWHERE
 def test_after_the_database_is_lost_restore_gives_back_the_same_items(
     place: Pipeline, server: FeedServer
 ) -> None:

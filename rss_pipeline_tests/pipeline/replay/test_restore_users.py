@@ -32,12 +32,14 @@ from rss_pipeline_tests.pipeline.replay.kept_users import (
 from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 pytestmark = pytest.mark.slow
 
 
+@EVERYWHERE
 def test_each_user_has_the_same_lists_counts_and_stars_after_the_database_was_lost(
     place: Pipeline, server: FeedServer
 ) -> None:
@@ -46,7 +48,7 @@ def test_each_user_has_the_same_lists_counts_and_stars_after_the_database_was_lo
     met: dict[str, set[object]] = {
         name: set() for name in ("is_read", "starred_at", "folder", "wished_interval")
     }
-    for _ in range(6 if place.settings.d1 is None else 2):
+    for _ in range(6 if place.settings.has_embedded_database else 2):
         for _ in range(25):
             act(place, chance.choice(USERS), chance)
         before = seen(place)

@@ -39,7 +39,7 @@ from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, on_cloudflare, rss
-from rss_pipeline_tests.support.places import EMBEDDED_IN_CI
+from rss_pipeline_tests.support.places import EMBEDDED_IN_CI, EVERYWHERE
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -80,6 +80,7 @@ def is_clean(pipeline: Pipeline, server: FeedServer) -> None:
         poll_anew(pipeline, server)
 
 
+@EVERYWHERE
 def test_what_is_past_its_time_goes_and_does_not_come_back(stocked: Pipeline, server: FeedServer) -> None:
     came = cleaned(stocked)
     assert came.figures() == {
@@ -104,6 +105,7 @@ def test_what_is_past_its_time_goes_and_does_not_come_back(stocked: Pipeline, se
     assert stocked.reports("one")[0]["items_new"] == 5, "nothing new since"
 
 
+@EVERYWHERE
 def test_a_dry_run_tells_what_the_real_one_then_does_and_writes_nothing(stocked: Pipeline) -> None:
     stocked.database.query(
         """INSERT INTO item_versions (item_id, replaced_at, pub_date, categories, enclosures, guid_source,

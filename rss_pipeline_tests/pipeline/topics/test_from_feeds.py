@@ -9,6 +9,7 @@ from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.topics.publish import Publication, Stores, publish
 from rss_pipeline_tests.pipeline.topics.candidates import assert_valid_bytes
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 
@@ -79,11 +80,11 @@ def set_topics(pipeline: Pipeline, **topics: dict[str, Any]) -> None:
     pipeline.write_registry()
 
 
-@pytest.mark.parametrize("where", ["embedded", "cloudflare"])
+@EVERYWHERE
 def test_news_are_published_in_their_place_and_a_poll_without_news_writes_nothing(
-    where: str, request: pytest.FixtureRequest, server: FeedServer
+    place: Pipeline, server: FeedServer
 ) -> None:
-    pipeline: Pipeline = request.getfixturevalue("pipeline" if where == "embedded" else "away")
+    pipeline = place
     feeds = Feeds(pipeline, server)
     shared = "https://shared.example/post"
     feeds.register("a", entry("a1", 1), entry("a2", 4, link=f"{shared}?utm_source=a"))

@@ -2,7 +2,8 @@
 
 It dies by SIGKILL when STEP begins, or after so many feeds are done with it; for the STEP `deadly document`,
 when the run parses a document with the word DEADLY, as one that exhausts the machine would. POLL_MINUTES of
-the environment says how late after noon it is. Started by test_crashes.py and soak/test_polls.py.
+the environment says how late after noon it is, DATABASE_URL names a Postgres for the tables. Started by
+test_crashes.py and soak/test_polls.py.
 """
 
 import os
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 from rss_pipeline.progress import Progress
+from rss_pipeline.settings import PostgresSettings
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 
@@ -50,7 +52,8 @@ class DeadlyDocument:
 
 def main() -> None:
     home, step, *advances = sys.argv[1:]
-    pipeline = Pipeline(Path(home))
+    url = os.environ.get("DATABASE_URL")
+    pipeline = Pipeline(Path(home), postgres=None if url is None else PostgresSettings(url=url))
     pipeline.clock.turn(minutes=int(os.environ.get("POLL_MINUTES", "0")))
     progress: Progress = Death(step, int(advances[0]) if advances else None)
     if step == "deadly document":

@@ -1,5 +1,6 @@
 """Polls with their state in Cloudflare: the Worker and D1 in real workerd, R2 by its S3 API.
 
+Those that compare with the same polls at home do so with Postgres, too.
 Faults between us and them stand in test_cloudflare_faults.py, the stores' own contracts in storage/.
 """
 
@@ -15,6 +16,7 @@ from rss_pipeline.settings import D1Settings
 from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.faults import FaultProxy
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, on_cloudflare, rss
+from rss_pipeline_tests.support.places import ELSEWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 ATOM = """<?xml version="1.0" encoding="utf-8"?>
@@ -120,9 +122,11 @@ def objects(pipeline: Pipeline) -> dict[str, Any]:
     return found
 
 
-def test_documents_polled_into_cloudflare_give_the_same_rows_and_objects_as_at_home(
-    tmp_path: Path, away: Pipeline, server: FeedServer
+@ELSEWHERE
+def test_documents_polled_into_another_place_give_the_same_rows_and_objects_as_at_home(
+    tmp_path: Path, place: Pipeline, server: FeedServer
 ) -> None:
+    away = place
     serve(server)
     more = {
         "rss": Answer(body=rss("c", "b", image="http://images.example/r"), etag='"r2"'),
@@ -151,7 +155,7 @@ def test_documents_polled_into_cloudflare_give_the_same_rows_and_objects_as_at_h
         assert objects(away) == objects(home)
         assert len(away.items("large")) == 302
         assert not (away.settings.home / "rss.sqlite").exists()
-        assert not (away.settings.home / "objects").exists()
+        assert (away.settings.home / "objects").exists() == (away.settings.s3 is None)
 
 
 def test_a_second_machine_goes_on_where_the_first_stopped(
@@ -209,9 +213,11 @@ BAD: dict[str, Answer] = {
 }
 
 
+@ELSEWHERE
 def test_one_feed_s_bad_data_harms_no_feed_at_any_poll(
-    tmp_path: Path, away: Pipeline, server: FeedServer
+    tmp_path: Path, place: Pipeline, server: FeedServer
 ) -> None:
+    away = place
     with machine(tmp_path / "home") as home:
         for pipeline in (home, away):
             for number, (id, answer) in enumerate(BAD.items(), start=2):

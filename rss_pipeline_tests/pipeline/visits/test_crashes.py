@@ -4,6 +4,7 @@ Each case kills a real poll in a process of its own by SIGKILL, lets its leases 
 compares with a poll that nobody disturbed.
 """
 
+import os
 import signal
 from pathlib import Path
 
@@ -81,6 +82,27 @@ def test_a_poll_killed_anywhere_is_completed_by_the_next_one(
 ) -> None:
     serve(server, pipeline)
     assert prepared.start(POLL, str(tmp_path), *place).wait() == -signal.SIGKILL
+    _assert_completed(pipeline, undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [("parse",), ("store", "1")], ids=" ".join)
+def test_a_poll_on_postgres_killed_after_its_backups_or_amid_its_rows_is_completed_by_the_next_one(
+    place: tuple[str, ...],
+    on_postgres: Pipeline,
+    postgres_url: str,
+    server: FeedServer,
+    prepared: Prepared,
+    undisturbed: dict[str, object],
+) -> None:
+    serve(server, on_postgres)
+    environment = os.environ | {"DATABASE_URL": postgres_url}
+    killed = prepared.start(POLL, str(on_postgres.settings.home), *place, environment=environment)
+    assert killed.wait() == -signal.SIGKILL
+    _assert_completed(on_postgres, undisturbed)
+
+
+def _assert_completed(pipeline: Pipeline, undisturbed: dict[str, object]) -> None:
     for id in FEEDS:
         feed = next(iter(pipeline.rows("SELECT * FROM feeds WHERE id = ?", id)), None)
         if feed is not None and feed["last_etag"] is not None:

@@ -287,9 +287,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> House:
     home = tmp_path / "home"
     if request.param == "cloudflare":
         return on_cloudflare(home, request.getfixturevalue("cloudflare"))
-    request.getfixturevalue("migrated_postgres")
-    url = request.getfixturevalue("running_postgres").url("shared")
-    return House(home, "postgres+folder", {"DATABASE_URL": url})
+    return House(home, "postgres+folder", {"DATABASE_URL": request.getfixturevalue("postgres_url")})
 
 
 @pytest.fixture
