@@ -1,15 +1,19 @@
 """A connection to Postgres as our statements need it: settings of the session, and types as SQLite has
 them."""
 
-from typing import Any
+import time
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg.abc import PQGen
 from psycopg.adapt import AdaptersMap, Buffer, Loader
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper, TextLoader
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.postgres.errors import not_connected
+
+_T = TypeVar("_T")
 
 OLDEST = 140_000
 """PostgreSQL 14, as libpq counts."""
@@ -23,7 +27,39 @@ _SESSION = """SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET
 SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '60s';
 SET TimeZone = 'UTC'; SET jit = off; SET client_min_messages = warning"""
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+SILENT_SECONDS = 600.0
+"""Time after which a server that answers nothing is given up. Longer than any statement of ours takes."""
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that ends when the server is silent for too long.
+
+    The system notices a network that is cut, but not a server, or a proxy before it, that receives all and
+    says nothing: a run would wait for ever.
+    """
+
+    silent_seconds = SILENT_SECONDS
+
+    def wait(self, gen: PQGen[_T], interval: float = 0.1, timeout: float | None = None) -> _T:
+        options = {} if timeout is None else {"timeout": timeout}  # psycopg 3.2 has none.
+        return super().wait(self._patiently(gen), interval, **options)
+
+    def _patiently(self, gen: PQGen[_T]) -> PQGen[_T]:
+        """The same, but for an end in time. Between two signs of the server it is asked every `interval`."""
+        heard = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > self.silent_seconds:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"no answer for {self.silent_seconds:g} s")
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
 
 
 class _TruthLoader(Loader):
@@ -56,13 +92,13 @@ def _adapters() -> AdaptersMap:
 _ADAPTERS = _adapters()
 
 
-def connected(url: str, where: str) -> Connection:
+def connected(url: str, where: str, *, silent_seconds: float = SILENT_SECONDS) -> Connection:
     """A new connection. `where` names the database in errors, without a password.
 
     Raises DatabaseUnavailable: it cannot be made, or the server is not one that we can use.
     """
     try:
-        connection = psycopg.connect(
+        connection = Connection.connect(
             url,
             autocommit=True,
             context=_ADAPTERS,
@@ -79,6 +115,7 @@ def connected(url: str, where: str) -> Connection:
     except psycopg.Error as error:
         raise not_connected(error, where, url) from error
     try:
+        connection.silent_seconds = silent_seconds
         _check_server(connection, where)
         connection.execute(_SESSION, prepare=False)
     except psycopg.Error as error:

@@ -23,7 +23,7 @@ import psycopg
 
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.postgres import functions
-from rss_pipeline.storage.backends.postgres.connection import Connection, connected
+from rss_pipeline.storage.backends.postgres.connection import SILENT_SECONDS, Connection, connected
 from rss_pipeline.storage.backends.postgres.dialect import translate
 from rss_pipeline.storage.backends.postgres.errors import failed
 from rss_pipeline.storage.database import Beside, Result, Statement, Value, check_batch, only_reads
@@ -63,9 +63,10 @@ class PostgresDatabase:
     `where` names the database in errors and logs, without a password.
     """
 
-    def __init__(self, url: str, *, where: str) -> None:
+    def __init__(self, url: str, *, where: str, silent_seconds: float = SILENT_SECONDS) -> None:
         self._url = url
         self._where = where
+        self._silent_seconds = silent_seconds
         self._open: list[Connection] = []
         self._idle: LifoQueue[Connection | None] = LifoQueue()
         for _ in range(CONNECTIONS):
@@ -183,7 +184,7 @@ class PostgresDatabase:
             raise DatabaseUnavailable(f"{self._where}: the database was closed")
         if connection is not None and _is_alive(connection):
             return connection
-        new = connected(self._url, self._where)
+        new = connected(self._url, self._where, silent_seconds=self._silent_seconds)
         self._open.append(new)
         if connection is not None:
             connection.close()

@@ -31,6 +31,8 @@ _ADVICE = {
     "40001": "other batches were in the way each time; the next run tries again",
     "40P01": "other batches were in the way each time; the next run tries again",
 }
+_NO_CONNECTION = "08006"
+"""Of an error that came from libpq and not from the server, which has no code."""
 _CLASS_ADVICE = {
     "08": "the connection was lost; the next run tries again",
     "28": "check user and password in DATABASE_URL",
@@ -86,6 +88,8 @@ def failed(
     text = _words(error)
     if code.startswith(_DATA_CLASSES) and code not in _NOT_DATA:
         return StorageRejected(f"the database refused a value: {text}")
+    if isinstance(error, psycopg.OperationalError) and not code:
+        code = _NO_CONNECTION
     advice = _ADVICE.get(code) or _CLASS_ADVICE.get(code[:2], "the next run tries again")
     more = f" and {len(statements) - 1} more" if len(statements) > 1 else ""
     kind = TableMissing if code == "42P01" else DatabaseUnavailable
