@@ -5,8 +5,11 @@ only the oldest feed is in the shard's heap, so that a host with a hundred thous
 """
 
 import heapq
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 Feed = tuple[float, int]
 """Due at, and the number of its host."""
 
@@ -62,33 +65,26 @@ class DueFeeds:
             heapq.heappush(heap, each)
         return taken
 
-    def due(self, now: float, most: int) -> int:
+    def due(self, now: float, most: float = math.inf) -> int:
         """The number of feeds that are due, counted up to `most`."""
-        found, looked = 0, [0]
-        heap = self._heap
-        while looked and found < most:
-            index = looked.pop()
-            if index < len(heap) and heap[index][0] <= now:
-                others = self._large.get(heap[index][1])
-                found += 1 if others is None else _due(others, now, most)
-                looked += (2 * index + 1, 2 * index + 2)
-        return min(found, most)
-
-    def waiting(self, now: float) -> int:
-        """The number of all feeds that are due."""
         found = 0
-        for due, host in self._heap:
-            if due <= now:
-                others = self._large.get(host)
-                found += 1 if others is None else sum(each <= now for each in others)
+        for _, host in _until(self._heap, (now, math.inf), most):
+            if (others := self._large.get(host)) is None:
+                found += 1
+            else:
+                found += sum(1 for _ in _until(others, now, most - found))
+            if found >= most:
+                return int(most)
         return found
 
 
-def _due(heap: list[float], now: float, most: int) -> int:
-    found, looked = 0, [0]
-    while looked and found < most:
+def _until(heap: list[T], end: object, most: float) -> Iterator[T]:
+    """The elements of a heap that are not greater than `end`, in any order; it looks at no more than twice as
+    many."""
+    looked = [0]
+    while looked and most > 0:
         index = looked.pop()
-        if index < len(heap) and heap[index] <= now:
-            found += 1
+        if index < len(heap) and heap[index] <= end:  # type: ignore[operator]
+            yield heap[index]
+            most -= 1
             looked += (2 * index + 1, 2 * index + 2)
-    return found

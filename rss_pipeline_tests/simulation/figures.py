@@ -1,6 +1,7 @@
 """What a simulated fleet came to: lag, load, rows, by time."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,12 +27,10 @@ class Lag:
     """Seconds from due to the request, counted by five-minute spans of the request."""
 
     def __init__(self) -> None:
-        self._spans: dict[int, dict[int, int]] = {}
+        self._spans: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
 
     def add(self, at: float, lag: float) -> None:
-        bins = self._spans.setdefault(int(at // SPAN), {})
-        number = int(lag // BIN)
-        bins[number] = bins.get(number, 0) + 1
+        self._spans[int(at / SPAN)][int(lag / BIN)] += 1
 
     def count(self, since: float = 0.0, until: float = math.inf) -> int:
         return sum(sum(bins.values()) for bins in self._within(since, until))
@@ -58,8 +57,7 @@ class Figures:
 
     def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
         self.plan = plan
-        self._sizes = sizes
-        self._crowd = plan.crowd
+        self._is_crowded = bytes(size > plan.crowd for size in sizes)
         self.lag = Lag()
         """Of feeds on hosts whose pace leaves room for all of their feeds."""
         self.crowded = Lag()
@@ -77,7 +75,7 @@ class Figures:
 
     def visited(self, host: int, *, due: float, at: float) -> None:
         self.visits += 1
-        (self.crowded if self._sizes[host] > self._crowd else self.lag).add(at, at - due)
+        (self.crowded if self._is_crowded[host] else self.lag).add(at, at - due)
 
     def stored(self) -> None:
         self.documents += 1

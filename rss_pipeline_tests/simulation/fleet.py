@@ -98,6 +98,8 @@ class Fleet:
         """Runs that have a place by Dagster's count, those of dead workers among them."""
         self._suspects = 0
         self._left = plan.feeds
+        self._shortest = plan.interval * (1 - plan.spread)
+        self._apart = plan.interval * 2 * plan.spread
         self.figures = Figures(plan, self.sizes)
 
     def run(self) -> Figures:
@@ -254,16 +256,19 @@ class Fleet:
         changed: list[tuple[int, float]] = []
         unchanged = 0
         share = 1.0 if self._plan.every_document_new else self._world.changed
+        claimed, run.claimed = run.claimed, {}
+        add, dice, visited = run.shard.feeds.add, self._random.random, self.figures.visited
+        next_visit = self._next_visit
         for number, started in enumerate(starts):
-            due, host = run.claimed[number]
+            due, host = feed = claimed[number]
             if started is None:
-                del run.claimed[number]
-                run.shard.feeds.add(due, host)
-            elif self._random.random() < share:
+                add(due, host)
+            elif dice() < share:
                 changed.append((number, started))
+                run.claimed[number] = feed
             else:
-                del run.claimed[number]
-                self._visited(due, host, started)
+                visited(host, due=due, at=started)
+                next_visit(host)
                 unchanged += 1
         closed = self._write(unchanged * self._costs.close_lock)
         costs, slowed = self._costs, self._slowed(run)
@@ -279,14 +284,13 @@ class Fleet:
         due, host = run.claimed.pop(number)
         self._write(self._costs.store_lock)
         self.figures.stored()
-        self._visited(due, host, started)
-
-    def _visited(self, due: float, host: int, started: float) -> None:
-        plan = self._plan
         self.figures.visited(host, due=due, at=started)
+        self._next_visit(host)
+
+    def _next_visit(self, host: int) -> None:
         self._left -= 1
-        if not plan.all_due:
-            apart = plan.interval * (1 + plan.spread * (2 * self._random.random() - 1))
+        if not self._plan.all_due:
+            apart = self._shortest + self._apart * self._random.random()
             self._shard_of[host].feeds.add(self._now + apart, host)
 
     def _end(self, run: _Run) -> None:
@@ -335,7 +339,7 @@ class Fleet:
         self._assign()
 
     def _sample(self) -> None:
-        waiting = sum(shard.feeds.waiting(self._now) for shard in self._shards)
+        waiting = sum(shard.feeds.due(self._now) for shard in self._shards)
         busy = sum(map(len, self._running.values()))
         self.figures.sampled(
             self._now, busy=busy, queued=len(self._queued) + len(self._sent), waiting=waiting
@@ -346,6 +350,6 @@ class Fleet:
     def feeds_held(self) -> int:
         """All feeds that wait, are claimed or were claimed by a run that died: none appears or is lost."""
         runs = itertools.chain.from_iterable(self._running.values())
-        return sum(shard.feeds.waiting(math.inf) + len(shard.suspects) for shard in self._shards) + sum(
+        return sum(shard.feeds.due(math.inf) + len(shard.suspects) for shard in self._shards) + sum(
             len(run.claimed) for run in runs
         )

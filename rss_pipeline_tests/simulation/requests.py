@@ -5,6 +5,7 @@ for its host holds no place, and none begins after the end of the round.
 """
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 
 
@@ -26,35 +27,36 @@ def visit(
     other.
     """
     starts: list[float | None] = [None] * len(claimed)
-    waiting: dict[int, list[int]] = {}
-    ready: list[tuple[float, int]] = []
+    waiting: dict[int, deque[int]] = {}
+    at_once: deque[int] = deque()
+    rested: list[tuple[float, int]] = []
     for number, host in enumerate(claimed):
-        if (others := waiting.get(host)) is None:
-            waiting[host] = []
-            ready.append((max(began, ended[host] + host_delay), number))
+        if host in waiting:
+            waiting[host].append(number)
+            continue
+        waiting[host] = deque()
+        if (at := ended[host] + host_delay) <= began:
+            at_once.append(number)
         else:
-            others.append(number)
-    heapq.heapify(ready)
+            rested.append((at, number))
+    heapq.heapify(rested)
     slots = [began] * concurrency
     over, free, last = began + round_seconds, began, began
-    turns = dict.fromkeys(waiting, 0)
-    while ready:
-        at, number = ready[0]
-        start = max(at, slots[0])
+    while at_once or rested:
+        # Those that need no rest are ready from the beginning, so they come first.
+        start = slots[0] if at_once else max(rested[0][0], slots[0])
         if start >= over:
             break
+        number = at_once.popleft() if at_once else heapq.heappop(rested)[1]
         # The processor's part comes first: a slow answer must not hold up what is ready meanwhile.
-        free = max(free, start) + cpu
+        free = (free if free > start else start) + cpu
         done = free + response()
         heapq.heapreplace(slots, done)
         starts[number] = start
         host = claimed[number]
         ended[host] = done
-        last = max(last, done)
-        turn, others = turns[host], waiting[host]
-        if turn < len(others):
-            turns[host] = turn + 1
-            heapq.heapreplace(ready, (done + host_delay, others[turn]))
-        else:
-            heapq.heappop(ready)
+        if done > last:
+            last = done
+        if others := waiting[host]:
+            heapq.heappush(rested, (done + host_delay, others.popleft()))
     return starts, last

@@ -139,7 +139,7 @@ def test_a_claim_takes_the_oldest_and_sixty_of_a_host() -> None:
         for due, host in expected[::10]:
             queue.add(due, host)
         left = sorted([*(set(left) - set(expected)), *expected[::10]])
-    assert queue.waiting(1_000) == len(left)
+    assert queue.due(1_000) == len(left)
 
 
 def test_hosts_have_all_feeds() -> None:
