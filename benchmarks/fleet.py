@@ -23,29 +23,37 @@ from rss_pipeline_tests.simulation.figures import SPAN, Figures
 from rss_pipeline_tests.simulation.fleet import Fleet
 from rss_pipeline_tests.simulation.plan import HOUR, MINUTE, Plan
 
-SMALL = Plan(feeds=50_000, registry=0, hours=3.0)
-LARGE = Plan(feeds=1_000_000, registry=0, hours=2.0)
-_DYING = replace(LARGE, hours=4.0, dying=1 / 3, dies_at=1.25 * HOUR, back_at=2.25 * HOUR)
+SMALL = Plan(feeds=50_000, registry=0, hours=2.0)
+LARGE = Plan(feeds=1_000_000, registry=0, hours=1.25)
 
 SIZES = (
     replace(SMALL, shards=4, workers=2),
-    replace(SMALL, shards=8, workers=3),
     replace(SMALL, shards=8, workers=4),
     replace(SMALL, shards=16, workers=4),
     replace(SMALL, shards=16, workers=5),
-    replace(SMALL, shards=16, workers=2, concurrency=20),
-    replace(SMALL, shards=16, workers=5, registry=None),
-    replace(SMALL, shards=16, workers=5, hosts="smallweb"),
+    replace(SMALL, shards=8, workers=3, concurrency=20),
+    replace(SMALL, shards=8, workers=3, concurrency=20, registry=None),
+    replace(SMALL, shards=8, workers=3, concurrency=20, hosts="smallweb"),
     replace(LARGE, shards=160, workers=60),
-    replace(LARGE, shards=256, workers=70),
-    replace(LARGE, shards=256, workers=24, runs=3, concurrency=20),
-    replace(LARGE, shards=128, workers=20, runs=4, concurrency=40, batch_size=1_000),
-    replace(LARGE, shards=256, workers=24, runs=3, concurrency=20, hosts="smallweb"),
+    replace(LARGE, shards=256, workers=60, concurrency=20),
+    replace(LARGE, shards=64, workers=24, concurrency=40, batch_size=2_000),
+    replace(LARGE, shards=64, workers=24, concurrency=40, batch_size=2_000, hosts="smallweb"),
 )
+_DYING = replace(SMALL, hours=4.5, dying=1 / 3)
 DEATHS = (
-    replace(SMALL, shards=16, workers=6, hours=5.0, dying=1 / 3),
-    replace(SMALL, shards=16, workers=9, hours=5.0, dying=1 / 3),
-    replace(_DYING, shards=256, workers=30, runs=3, concurrency=20),
+    replace(_DYING, shards=16, workers=6),
+    replace(_DYING, shards=8, workers=3, concurrency=20),
+    replace(
+        LARGE,
+        shards=64,
+        workers=30,
+        concurrency=40,
+        batch_size=2_000,
+        hours=2.75,
+        dying=1 / 3,
+        dies_at=0.75 * HOUR,
+        back_at=1.75 * HOUR,
+    ),
 )
 
 
@@ -150,11 +158,13 @@ def drawing(figures: Figures) -> str:
 def tables(to: Path | None) -> Iterator[str]:
     """All tables of the page, and its plots."""
     began = time.perf_counter()
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(2, max_tasks_per_child=1) as pool:
         deaths = pool.map(simulated, reversed(DEATHS))
-        sizes = list(pool.map(simulated, SIZES))
+        sizes: list[Figures] = []
+        for each in pool.map(simulated, SIZES):
+            sizes.append(each)
+            yield [*size_lines(sizes)][-1] if len(sizes) > 1 else "\n".join(size_lines(sizes))
         died = list(deaths)[::-1]
-    yield from size_lines(sizes)
     yield ""
     yield from death_lines(died)
     yield f"\n{time.perf_counter() - began:.0f} s."

@@ -16,11 +16,11 @@ class Costs:
     """A request that is answered 304: httpx, the outcome, its part of the close."""
     body_cpu: float = 0.004
     """What a body of 57 KB adds to a request that brought nothing new."""
-    document_cpu: float = 0.012
+    document_cpu: float = 0.009
     """A new document: backup, parser process, items, images, Dagster's event."""
     close_lock: float = 0.00025
     """Postgres, an unchanged visit: its part of the one statement that closes those of a run."""
-    store_lock: float = 0.0055
+    store_lock: float = 0.007
     """Postgres, a document of 20 items, two of them new: the batch that stores and closes it."""
     commit: float = 0.001
     """Assumption: the disk's part of a commit, while the writers' lock is held (a local NVMe has 0.1 ms, a

@@ -84,7 +84,7 @@ def _until(heap: list[T], end: object, most: float) -> Iterator[T]:
     looked = [0]
     while looked and most > 0:
         index = looked.pop()
-        if index < len(heap) and heap[index] <= end:  # type: ignore[operator]
+        if index < len(heap) and heap[index] <= end:
             yield heap[index]
             most -= 1
             looked += (2 * index + 1, 2 * index + 2)

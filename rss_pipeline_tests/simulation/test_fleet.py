@@ -120,7 +120,7 @@ def test_a_run_rests_at_each_host_and_has_so_many_requests_at_once() -> None:
 
 def test_a_claim_takes_the_oldest_and_sixty_of_a_host() -> None:
     dice = random.Random(5)
-    sizes = [100, 80, *[1] * 70]
+    sizes = [150, 80, *[1] * 70]
     feeds = [(dice.random() * 100, host) for host, size in enumerate(sizes) for _ in range(size)]
     queue = DueFeeds(sizes, per_host=60)
     for due, host in feeds:
@@ -130,11 +130,11 @@ def test_a_claim_takes_the_oldest_and_sixty_of_a_host() -> None:
         counts: Counter[int] = Counter()
         expected: list[tuple[float, int]] = []
         for due, host in left:
-            if due <= 90 and counts[host] < 60 and len(expected) < 120:
+            if due <= 90 and counts[host] < 60 and len(expected) < 150:
                 counts[host] += 1
                 expected.append((due, host))
         assert queue.due(90, 1_000) == sum(due <= 90 for due, _ in left)
-        assert queue.claim(90, 120) == expected
+        assert queue.claim(90, 150) == expected
         # Every tenth is released.
         for due, host in expected[::10]:
             queue.add(due, host)
