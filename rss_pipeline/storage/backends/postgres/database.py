@@ -41,7 +41,10 @@ _BEGIN_TO_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
 # Locks come first, and each statement sees what was committed before it: all of the batches before this one.
 # Such statements find rows by their keys. A plan that was made for an empty table must do so, too: it is kept
 # until the server has counted the table's rows anew.
-_PLAN_ONCE = ("SET LOCAL plan_cache_mode = force_generic_plan", "SET LOCAL enable_seqscan = off")
+_PLAN_ONCE = (
+    "SET LOCAL plan_cache_mode = force_generic_plan",
+    *(f"SET LOCAL enable_{way} = off" for way in ("seqscan", "hashjoin", "mergejoin")),
+)
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _LOCK_WRITERS = f"SELECT pg_advisory_xact_lock({_WRITERS})"
 _LOCK_CLAIMS = f"SELECT pg_advisory_xact_lock({_CLAIMS})"
