@@ -28,16 +28,25 @@ PASSWORD = "correct-horse-battery"
 TOKEN = "staple-0123456789"
 SECRETS = forms(PASSWORD) | forms(TOKEN)
 COMMANDS = """
-import sys
+import os, sys
+from pathlib import Path
 from rss_pipeline.cli.start import main
-for line in sys.argv[1:]:
+
+def run(line):
     sys.argv[1:] = line.split()
     try:
         main()
     except SystemExit:
         pass
+
+broken, *lines = sys.argv[1:]
+for line in lines:
+    run(line)
+Path(os.environ["RSS_FEEDS_FILE"]).write_text(broken, "utf-8")
+run("poll")
 """
-"""A program that runs one command after the other: loading Dagster takes longer than most of them."""
+"""A program that runs one command after the other, the last one with a registry that has a mistake: loading
+Dagster takes longer than most of them."""
 
 
 @pytest.mark.slow
@@ -66,24 +75,21 @@ def test_passwords_and_secret_headers_go_to_their_server_and_are_written_nowhere
         "FEED_PASSWORD": PASSWORD,
     }
 
-    def commands(*lines: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", COMMANDS, *lines],
-            env=environ,
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-            timeout=PATIENCE,
-        )
-        assert b"Traceback" not in done.stderr, done.stderr.decode()
-        return (done.stdout + done.stderr).decode()
-
-    said = commands("poll --all --json", "poll --all", "status --json", "status refused", "items headed")
+    broken = registry.read_text("utf-8") + "- url: 17\n  headers: {X: [" + TOKEN
+    lines = ["poll --all --json", "poll --all", "status --json", "status refused", "items headed"]
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, broken, *lines],
+        env=environ,
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    said = (done.stdout + done.stderr).decode()
     assert '"stored": 2' in said
     assert '"failed": 4' in said
-    registry.write_text(registry.read_text("utf-8") + "- url: 17\n  headers: {X: [" + TOKEN, "utf-8")
-    said += commands("poll")
-
+    assert "feeds.yaml" in done.stderr.decode().splitlines()[-1], "the mistake in the file"
     basic = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
     assert {request.headers["authorization"] for request in server.asked(HOST, "/feed")} == {basic}
     assert {request.headers["x-token"] for request in server.asked("127.0.0.3")} == {TOKEN}
