@@ -4,7 +4,7 @@ FROM python:3.13-slim-bookworm AS build
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY rss_pipeline ./rss_pipeline
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --constraint constraints.txt .
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --constraint constraints.txt '.[fleet]'
 
 FROM python:3.13-slim-bookworm
 # A fixed id, so that a folder mounted in place of the volume can be given to it.
