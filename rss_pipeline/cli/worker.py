@@ -6,8 +6,8 @@ The main machine is `up --fleet` (poll.py); both are in the fleet by `in_fleet`.
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
@@ -20,13 +20,14 @@ from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_
 from rss_pipeline.pipeline.fleet.broker import check_broker
 from rss_pipeline.pipeline.fleet.joining import join, this_machine
 from rss_pipeline.pipeline.fleet.membership import Membership, Over, beating
+from rss_pipeline.pipeline.fleet.shared_objects import has_mark, mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.fleet.workers import Fleet, Member
-from rss_pipeline.storage.reports.diagnostics import lacks_backups
+from rss_pipeline.storage.fleet.workers import Member, fleet
 
-_BACKUPS_LOOKED_AT = 3
+_LOOK_SECONDS = 1.0
+_LOOKS_AT_OBJECTS = 10
 
 
 @click.command()
@@ -49,9 +50,9 @@ def worker(settings: Settings) -> None:
     ensure_room(settings.home)
     check_broker(settings.fleet)
     places = {DEFAULT: settings.fleet.worker_runs, HIGH: 1}
-    with open_database(settings) as database:
-        _check_objects(settings, database)
-        signals = _noted_signals()
+    with open_database(settings) as database, _noted_signals() as signals:
+        wait = _waiting(signals)
+        _check_objects(settings, _await_main(database, wait), wait)
         member = this_machine(
             "worker",
             settings.fleet.worker_name,
@@ -60,12 +61,8 @@ def worker(settings: Settings) -> None:
         )
         tags = {INCARNATION_TAG: member.incarnation}
         commands = {queue: consumer(queue, runs, tags) for queue, runs in places.items()}
-        with in_fleet(database, member, signals) as (found, membership):
+        with in_fleet(database, member, wait) as membership:
             signal.signal(LOOK_SIGNAL, lambda *_: membership.hurry())
-            if found.main is None:
-                terminal.complain(
-                    "There is no main machine yet: runs come when `rss-pipeline up --fleet` has started."
-                )
             terminal.say(
                 f"Worker {member.name}: {settings.fleet.worker_runs} runs at once, and one for which a person"
                 " waits; Ctrl-C stops it."
@@ -76,25 +73,16 @@ def worker(settings: Settings) -> None:
 
 
 @contextmanager
-def in_fleet(
-    database: Database, member: Member, signals: Sequence[int] = ()
-) -> Iterator[tuple[Fleet, Membership]]:
-    """Be part of the fleet for the block; gives the fleet as it was before, and the membership.
+def in_fleet(database: Database, member: Member, wait: Callable[[float], object]) -> Iterator[Membership]:
+    """Be part of the fleet for the block.
 
     Raises:
         JoinRefused: with a sentence that says what to do.
     """
-    over = threading.Event()
-
-    def wait(seconds: float) -> None:
-        over.wait(seconds)
-        if signals:
-            raise click.Abort
-
-    found = join(database, member, clock=utc_now, wait=wait, say=terminal.complain)
+    join(database, member, clock=utc_now, wait=wait, say=terminal.complain)
     membership = Membership(database, member, say=terminal.complain)
     with beating(membership):
-        yield found, membership
+        yield membership
 
 
 @contextmanager
@@ -104,7 +92,8 @@ def main_machine(settings: Settings) -> Iterator[None]:
     assert settings.fleet is not None
     check_broker(settings.fleet)
     member = this_machine("main", settings.fleet.worker_name)
-    with open_database(settings) as database, in_fleet(database, member) as (_, membership):
+    with open_database(settings) as database, in_fleet(database, member, time.sleep) as membership:
+        mark(open_objects(settings), member)
         membership.on_over = _end
         yield
 
@@ -114,23 +103,52 @@ def _end(over: Over) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _noted_signals() -> list[int]:
-    """The signals that this process gets from now on, none of which ends it by itself."""
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """The signals that this process gets in the block, none of which ends it by itself."""
     signals: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: signals.append(number))
-    return signals
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda number, _: signals.append(number)) for number in numbers}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _check_objects(settings: Settings, database: Database) -> None:
-    """Refuse a store of objects that is not the fleet's: what was collected would be on several machines."""
-    if lacks_backups(database, open_objects(settings), limit=_BACKUPS_LOOKED_AT):
-        where = (
-            f"the folder {settings.objects_path}"
-            if settings.s3 is None
-            else f"the bucket {settings.s3.bucket}"
-        )
-        raise JoinRefused(
-            f"{where} has none of the newest backups, so it is not where the other machines keep objects: set"
-            " S3_* as there, or mount their folder"
-        )
+def _waiting(signals: Sequence[int]) -> Callable[[float], None]:
+    """A function that waits so many seconds, or ends this process after a signal."""
+
+    def wait(seconds: float) -> None:
+        time.sleep(seconds)
+        if signals:
+            raise click.Abort
+
+    return wait
+
+
+def _await_main(database: Database, wait: Callable[[float], object]) -> Member:
+    """The main machine; until there is one, wait."""
+    said = False
+    while (main := fleet(database).main) is None:
+        if not said:
+            terminal.complain("No main machine is alive: waiting for `rss-pipeline up --fleet`.")
+        said = True
+        wait(_LOOK_SECONDS)
+    return main.member
+
+
+def _check_objects(settings: Settings, main: Member, wait: Callable[[float], object]) -> None:
+    """Refuse a store of objects that is not the main machine's, a moment after that one has joined."""
+    store = open_objects(settings)
+    for _ in range(_LOOKS_AT_OBJECTS):
+        if has_mark(store, main):
+            return
+        wait(_LOOK_SECONDS)
+    where = (
+        f"the folder {settings.objects_path}" if settings.s3 is None else f"the bucket {settings.s3.bucket}"
+    )
+    raise JoinRefused(
+        f"{where} is not where the main machine, {main.name}, keeps objects: set S3_* as there, or mount its"
+        " folder"
+    )

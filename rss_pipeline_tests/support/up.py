@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ LAUNCH_BACKFILL = """mutation($params: LaunchBackfillParams!) {
 class Up:
     """The running command, its home, and its GraphQL."""
 
-    def __init__(self, folder: Path, port: int, **environment: str) -> None:
+    def __init__(self, folder: Path, port: int, *, options: Sequence[str] = (), **environment: str) -> None:
         self.home = folder / "home"
         self.port = port
         self.reader_port = free_port()
@@ -52,7 +52,7 @@ class Up:
         }
         self.log = (folder / "up.log").open("wb")
         self.process = subprocess.Popen(
-            [PROGRAM, "up"],
+            [PROGRAM, "up", *options],
             cwd=folder,
             env=self.environment,
             stdout=self.log,
@@ -117,20 +117,26 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(folder: Path, **environment: str) -> Iterator[Up]:
-    up = Up(folder, free_port(), **environment)
+def started(folder: Path, *, options: Sequence[str] = (), **environment: str) -> Iterator[Up]:
+    """`up` with these options and settings, ended for certain."""
+    up = Up(folder, free_port(), options=options, **environment)
     try:
         yield up
     except BaseException:
         print((folder / "up.log").read_text("utf-8")[-8000:])  # noqa: T201
         raise
     finally:
-        for process in members(up.process.pid):
-            # It may have ended since the list was made.
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        up.process.wait()
+        kill_session(up.process)
         up.log.close()
+
+
+def kill_session(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process that leads a session, and all others of that session."""
+    for member in members(process.pid):
+        # It may have ended since the list was made.
+        with suppress(psutil.NoSuchProcess):
+            member.kill()
+    process.wait()
 
 
 def members(session: int) -> list[psutil.Process]:

@@ -85,7 +85,14 @@ def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> Backup
     feeds = database.query(
         "SELECT count(DISTINCT feed_id) AS n FROM items", name="count feeds with items"
     ).rows[0]["n"]
-    rows = _newest_backups(database, limit)
+    rows = database.query(
+        """SELECT feed_id AS id, max(backup_key) AS newest, count(*) AS items FROM items
+        WHERE feed_id IN (SELECT id FROM feeds WHERE EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)
+          ORDER BY last_body_at DESC, id LIMIT ?)
+        GROUP BY feed_id ORDER BY feed_id""",
+        [limit],
+        name="read newest backups",
+    ).rows
     with ThreadPoolExecutor(HEADS_AT_ONCE, "doctor") as pool:
         there = list(pool.map(lambda row: _is_there(store, row), rows))
     lost = [row for row, found in zip(rows, there, strict=True) if not found]
@@ -96,24 +103,6 @@ def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> Backup
         gone=[row["id"] for row in lost if row["newest"] is not None],
         items=sum(int(row["items"]) for row in lost),
     )
-
-
-def lacks_backups(database: Database, store: ObjectStore, *, limit: int) -> bool:
-    """True if there are backups by the database, and the store has none of the newest of these feeds."""
-    keys = [row["newest"] for row in _newest_backups(database, limit) if row["newest"] is not None]
-    return bool(keys) and all(store.head(key) is None for key in keys)
-
-
-def _newest_backups(database: Database, limit: int) -> list[Row]:
-    """Of the feeds that changed last: id, the key of the newest backup, the number of items."""
-    return database.query(
-        """SELECT feed_id AS id, max(backup_key) AS newest, count(*) AS items FROM items
-        WHERE feed_id IN (SELECT id FROM feeds WHERE EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)
-          ORDER BY last_body_at DESC, id LIMIT ?)
-        GROUP BY feed_id ORDER BY feed_id""",
-        [limit],
-        name="read newest backups",
-    ).rows
 
 
 def _is_there(store: ObjectStore, row: Row) -> bool:

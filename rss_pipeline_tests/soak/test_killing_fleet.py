@@ -1,0 +1,241 @@
+"""Whatever of a fleet is killed, and when: no feed is stuck, nothing is lost, and nothing is visited twice.
+
+Three workers with homes of their own, and a main machine. SIGKILL of whole workers, of their consumers, runs
+and parsers, of the daemon, of Redis with all its messages, and of Postgres' processes, while polls run. The
+publishers' server sees two visitors at once.
+"""
+
+import os
+import random
+import signal
+import time
+import urllib.error
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline_tests.soak.machines import Fleet, fleet
+from rss_pipeline_tests.soak.test_killing import FEEDS, Publishers, parsers
+from rss_pipeline_tests.support.postgres import Postgres, local_postgres
+from rss_pipeline_tests.support.redis_server import RedisServer, local_redis
+from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.up import LAUNCH_RUN, Up, free_port, location, members
+from rss_pipeline_tests.support.waiting import soon
+
+KILLS = int(os.environ.get("RSS_SOAK_KILLS") or 100)
+LEASE_SECONDS = 20
+WORKERS = ("one", "two", "three")
+IN_FLIGHT = "'QUEUED', 'NOT_STARTED', 'STARTING', 'STARTED', 'CANCELING'"
+REST_SECONDS = 900
+"""A run that was sent to a Redis that died with it is ended by Dagster's start time-out, of 180 s."""
+
+
+class Broker:
+    """A Redis that can be killed with all that it has, and started again where it was."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._running: AbstractContextManager[RedisServer] | None = None
+
+    def start(self) -> str:
+        self._running = local_redis(self.port)
+        return self._running.__enter__().url(0)
+
+    def kill(self) -> None:
+        if self._running is not None:
+            self._running.__exit__(None, None, None)
+        self._running = None
+
+
+class Struck:
+    """A fleet under way, and what can be done to it."""
+
+    def __init__(self, machines: Fleet, up: Up, broker: Broker, chance: random.Random) -> None:
+        self.machines = machines
+        self.up = up
+        self.broker = broker
+        self.chance = chance
+        self.done: Counter[str] = Counter()
+        self.strikes: dict[str, Callable[[], bool]] = {
+            "worker": self.worker,
+            "stopped worker": self.stopped_worker,
+            "consumer": self.consumer,
+            "run": self.run,
+            "parser": self.parser,
+            "daemon": self.daemon,
+            "redis": self.redis,
+            "postgres": self.postgres,
+        }
+
+    def strike(self) -> None:
+        """Kill something that there is."""
+
+        def struck() -> bool:
+            self.press()
+            kind = self.chance.choice(list(self.strikes))
+            found = self.strikes[kind]()
+            self.done[kind] += found
+            return found
+
+        soon(struck)
+
+    def press(self) -> None:
+        """Request visits of all feeds, where not enough waits."""
+        with suppress(
+            urllib.error.URLError, ConnectionError, TimeoutError, IndexError, KeyError, psycopg.Error
+        ):
+            if self.rows(f"SELECT count(*) FROM dagster.runs WHERE status IN ({IN_FLIGHT})")[0][0] > 2:
+                return
+            selector = {
+                "repositoryName": "__repository__",
+                "repositoryLocationName": location(self.up),
+                "pipelineName": "poll_feeds",
+            }
+            config = {"ops": {"claim": {"config": {"not_visited_since": utc_now().isoformat()}}}}
+            tags = [{"key": "dagster/priority", "value": self.chance.choice(("-1", "0"))}]
+            params = {"mode": "default", "runConfigData": config, "selector": selector}
+            self.up.ask(LAUNCH_RUN, params={**params, "executionMetadata": {"tags": tags}})
+
+    def rows(self, sql: str) -> list[tuple[object, ...]]:
+        return self.machines.rows(sql)
+
+    def worker(self) -> bool:
+        name = self.chance.choice(WORKERS)
+        self.machines.workers[name].kill()
+        self.machines.start_worker(name)
+        return True
+
+    def stopped_worker(self) -> bool:
+        name = self.chance.choice(WORKERS)
+        self.machines.workers[name].stop()
+        self.machines.start_worker(name)
+        return True
+
+    def consumer(self) -> bool:
+        worker = self.machines.workers[self.chance.choice(WORKERS)].process
+        return self._kill([each for each in members(worker.pid) if _parent(each) == worker.pid])
+
+    def run(self) -> bool:
+        return self._kill(self._runs())
+
+    def parser(self) -> bool:
+        return self._kill([parser for run in self._runs() for parser in parsers(run)])
+
+    def daemon(self) -> bool:
+        return self._kill(
+            [each for each in members(self.up.process.pid) if "dagster._daemon" in _command(each)]
+        )
+
+    def redis(self) -> bool:
+        self.broker.kill()
+        time.sleep(self.chance.uniform(0, 5))
+        self.broker.start()
+        return True
+
+    def postgres(self) -> bool:
+        """Its crash: when one of its processes is killed, it ends all others and recovers."""
+        with suppress(psycopg.Error), psycopg.connect(self.machines.url) as connection:
+            os.kill(connection.info.backend_pid, signal.SIGKILL)
+        return True
+
+    def _runs(self) -> list[psutil.Process]:
+        found = []
+        with suppress(psycopg.Error):
+            for (pid,) in self.rows("SELECT pid FROM worker_runs"):
+                with suppress(psutil.NoSuchProcess):
+                    found.append(psutil.Process(int(str(pid))))
+        return found
+
+    def _kill(self, found: list[psutil.Process]) -> bool:
+        if not found:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            self.chance.choice(found).kill()
+        return True
+
+
+def _parent(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return process.ppid()
+    return 0
+
+
+def _command(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+@contextmanager
+def struck_fleet(folder: Path, postgres: Postgres, chance: random.Random) -> Iterator[Struck]:
+    broker = Broker()
+    try:
+        with fleet(
+            folder,
+            postgres,
+            broker.start(),
+            RSS_PIPELINE_LEASE_SECONDS=str(LEASE_SECONDS),
+            RSS_HOST_DELAY_SECONDS="0",
+            RSS_SHARDS="3",
+            RSS_WORKER_RUNS="1",
+            RSS_READER="off",
+        ) as machines:
+            up = machines.start_main()
+            for name in WORKERS:
+                machines.start_worker(name)
+            soon(up.answers, seconds=REST_SECONDS)
+            soon(
+                lambda: not machines.rows("SELECT 1 FROM feeds WHERE last_success_at IS NULL"),
+                seconds=REST_SECONDS,
+            )
+            yield Struck(machines, up, broker, chance)
+    finally:
+        broker.kill()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(4 * 3600)
+def test_a_fleet_that_is_killed_at_random_loses_nothing_and_visits_nothing_twice(
+    tmp_path: Path, server: FeedServer
+) -> None:
+    chance = random.Random(KILLS)
+    publishers = Publishers(server, chance)
+    publishers.register(tmp_path / "feeds.yaml")
+    tmp_path.chmod(0o755)
+    with local_postgres() as postgres, struck_fleet(tmp_path, postgres, chance) as struck:
+        while struck.done.total() < KILLS:
+            time.sleep(chance.uniform(0, 10))
+            struck.strike()
+        began = time.monotonic()
+        publishers.has_news = False
+        it_comes_to_rest(struck)
+        rested = time.monotonic() - began
+        # Killed three times while it was visited, a feed is a failure once, without a request.
+        for _ in range(2):
+            last = struck.machines.command("poll", "--all", "--json")
+        assert last.returncode == 0, last.stdout + last.stderr
+        assert publishers.overlaps == []
+        stored = sorted(struck.rows("SELECT feed_id, guid FROM items"))
+        assert stored == sorted((id, guid) for id, guids in publishers.guids.items() for guid in guids)
+        bad = "lease_token IS NOT NULL OR unclosed_claims > 0 OR last_error IS NOT NULL"
+        assert struck.rows(f"SELECT id FROM feeds WHERE {bad}") == []
+        assert len(struck.rows("SELECT 1 FROM feeds WHERE change_count = reported_count")) == len(FEEDS)
+        figures = f"{len(stored)} items, {len(server.requests)} requests, at rest in {rested:.0f} s"
+        print(dict(struck.done), figures)  # noqa: T201 - the figures of the test, with -s
+
+
+def it_comes_to_rest(struck: Struck) -> None:
+    """All machines are there, no run is left, and no lease."""
+    workers = "SELECT count(*) FROM workers WHERE role = 'worker'"
+    for sql, expected in (
+        (f"SELECT count(*) FROM dagster.runs WHERE status IN ({IN_FLIGHT})", 0),
+        ("SELECT count(*) FROM worker_runs", 0),
+        (workers, len(WORKERS)),
+    ):
+        soon(lambda: struck.rows(sql) == [(expected,)], seconds=REST_SECONDS)  # noqa: B023
