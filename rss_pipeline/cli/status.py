@@ -65,7 +65,9 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         topics = topic_states(database) if wanted is None else []
         machines = fleet(database) if settings.fleet is not None and wanted is None else None
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
-    disk = output.disk_use({"database": settings.database_path, "objects": settings.objects_path})
+    here = {"database": settings.database_path} if settings.has_embedded_database else {}
+    here |= {"objects": settings.objects_path} if settings.s3 is None else {}
+    disk = output.disk_use(here)
     if offline is not None:
         complain(offline)
     if as_json:

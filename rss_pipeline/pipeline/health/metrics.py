@@ -88,7 +88,11 @@ class Metrics(Collector):
             yield _gauge("rss_backups", "Documents in the object store.", backups[0])
             yield _gauge("rss_backup_bytes", "Size of all documents in the object store.", backups[1])
         if (size := _database_bytes(self._settings)) is not None:
-            yield _gauge("rss_database_bytes", "Size of the SQLite file with its write-ahead log.", size)
+            yield _gauge(
+                "rss_database_bytes",
+                "Size of the database; of SQLite, the file with its write-ahead log.",
+                size,
+            )
         yield from _of_jobs(self._jobs())
 
 

@@ -76,7 +76,9 @@ def query_postgres(postgres: PostgresSettings) -> PostgresAnswer:
     database = connect_postgres(postgres)
     try:
         [row] = database.query(
-            f"SELECT pg_database_size(current_database()) AS bytes, {NOW} AS now,"
+            # Without our functions: a database that was not migrated answers, too.
+            "SELECT pg_database_size(current_database()) AS bytes,"
+            " to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00') AS now,"
             " current_setting('server_version') AS version",
             name="probe",
         ).rows

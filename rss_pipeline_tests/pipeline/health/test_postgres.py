@@ -80,7 +80,8 @@ def test_a_schema_or_functions_that_are_behind_say_migrate(
     found = examined(tmp_path, DATABASE_URL=url)
     assert found["database functions"].state == "failure"
     assert "run `rss-pipeline migrate`" in found["database functions"].found
-    running_postgres.execute("examined", "DROP SCHEMA public CASCADE;\nCREATE SCHEMA public")
+    dropping = "DROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\nDROP SCHEMA rss_sqlite CASCADE"
+    running_postgres.execute("examined", dropping)
     schema = examined(tmp_path, DATABASE_URL=url)["schema"]
     assert (schema.state, schema.fix) == ("failure", "Run `rss-pipeline migrate`.")
 
