@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from rss_pipeline_tests.api.browser.library import Library
 from rss_pipeline_tests.support.chromium import HEIGHT, WIDTH
@@ -33,7 +33,8 @@ PATHS = (
     "/statistics",
     "/tasks",
 )
-WIDE, NARROW = {"width": WIDTH, "height": HEIGHT}, {"width": 390, "height": 844}
+WIDE: ViewportSize = {"width": WIDTH, "height": HEIGHT}
+NARROW: ViewportSize = {"width": 390, "height": 844}
 COLOURS = {"runOnly": ["color-contrast"]}
 """What the dark colours can change: of the elements, they change nothing."""
 
