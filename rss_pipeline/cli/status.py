@@ -19,6 +19,7 @@ from rss_pipeline.cli.output.terminal import complain, say_content, say_json, sh
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database_to_read, open_objects
+from rss_pipeline.storage.feeds import due
 from rss_pipeline.storage.fleet.workers import fleet
 from rss_pipeline.storage.items import items as stored
 from rss_pipeline.storage.items.streams import stream_states, warned_streams
@@ -63,6 +64,8 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         all_streams = as_json or wanted is not None
         streams = stream_states(database, wanted) if all_streams else warned_streams(database)
         topics = topic_states(database) if wanted is None else []
+        has_shards = settings.shards > 1 and wanted is None
+        shards = due.backlog_by_shard(database, now, count=settings.shards) if has_shards else {}
         machines = fleet(database) if settings.fleet is not None and wanted is None else None
     rows = [{**row, "notes": feed_notes(row, now=now)} for row in rows]
     here = {"database": settings.database_path} if settings.has_embedded_database else {}
@@ -78,6 +81,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
                 "disk": disk,
                 "feeds": rows,
                 "streams": [topic_output.stream_as_json(each) for each in streams],
+                **({"shards": output.shards_as_json(shards)} if shards else {}),
                 **({} if machines is None else {"fleet": fleet_output.as_json(machines)}),
                 "topics": [topic_output.topic_as_json(each, now=now) for each in topics],
             }
@@ -86,6 +90,7 @@ def status(settings: Settings, feed: str | None, limit: int | None, verbose: boo
         show_fields(rows[0] | {"streams": topic_output.stream_lines(streams, now=now)})
     else:
         output.show_overview(whole, disk=disk, now=now)
+        output.show_shards(shards, now=now)
         if machines is not None:
             fleet_output.show_fleet(machines)
         # The others are one line of the overview; they come last, so that a limit cuts them off first.

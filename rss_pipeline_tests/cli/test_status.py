@@ -389,3 +389,18 @@ def test_five_thousand_feeds_are_listed_in_a_second(invoke: Any, pipeline: Pipel
         result = invoke("status")
     assert "5,000 feeds scheduled, 1,666 failing" in result.stdout
     assert result.stdout.count("failing") == 51, "50 of them are listed"
+
+
+def test_shards_are_shown_with_what_waits_in_them(
+    invoke: Any, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_feed(pipeline.database, "a", next_fetch_at=ago(minutes=10), bucket=0)
+    add_feed(pipeline.database, "b", next_fetch_at=ago(minutes=35), bucket=1023)
+    add_feed(pipeline.database, "c", next_fetch_at=ago(minutes=20), bucket=1023)
+    assert "shards" not in invoke("status").stdout
+    monkeypatch.setenv("RSS_SHARDS", "3")
+    assert "3 shards: 2 of 3 (2 due for 35 min), 1 of 3 (1 due for 10 min)" in invoke("status").stdout
+    found = json.loads(invoke("status", "--json").stdout)["shards"]
+    assert [(each["shard"], each["due"]) for each in found] == [("1 of 3", 1), ("2 of 3", 2), ("3 of 3", 0)]
+    pipeline.database.query("UPDATE feeds SET next_fetch_at = ?", [ago(hours=-1)])
+    assert "3 shards: nothing is due" in invoke("status").stdout

@@ -15,7 +15,9 @@ from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, plain
 from rss_pipeline.collector.models.clock import from_instant, instant, rough
+from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline.storage.feeds.unused import UNUSED_AFTER
 from rss_pipeline.storage.reports.overview import Overview, Problem
 
@@ -24,6 +26,7 @@ FEEDS_LISTED = 50
 PROBLEMS_LISTED = 12
 FEEDS_OF_A_PROBLEM = 6
 _NOTES_LISTED = 8
+_SHARDS_LISTED = 8
 _DISK_SECONDS = 0.3
 _STYLES = {
     "ok": "green",
@@ -108,6 +111,29 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
             *((1, f"{name} {_megabytes(size)}") for name, size in disk.items()),
         ),
     )
+
+
+def show_shards(shards: Mapping[Shard, DueSummary], *, now: datetime) -> None:
+    """The shards with feeds that are due, the one that is furthest behind first."""
+    behind = sorted(
+        (oldest, shard, counts.due)
+        for shard, counts in shards.items()
+        if (oldest := from_instant(counts.oldest_due_at)) is not None
+    )
+    if not shards:
+        return
+    named = [f"{shard} ({due:,} due for {rough(now - oldest)})" for oldest, shard, due in behind]
+    more = f" and {len(named) - _SHARDS_LISTED} more" if len(named) > _SHARDS_LISTED else ""
+    waiting = ", ".join(named[:_SHARDS_LISTED]) + more if named else "nothing is due"
+    _print_wrapped(Text(f"{len(shards)} shards: {waiting}"))
+
+
+def shards_as_json(shards: Mapping[Shard, DueSummary]) -> list[dict[str, object]]:
+    """Each shard's feeds that are due, and the oldest of those."""
+    return [
+        {"shard": str(shard), "due": counts.due, "oldest_due_at": counts.oldest_due_at}
+        for shard, counts in shards.items()
+    ]
 
 
 def _print_counts(counts: Sequence[tuple[int, str]]) -> None:
