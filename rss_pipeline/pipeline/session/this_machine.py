@@ -21,7 +21,7 @@ from rss_pipeline.settings import Settings
 
 T = TypeVar("T")
 
-_POSTGRES_PORT = 5432
+_POSTGRES_PORT, _REDIS_PORT = 5432, 6379
 KEPT_SECONDS = 30.0
 """A VPN may come up at any moment, and so may a server; reading costs some milliseconds."""
 
@@ -78,10 +78,13 @@ def own_servers(settings: Settings) -> Iterator[OwnServer]:
     if settings.d1 is not None:
         yield from _server("the D1 proxy of this installation (D1_PROXY_URL)", settings.d1.url)
     if settings.postgres is not None:
-        parts = urlsplit(settings.postgres.url)
-        if parts.hostname:
-            what = "the database of this installation (DATABASE_URL)"
-            yield OwnServer(what=what, host=parts.hostname, port=parts.port or _POSTGRES_PORT)
+        what = "the database of this installation (DATABASE_URL)"
+        yield from _server_at(what, settings.postgres.url, default_port=_POSTGRES_PORT)
+    if settings.fleet is not None:
+        what = "the broker of this installation (RSS_BROKER_URL)"
+        yield from _server_at(what, settings.fleet.broker_url, default_port=_REDIS_PORT)
+        what = "the database of Dagster's tables (DAGSTER_DATABASE_URL)"
+        yield from _server_at(what, settings.fleet.dagster_url, default_port=_POSTGRES_PORT)
     if settings.s3 is not None:
         yield from _server(
             f"the object store of this installation ({settings.s3.prefix}_ENDPOINT_URL)",
@@ -93,6 +96,13 @@ def _server(what: str, url: str) -> Iterator[OwnServer]:
     with suppress(FetchError):
         parts = request_url(urlsplit(url)._replace(fragment="").geturl())
         yield OwnServer(what=what, host=parts.host, port=parts.port)
+
+
+def _server_at(what: str, url: str, *, default_port: int) -> Iterator[OwnServer]:
+    """The server of a URL that is not one of the web; none for a socket."""
+    parts = urlsplit(url)
+    if parts.hostname:
+        yield OwnServer(what=what, host=parts.hostname, port=parts.port or default_port)
 
 
 class InterfaceAddress(Protocol):
