@@ -19,7 +19,7 @@ import psycopg
 
 from rss_pipeline_tests.support.postgres import Postgres
 from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, kill_session, members
-from rss_pipeline_tests.support.waiting import PATIENCE
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 
 class Worker:
@@ -61,12 +61,15 @@ class Worker:
 class Fleet:
     """Its machines, and what they share."""
 
-    def __init__(self, folder: Path, url: str, **environment: str) -> None:
+    def __init__(self, folder: Path, url: str, database: str, **environment: str) -> None:
         self.folder = folder
+        self.database = database
         self.url = url
         self.environment = environment
         self.mains: list[Up] = []
         self.workers: dict[str, Worker] = {}
+        self.of_machine: dict[str, dict[str, str]] = {}
+        """Variables that one machine has otherwise than the others."""
         (folder / "objects").mkdir(exist_ok=True)
 
     def home(self, name: str) -> Path:
@@ -86,6 +89,7 @@ class Fleet:
             "RSS_WORKER_NAME": name,
             "RSS_PARSE_WORKERS": "1",
             **self.environment,
+            **self.of_machine.get(name, {}),
             **more,
         }
 
@@ -121,9 +125,19 @@ class Fleet:
         return self.workers[name]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """What a statement of Postgres's own dialect gives."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
-            return connection.execute(sql.encode()).fetchall()
+        """What a statement of Postgres's own dialect gives, once Postgres answers."""
+        found: list[tuple[Any, ...]] = []
+
+        def answers() -> bool:
+            try:
+                with psycopg.connect(self.url, autocommit=True) as connection:
+                    found.extend(connection.execute(sql.encode()).fetchall())
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        soon(answers)
+        return found
 
     def end(self) -> None:
         for worker in self.workers.values():
@@ -144,7 +158,12 @@ def fleet(folder: Path, postgres: Postgres, broker_url: str, **environment: str)
     name = f"fleet{free_port()}"
     postgres.create(name)
     found = Fleet(
-        folder, postgres.url(name), DATABASE_URL=postgres.url(name), RSS_BROKER_URL=broker_url, **environment
+        folder,
+        postgres.url(name),
+        name,
+        DATABASE_URL=postgres.url(name),
+        RSS_BROKER_URL=broker_url,
+        **environment,
     )
     migrated = found.command("migrate")
     assert migrated.returncode == 0, migrated.stderr

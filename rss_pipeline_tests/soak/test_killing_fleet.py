@@ -1,8 +1,8 @@
 """Whatever of a fleet is killed, and when: no feed is stuck, nothing is lost, and nothing is visited twice.
 
 Three workers with homes of their own, and a main machine. SIGKILL of whole workers, of their consumers, runs
-and parsers, of the daemon, of Redis with all its messages, and of Postgres' processes, while polls run. The
-publishers' server sees two visitors at once.
+and parsers, of the daemon, of Redis with all its messages, and of Postgres' processes, while polls run; lines
+of workers to both are cut. The publishers' server sees two visitors at once.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 import urllib.error
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -20,6 +20,7 @@ import psycopg
 import pytest
 
 from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline_tests.soak.line import Line
 from rss_pipeline_tests.soak.machines import Fleet, fleet
 from rss_pipeline_tests.soak.test_killing import FEEDS, Publishers, parsers
 from rss_pipeline_tests.support.postgres import Postgres, local_postgres
@@ -47,6 +48,10 @@ class Broker:
         self._running = local_redis(self.port)
         return self._running.__enter__().url(0)
 
+    def url(self, port: int) -> str:
+        """Of the same server, by another port."""
+        return RedisServer(port=port).url(0)
+
     def kill(self) -> None:
         if self._running is not None:
             self._running.__exit__(None, None, None)
@@ -62,6 +67,8 @@ class Struck:
         self.broker = broker
         self.chance = chance
         self.done: Counter[str] = Counter()
+        self.lines: dict[str, tuple[Line, Line]] = {}
+        """Of each worker to Postgres and to Redis."""
         self.strikes: dict[str, Callable[[], bool]] = {
             "worker": self.worker,
             "stopped worker": self.stopped_worker,
@@ -71,6 +78,7 @@ class Struck:
             "daemon": self.daemon,
             "redis": self.redis,
             "postgres": self.postgres,
+            "cut line": self.cut_line,
         }
 
     def strike(self) -> None:
@@ -144,6 +152,13 @@ class Struck:
             os.kill(connection.info.backend_pid, signal.SIGKILL)
         return True
 
+    def cut_line(self) -> bool:
+        """Between a worker and Postgres, or Redis, for up to twice its leases."""
+        self.chance.choice(self.lines[self.chance.choice(WORKERS)]).cut(
+            self.chance.uniform(0, 2 * LEASE_SECONDS)
+        )
+        return True
+
     def _runs(self) -> list[psutil.Process]:
         found = []
         with suppress(psycopg.Error):
@@ -176,25 +191,37 @@ def _command(process: psutil.Process) -> str:
 def struck_fleet(folder: Path, postgres: Postgres, chance: random.Random) -> Iterator[Struck]:
     broker = Broker()
     try:
-        with fleet(
-            folder,
-            postgres,
-            broker.start(),
-            RSS_PIPELINE_LEASE_SECONDS=str(LEASE_SECONDS),
-            RSS_HOST_DELAY_SECONDS="0",
-            RSS_SHARDS="3",
-            RSS_WORKER_RUNS="1",
-            RSS_READER="off",
-        ) as machines:
+        with (
+            ExitStack() as lines,
+            fleet(
+                folder,
+                postgres,
+                broker.start(),
+                RSS_PIPELINE_LEASE_SECONDS=str(LEASE_SECONDS),
+                RSS_HOST_DELAY_SECONDS="0",
+                RSS_SHARDS="3",
+                RSS_WORKER_RUNS="1",
+                RSS_READER="off",
+            ) as machines,
+        ):
             up = machines.start_main()
+            struck = Struck(machines, up, broker, chance)
             for name in WORKERS:
+                struck.lines[name] = line_to_postgres, line_to_redis = (
+                    lines.enter_context(Line(postgres.port)),
+                    lines.enter_context(Line(broker.port)),
+                )
+                machines.of_machine[name] = {
+                    "DATABASE_URL": postgres.tcp_url(machines.database, port=line_to_postgres.port),
+                    "RSS_BROKER_URL": broker.url(line_to_redis.port),
+                }
                 machines.start_worker(name)
             soon(up.answers, seconds=REST_SECONDS)
             soon(
                 lambda: not machines.rows("SELECT 1 FROM feeds WHERE last_success_at IS NULL"),
                 seconds=REST_SECONDS,
             )
-            yield Struck(machines, up, broker, chance)
+            yield struck
     finally:
         broker.kill()
 
