@@ -138,8 +138,13 @@ def beating(membership: Membership, *, every: float = BEAT_SECONDS) -> Iterator[
     def work() -> None:
         while not over.is_set():
             membership.wait(every)
-            if not over.is_set():
+            if over.is_set():
+                return
+            try:
                 membership.beat()
+            # A machine that works and beats no more would count as dead, and its runs would be ended.
+            except Exception:
+                _logger.exception("this machine could not say that it is alive; trying again")
 
     thread = threading.Thread(target=work, name="beat of this machine", daemon=True)
     thread.start()

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
+import pytest
+
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.pipeline.fleet.lost_runs import of_dead_workers
@@ -10,6 +12,7 @@ from rss_pipeline.pipeline.fleet.membership import Membership, beating
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline_tests.pipeline.fleet.machines import machine, main, put_back
+from rss_pipeline_tests.support.waiting import soon
 
 DAY = timedelta(days=1)
 
@@ -127,8 +130,24 @@ def test_the_main_machine_forgets_those_that_were_not_seen_for_a_day(database: D
     assert [found.member.name for found in workers.fleet(database).machines] == ["main", "two"]
 
 
+def test_a_beat_that_fails_in_whatever_way_is_followed_by_others(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Membership):
+        beats = 0
+
+        def beat(self) -> None:
+            self.beats += 1
+            if self.beats == 1:
+                raise RuntimeError("a driver's")
+            super().beat()
+
+    with beating(Broken(database, machine()), every=0.01):
+        soon(lambda: workers.fleet(database).alive)
+    assert "could not say that it is alive" in caplog.text
+
+
 def test_a_machine_beats_until_the_end_of_the_block_and_leaves(database: Database) -> None:
     with beating(Membership(database, machine()), every=0.01):
-        while not workers.fleet(database).alive:
-            pass
+        soon(lambda: workers.fleet(database).alive)
     assert workers.fleet(database).machines == ()
