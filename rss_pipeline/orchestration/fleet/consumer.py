@@ -90,6 +90,12 @@ def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worke
                 os.kill(worker, LOOK_SIGNAL)
             time.sleep(_LEFT_SECONDS)
             raise Reject(requeue=True) from outdated
+        # Whatever the database's client, or Dagster's, raises where it is away. An error of the run itself is
+        # in the run's events, and none here.
+        except Exception as error:
+            _logger.warning("run %s is tried again, if it did not begin: %r", run_id, error)
+            time.sleep(_LEFT_SECONDS)
+            raise Reject(requeue=True) from error
 
 
 def _end_with(parent: int) -> None:
