@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.plot import svg
-from rss_pipeline_tests.simulation.costs import Costs, World
+from rss_pipeline_tests.simulation.costs import World
 from rss_pipeline_tests.simulation.figures import SPAN, Figures
 from rss_pipeline_tests.simulation.fleet import Fleet
 from rss_pipeline_tests.simulation.plan import HOUR, MINUTE, Plan
 
-SMALL = Plan(feeds=50_000, registry=0, hours=2.0)
-LARGE = Plan(feeds=1_000_000, registry=0, hours=1.25)
+SMALL = Plan(feeds=50_000, hours=2.0)
+LARGE = Plan(feeds=1_000_000, hours=1.25)
 
 SIZES = (
     replace(SMALL, shards=4, workers=2),
@@ -32,7 +32,7 @@ SIZES = (
     replace(SMALL, shards=16, workers=4),
     replace(SMALL, shards=16, workers=5),
     replace(SMALL, shards=8, workers=3, concurrency=20),
-    replace(SMALL, shards=8, workers=3, concurrency=20, registry=None),
+    replace(SMALL, shards=8, workers=3, concurrency=20, registry=50_000),
     replace(SMALL, shards=8, workers=3, concurrency=20, hosts="smallweb"),
     replace(LARGE, shards=160, workers=60),
     replace(LARGE, shards=256, workers=60, concurrency=20),
@@ -74,28 +74,41 @@ def lag(figures: Figures, share: float, since: float | None = None, until: float
 
 
 def size_lines(rows: Sequence[Figures]) -> Iterator[str]:
-    """A row a fleet: what it needs and what it gives."""
+    """Two tables with a row a fleet: what it gives, and what it asks of Postgres and of hosts."""
     yield (
-        "| feeds, hosts | shards | workers × runs | fetched at once | places taken | visits/s | lag p50"
-        " | lag p99 | crowded hosts: feeds, lag p50 | lock held | longest wait | batches/s | rows/s"
-        " | Dagster's rows/s | WAL MB/s |"
+        "| feeds, hosts | shards | workers × runs | fetched at once | places taken | lag p50 | lag p99"
+        " | late on crowded hosts |"
     )
-    yield "|---|" + "---:|" * 14
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
     for each in rows:
         plan = each.plan
-        crowded = f"{each.crowded_feeds:,} on {each.crowded_hosts}"
-        late = each.crowded.percentile(0.5, plan.warm_up) / MINUTE
-        registry = "" if plan.registry == 0 else ", feeds.yaml read by each run"
-        batch = "" if plan.batch_size == 500 else f", {plan.batch_size:,} a run"
         yield (
-            f"| {plan.feeds:,} {plan.hosts}{registry}{batch} | {plan.shards} | {plan.workers} × {plan.runs}"
-            f" | {plan.concurrency} | {each.places:.1f} | {each.visits_a_second:.0f}"
-            f" | {lag(each, 0.5)} min | {lag(each, 0.99)} min"
-            f" | {f'{crowded}, {late:.0f} min' if each.crowded_hosts else 'none'}"
-            f" | {100 * each.lock_share:.0f} % | {each.longest_wait:.1f} s"
-            f" | {each.transactions_a_second:.1f} | {each.rows_a_second:.0f}"
-            f" | {each.dagster_rows_a_second:.0f} | {each.wal_a_second / 1e6:.2f} |"
+            f"| {_named(plan)} | {plan.shards} | {plan.workers} × {plan.runs} | {plan.concurrency}"
+            f" | {each.places:.1f} | {lag(each, 0.5)} min | {lag(each, 0.99)} min"
+            f" | {each.crowded_feeds:,} on {each.crowded_hosts} |"
         )
+    yield ""
+    yield (
+        "| feeds, hosts | shards | visits/s | batches/s | rows/s | Dagster's rows/s | WAL MB/s"
+        " | lock held | longest wait | requests/h to a crowded host |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for each in rows:
+        plan = each.plan
+        hours = (each.end - plan.warm_up) / HOUR
+        crowded = each.crowded.count(plan.warm_up) / hours / max(1, each.crowded_hosts)
+        yield (
+            f"| {_named(plan)} | {plan.shards} | {each.visits_a_second:.0f}"
+            f" | {each.transactions_a_second:.1f} | {each.rows_a_second:.0f}"
+            f" | {each.dagster_rows_a_second:.0f} | {each.wal_a_second / 1e6:.2f}"
+            f" | {100 * each.lock_share:.0f} % | {each.longest_wait:.1f} s | {crowded:.0f} |"
+        )
+
+
+def _named(plan: Plan) -> str:
+    registry = ", feeds.yaml on each worker" if plan.registry else ""
+    batch = "" if plan.batch_size == 500 else f", {plan.batch_size:,} a run"
+    return f"{plan.feeds:,} {plan.hosts}{registry}{batch}"
 
 
 def death_lines(rows: Sequence[Figures]) -> Iterator[str]:
@@ -117,9 +130,9 @@ def death_lines(rows: Sequence[Figures]) -> Iterator[str]:
 
 
 def _recovered(figures: Figures) -> float:
-    """Minutes from the return of the workers until p99 is within a fifth of that before, for 20 minutes."""
+    """Minutes from the return of the workers until p99 is at most 1.5 of that before, for 20 minutes."""
     plan = figures.plan
-    usual = figures.lag.percentile(0.99, plan.warm_up, plan.dies_at) * 1.2
+    usual = figures.lag.percentile(0.99, plan.warm_up, plan.dies_at) * 1.5
     late = [figures.lag.percentile(0.99, at, at + SPAN) > usual for at in figures.times()]
     first = int(plan.back_at // SPAN)
     for span in range(first, len(late) - 3):
@@ -148,9 +161,7 @@ def drawing(figures: Figures) -> str:
                 "on workers": [float(sample.busy) for sample in found],
                 "waiting for a place": [float(sample.queued) for sample in found],
             },
-            "feeds due and not claimed, without crowded hosts": {
-                "feeds": [float(sample.waiting) for sample in found]
-            },
+            "feeds due and not claimed": {"feeds": [float(sample.waiting) for sample in found]},
         },
     )
 
@@ -160,11 +171,9 @@ def tables(to: Path | None) -> Iterator[str]:
     began = time.perf_counter()
     with ProcessPoolExecutor(2, max_tasks_per_child=1) as pool:
         deaths = pool.map(simulated, reversed(DEATHS))
-        sizes: list[Figures] = []
-        for each in pool.map(simulated, SIZES):
-            sizes.append(each)
-            yield [*size_lines(sizes)][-1] if len(sizes) > 1 else "\n".join(size_lines(sizes))
+        sizes = list(pool.map(simulated, SIZES))
         died = list(deaths)[::-1]
+    yield from size_lines(sizes)
     yield ""
     yield from death_lines(died)
     yield f"\n{time.perf_counter() - began:.0f} s."
@@ -204,7 +213,7 @@ def main() -> None:
     parser.add_argument("--host-delay", type=float, default=1.0, help="RSS_HOST_DELAY_SECONDS")
     parser.add_argument("--tick", type=float, default=60.0, help="seconds between two looks of the sensor")
     parser.add_argument("--response", type=float, help="median seconds of a request; no time-outs then")
-    parser.add_argument("--registry", type=int, help="feeds in feeds.yaml; default: all")
+    parser.add_argument("--registry", type=int, default=0, help="feeds in the feeds.yaml of each worker")
     parser.add_argument("--all-due", action="store_true", help="all are due: how long until each was visited")
     parser.add_argument("--new", action="store_true", help="each document is new")
     parser.add_argument("--one-machine", action="store_true", help="all workers share the cores")
@@ -226,7 +235,6 @@ def main() -> None:
     plan = Plan(
         **same,
         every_document_new=given.new,
-        costs=Costs(claims_beside=given.claims_beside),
         world=world,
     )
     if plan.all_due:

@@ -25,10 +25,10 @@ class Costs:
     commit: float = 0.001
     """Assumption: the disk's part of a commit, while the writers' lock is held (a local NVMe has 0.1 ms, a
     network volume 1 to 3 ms)."""
-    claim_lock: float = 0.06
-    """Postgres, a claim of 500 feeds."""
-    claims_beside: bool = False
-    """True if claims wait for other claims only, not for all batches that write."""
+    claim_lock: float = 0.04
+    """Postgres, a claim of 500 feeds: its time under the claims' lock."""
+    claims_beside: bool = True
+    """Claims wait for other claims only, not for all batches that write (docs/postgres.md)."""
     run_starts: float = 1.3
     """A worker's process, from the message to the op `claim`: as Dagster logged it for a run on two cores
     that had other work. The daemon's part is `dequeue_every` and `launch`."""
@@ -42,7 +42,7 @@ class Costs:
     create_run: float = 0.15
     """Assumption: the sensor daemon, for each run that a tick requests; one after the other."""
     registry_feed: float = 0.00016
-    """A run reads feeds.yaml and compares it with the table, in processor time for each feed of the file."""
+    """A run reads the feeds.yaml of its machine: processor time for each feed."""
     put: float = 0.05
     """Assumption: a backup into an object store elsewhere."""
     store_threads: int = 16

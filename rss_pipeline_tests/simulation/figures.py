@@ -23,11 +23,15 @@ class Sample:
     waiting: int
 
 
+def _bins() -> defaultdict[int, int]:
+    return defaultdict(int)
+
+
 class Lag:
     """Seconds from due to the request, counted by five-minute spans of the request."""
 
     def __init__(self) -> None:
-        self._spans: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._spans: defaultdict[int, defaultdict[int, int]] = defaultdict(_bins)
 
     def add(self, at: float, lag: float) -> None:
         self._spans[int(at / SPAN)][int(lag / BIN)] += 1

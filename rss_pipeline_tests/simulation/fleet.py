@@ -179,9 +179,10 @@ class Fleet:
 
     def _dequeue(self) -> None:
         costs, plan = self._costs, self._plan
+        places = (plan.workers - len(self._gone)) * plan.runs
         sent = self._now
         for number in itertools.count():
-            if not self._queued or self._in_place >= plan.workers * plan.runs:
+            if not self._queued or self._in_place >= places:
                 break
             self._in_place += 1
             run = self._queued.popleft()
@@ -201,8 +202,7 @@ class Fleet:
             run = self._sent.popleft()
             run.place, run.started = worker, self._now
             self._running[worker].add(run)
-            registry = self._plan.feeds if self._plan.registry is None else self._plan.registry
-            seconds = self._costs.run_starts + self._costs.registry_feed * registry
+            seconds = self._costs.run_starts + self._costs.registry_feed * self._plan.registry
             self.figures.ran()
             self._of(run, self._now + seconds * self._slowed(run), self._begin)
 

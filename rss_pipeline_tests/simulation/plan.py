@@ -53,8 +53,8 @@ class Plan:
     all_due: bool = False
     """All feeds are new and due when it begins; it ends when each was visited. Else they are spread."""
     every_document_new: bool = False
-    registry: int | None = None
-    """Feeds in feeds.yaml, which each run reads; None if all are."""
+    registry: int = 0
+    """Feeds in the workers' feeds.yaml, which each run reads. They need none."""
     hours: float = 5.0
     warm_up: float = 0.5 * HOUR
     """Before figures count."""

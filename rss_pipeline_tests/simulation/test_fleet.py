@@ -13,7 +13,7 @@ from rss_pipeline_tests.simulation.hosts import hosts
 from rss_pipeline_tests.simulation.plan import HOUR, Plan
 from rss_pipeline_tests.simulation.requests import visit
 
-ENOUGH = Plan(feeds=1_500, hosts="lists", workers=2, shards=2, hours=2.0, registry=0)
+ENOUGH = Plan(feeds=1_500, hosts="lists", workers=2, shards=2, hours=2.0)
 WARM = 0.75 * HOUR
 
 
@@ -74,7 +74,7 @@ def test_what_dead_workers_had_claimed_is_visited_by_the_others() -> None:
 
 
 def test_a_first_poll_ends_when_each_feed_was_visited() -> None:
-    plan = Plan(feeds=2_000, hosts="100", workers=2, shards=2, all_due=True, one_machine=True, registry=0,
+    plan = Plan(feeds=2_000, hosts="100", workers=2, shards=2, all_due=True, one_machine=True,
                 world=World(response=0.01, response_sigma=0.1, no_connection=0.0, no_answer=0.0))  # fmt: skip
     _, figures = simulated(plan)
     assert figures.visits == plan.feeds
