@@ -10,12 +10,12 @@ import pytest
 
 from rss_pipeline.collector.models.hold import OnHold
 from rss_pipeline.storage.feeds.claimable import Named
+from rss_pipeline_tests.support.pictures import PNG
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import soon
 
 X, Y = "127.0.0.2", "127.0.0.3"
-THERE = Answer(status=302)
 
 
 def leads_to(url: str) -> Answer:
@@ -54,3 +54,26 @@ def test_a_run_keeps_the_pace_after_the_last_request_of_another(
         pipeline.run(Named(ids=[id], now=pipeline.clock()))
     first, second = server.asked(Y)
     assert second.arrived - first.arrived >= 1.0
+
+
+def test_an_image_that_leads_to_a_host_of_another_download_is_put_off(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    image = Answer(body=PNG, headers={"Content-Type": "image/png"})
+    server.route(X, "/a.png", leads_to(server.route(Y, "/a.png", image)))
+    pipeline.register(
+        server.route("127.0.0.4", "/feed", Answer(body=rss("a", image=f"http://{X}:{server.port}"))), "feed"
+    )
+    pipeline.poll()
+    pipeline.database.query(
+        """INSERT INTO leases (token, run_id, expires_at, feeds, hosts, image_hosts)
+        VALUES ('t', 'another', strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '+1 hour'), '[]', '[]', ?)""",
+        [f'["{Y}"]'],
+    )
+    done = pipeline.download()
+    assert (done.archived, done.failed_attempts) == (0, 0)
+    assert (len(server.asked(X)), len(server.asked(Y))) == (1, 0)
+    pipeline.database.query("DELETE FROM leases WHERE token = 't'")
+    assert pipeline.download().archived == 0, "not at once: that would ask the first host again and again"
+    pipeline.clock.turn(minutes=3)
+    assert pipeline.download().archived == 1
