@@ -84,8 +84,8 @@ def known_holds(result: Result) -> KnownHolds:
         hosts=hosts["hosts"],
         feeds=feeds,
         images=hosts["image_holds"],
-        asked=asked["asked"],
-        images_asked=asked["image_asked"],
+        asked=tuple(asked["asked"]),
+        images_asked=tuple(asked["image_asked"]),
     )
 
 
