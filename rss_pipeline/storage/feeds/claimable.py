@@ -117,7 +117,7 @@ def healing_first(database: Database, now: datetime, clock: str | None) -> list[
     found = one(
         database.query(
             f"""SELECT (SELECT value FROM sequences WHERE name = 'clock') AS clock,
-              EXISTS (SELECT 1 FROM feeds WHERE {POLLED} AND next_fetch_at > ?)
+              (SELECT max(next_fetch_at) FROM feeds WHERE {POLLED}) > ?
                 OR EXISTS (SELECT 1 FROM hosts WHERE hold_until > ?)
                 OR EXISTS (SELECT 1 FROM feed_holds WHERE hold_until > ?)
                 OR EXISTS (SELECT 1 FROM leases WHERE expires_at > {_TOMORROW}
