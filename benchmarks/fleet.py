@@ -43,10 +43,12 @@ _DYING = replace(SMALL, hours=4.5, dying=1 / 3)
 DEATHS = (
     replace(_DYING, shards=16, workers=6),
     replace(_DYING, shards=8, workers=3, concurrency=20),
+    # A quarter of a fleet for a million: of its feeds, shards and workers.
     replace(
         LARGE,
-        shards=64,
-        workers=30,
+        feeds=250_000,
+        shards=16,
+        workers=8,
         concurrency=40,
         batch_size=2_000,
         hours=2.75,
