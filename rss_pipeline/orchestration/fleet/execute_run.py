@@ -15,7 +15,6 @@ from typing import cast
 import dagster as dg
 import sqlalchemy as sa
 from dagster._cli.api import _execute_run_command_body
-from dagster._core.events import JobFailureData, RunFailureReason
 from dagster._core.storage.runs import SqlRunStorage
 from dagster._utils.interrupts import setup_interrupt_handlers
 
@@ -62,7 +61,7 @@ def execute_run(run_id: str, *, settings: Settings, tags: Mapping[str, str]) -> 
     """Execute a run in this process, with these tags besides, if it has not begun; return what was done.
 
     The instance is that of DAGSTER_HOME on this machine. A SIGTERM interrupts the run, which then releases
-    its claims.
+    its claims; if nobody canceled it, it has failed, and Dagster starts it again.
 
     Raises:
         JoinRefused: this worker's code is not the main machine's. Nothing was begun.
@@ -107,18 +106,6 @@ def _execute(instance: dg.DagsterInstance, run_id: str) -> None:
             write_stream_fn=lambda _: None,
             set_exit_code_on_failure=False,
         )
-    _fail_if_interrupted(instance, run_id)
-
-
-def _fail_if_interrupted(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Let a run that was interrupted, and that nobody canceled, be tried again by another worker."""
-    run = instance.get_run_by_id(run_id)
-    if run is None or run.status is not dg.DagsterRunStatus.CANCELED:
-        return
-    of_type = dg.DagsterEventType.PIPELINE_CANCELING
-    if not instance.get_records_for_run(run_id, of_type=of_type, limit=1).records:
-        reason = JobFailureData(error=None, failure_reason=RunFailureReason.UNEXPECTED_TERMINATION)
-        instance.report_run_failed(run, "Its worker was stopped.", reason)
 
 
 @contextmanager

@@ -1,0 +1,155 @@
+"""A fleet as a person has it: `up --fleet`, and workers with homes of their own, on Postgres and Redis.
+
+Started once, and everything is looked at in it. What kills do to it is the soak's.
+"""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from rss_pipeline_tests.support.fleet import Machine, Machines, fleet
+from rss_pipeline_tests.support.pipeline import rss
+from rss_pipeline_tests.support.postgres import PASSWORD as DATABASE_PASSWORD
+from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.redis_server import PASSWORD as BROKER_PASSWORD
+from rss_pipeline_tests.support.redis_server import RedisServer
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.waiting import soon
+
+BROKER = 1
+FEEDS = 30
+ALL = {"ops": {"claim": {"config": {"all": True}}}}
+
+
+@pytest.mark.slow
+@pytest.mark.minutes
+def test_a_fleet_from_its_first_run_to_its_end(
+    tmp_path: Path, running_postgres: Postgres, running_redis: RedisServer, server: FeedServer
+) -> None:
+    gate = threading.Event()
+    gate.set()
+    _serve(server, tmp_path, gate)
+    with fleet(tmp_path, running_postgres, running_redis, BROKER) as machines:
+        one = machines.worker("one")
+        the_daemon_s_poll_is_executed_by_the_worker(machines)
+        gate.clear()
+        with_a_run_that_waits_for_its_publisher(machines, server)
+        a_run_whose_process_was_killed_is_started_again(machines, server, gate)
+        gate.clear()
+        a_worker_that_is_stopped_leaves_its_run_to_another(machines, server, one)
+        no_secret_is_in_a_message_a_file_or_the_ui(machines, tmp_path)
+
+
+def _serve(server: FeedServer, folder: Path, gate: threading.Event) -> None:
+    """Feeds of two hosts. Those of the second answer while the gate is open; they are asked one by one, and
+    each is given up after 30 seconds."""
+    lines = ["feeds:"]
+    for n in range(FEEDS):
+        host = "127.0.0.2" if n == 0 else "127.0.0.3"
+        answer = Answer(body=rss(f"{n}-a"), wait_for=None if n == 0 else gate)
+        lines += [
+            f"  - url: {server.route(host, f'/feed-{n}', answer)}",
+            f"    id: feed-{n}",
+            "    allow_private: [127.0.0.0/8]",
+        ]
+    (folder / "feeds.yaml").write_text("\n".join(lines), "utf-8")
+
+
+def the_daemon_s_poll_is_executed_by_the_worker(machines: Machines) -> None:
+    soon(lambda: machines.rows("SELECT count(*) FROM items") == [(FEEDS,)])
+    [run] = [machines.until(run.id, "SUCCESS") for run in machines.runs("poll_feeds")]
+    assert run.tags["dagster-celery/queue"] == "default"
+    assert run.tags["rss_pipeline/worker"] == "one"
+    assert run.tags["dagster/sensor_name"] == "poll_feeds_when_due"
+
+
+def with_a_run_that_waits_for_its_publisher(machines: Machines, server: FeedServer) -> None:
+    """It has the only place for runs for which nobody waits."""
+    server.forget()
+    held = machines.materialize("feed-1", f"feed-{FEEDS - 1}", priority=-1)
+    soon(lambda: server.asked("127.0.0.3"))
+    a_person_s_run_overtakes_polls(machines)
+    a_run_without_a_place_waits_in_the_queue_and_is_canceled_there(machines)
+    a_run_that_is_delivered_again_runs_once(machines, held)
+    a_run_is_canceled_at_its_worker_and_releases_its_claims(machines, held)
+
+
+def a_person_s_run_overtakes_polls(machines: Machines) -> None:
+    """All places for polls are taken, and each worker has one for what a person waits for."""
+    id = machines.launch("check_health")
+    run = machines.until(id, "SUCCESS", "FAILURE")
+    assert (run.status, run.tags["dagster-celery/queue"]) == ("SUCCESS", "high")
+
+
+def a_run_without_a_place_waits_in_the_queue_and_is_canceled_there(machines: Machines) -> None:
+    id = machines.launch("check_health", priority=-1)
+    # One that comes later, and has a place: the daemon has looked at both.
+    machines.until(machines.launch("check_health"), "SUCCESS")
+    assert machines.run(id).status == "QUEUED"
+    machines.cancel(id)
+    machines.until(id, "CANCELED")
+    assert "RunStartEvent" not in {kind for kind, _ in machines.events(id)}
+
+
+def a_run_that_is_delivered_again_runs_once(machines: Machines, held: str) -> None:
+    ended = machines.launch("check_health")
+    machines.until(ended, "SUCCESS")
+    for id in (held, ended):
+        machines.deliver(id, "high")
+    # It comes behind both.
+    machines.until(machines.launch("check_health"), "SUCCESS")
+    for id in (held, ended):
+        assert [kind for kind, _ in machines.events(id)].count("RunStartEvent") == 1
+    assert machines.run(held).status == "STARTED"
+
+
+def a_run_is_canceled_at_its_worker_and_releases_its_claims(machines: Machines, held: str) -> None:
+    assert machines.rows("SELECT count(*) FROM leases") == [(1,)]
+    machines.cancel(held)
+    machines.until(held, "CANCELED")
+    soon(lambda: machines.rows(f"SELECT count(*) FROM leases WHERE run_id = '{held}'") == [(0,)])
+
+
+def a_run_whose_process_was_killed_is_started_again(
+    machines: Machines, server: FeedServer, gate: threading.Event
+) -> None:
+    server.forget()
+    killed = machines.launch("poll_feeds", config=ALL)
+    soon(lambda: server.asked("127.0.0.3"))
+    machines.kill_process_of(killed)
+    gate.set()
+    machines.until(killed, "FAILURE")
+
+    def again() -> bool:
+        return any(run.parent == killed and run.status == "SUCCESS" for run in machines.runs("poll_feeds"))
+
+    soon(again)
+
+
+def a_worker_that_is_stopped_leaves_its_run_to_another(
+    machines: Machines, server: FeedServer, one: Machine
+) -> None:
+    server.forget()
+    held = machines.materialize("feed-1", f"feed-{FEEDS - 1}", priority=-1)
+    soon(lambda: server.asked("127.0.0.3"))
+    assert one.stop() == 0, one.log.read_text("utf-8")
+    assert machines.rows("SELECT name FROM workers WHERE role = 'worker'") == []
+    soon(lambda: machines.rows(f"SELECT count(*) FROM leases WHERE run_id = '{held}'") == [(0,)])
+    assert machines.run(held).status == "FAILURE"
+    # Nobody has a place for the next one.
+    soon(
+        lambda: [run for run in machines.runs("__ASSET_JOB") if (run.parent, run.status) == (held, "QUEUED")]
+    )
+
+
+def no_secret_is_in_a_message_a_file_or_the_ui(machines: Machines, folder: Path) -> None:
+    assert b"rss_pipeline.execute_run" in machines.heard
+    ui = str(machines.main.ask("{ instance { info runQueueConfig { tagConcurrencyLimitsYaml } } }"))
+    assert "FleetRunLauncher" in ui
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert any(path.name == "dagster.yaml" for path in files)
+    for secret in (DATABASE_PASSWORD, BROKER_PASSWORD):
+        assert secret.encode() not in machines.heard
+        assert secret not in ui
+        assert not [str(path) for path in files if secret.encode() in path.read_bytes()]
