@@ -180,7 +180,7 @@ def tables(to: Path | None) -> Iterator[str]:
     yield from death_lines(died)
     yield f"\n{time.perf_counter() - began:.0f} s."
     if to is not None:
-        for each in (died[0], died[-1]):
+        for each in died[1:]:
             (to / f"fleet-{each.plan.feeds}.svg").write_text(drawing(each), "utf-8")
 
 
