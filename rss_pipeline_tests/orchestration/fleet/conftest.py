@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rss_pipeline.orchestration.fleet.execute_run import STATEMENT_MS
 from rss_pipeline.orchestration.instance.home import open_instance
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
@@ -39,6 +40,8 @@ def fleet(running_postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) 
 def on_postgres(fleet: Settings) -> Iterator[DagsterPipeline]:
     """A whole pipeline, all of its tables in Postgres."""
     with open_instance(fleet) as instance:
+        # As a run at a worker has it: a connection for each event took most of the time.
+        instance.optimize_for_webserver(STATEMENT_MS, 3600, 20)
         pipeline = DagsterPipeline(fleet.home, instance, postgres=fleet.postgres)
         yield pipeline
         pipeline.close()
