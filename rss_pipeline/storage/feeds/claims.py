@@ -201,11 +201,15 @@ class _Claiming:
         yield self._choose("choose feeds among all", if_found="n > 0")
 
     def take(self) -> Statement:
-        """Give the lease's feeds its token, but for those that are locked or not to be claimed any more."""
+        """Give the lease's feeds its token, but for those that are locked or not to be claimed any more.
+
+        Only Postgres has this. With lists its planner cannot but look up each feed by its id; of a join it
+        may read a million feeds for five hundred.
+        """
         wanting, params = self._wanting()
         return Statement(
             f"""UPDATE feeds SET lease_token = ?, unclosed_claims = unclosed_claims + 1
-            WHERE ctid = ANY(ARRAY(SELECT ctid FROM feeds WHERE id IN {_OF_LEASE}
+            WHERE ctid = ANY(ARRAY(SELECT ctid FROM feeds WHERE id = ANY(ARRAY{_OF_LEASE})
               AND {wanting} AND {POLLED} AND {UNLEASED} FOR UPDATE SKIP LOCKED))
             RETURNING {FEED_COLUMNS}""",
             [self.token, self.token, *params, self.clock],
