@@ -15,7 +15,7 @@ from rss_pipeline_tests.support.postgres import Postgres
 from rss_pipeline_tests.support.redis_server import PASSWORD as BROKER_PASSWORD
 from rss_pipeline_tests.support.redis_server import RedisServer
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.waiting import soon
+from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 BROKER = 1
 FEEDS = 30
@@ -38,6 +38,8 @@ def test_a_fleet_from_its_first_run_to_its_end(
         a_run_whose_process_was_killed_is_started_again(machines, server, gate)
         gate.clear()
         a_worker_that_is_stopped_leaves_its_run_to_another(machines, server, one)
+        gate.set()
+        a_worker_of_other_code_begins_no_run_and_ends(machines)
         no_secret_is_in_a_message_a_file_or_the_ui(machines, tmp_path)
 
 
@@ -141,6 +143,16 @@ def a_worker_that_is_stopped_leaves_its_run_to_another(
     soon(
         lambda: [run for run in machines.runs("__ASSET_JOB") if (run.parent, run.status) == (held, "QUEUED")]
     )
+
+
+def a_worker_of_other_code_begins_no_run_and_ends(machines: Machines) -> None:
+    """As after an update of the main machine alone."""
+    two = machines.worker("two")
+    machines.rows("UPDATE workers SET code_version = 'another' WHERE role = 'main' RETURNING name")
+    given_back = machines.launch("check_health")
+    assert two.process.wait(PATIENCE) == 1
+    assert "This worker is over: this worker has rss_pipeline" in two.log.read_text("utf-8")
+    assert "RunStartEvent" not in {kind for kind, _ in machines.events(given_back)}
 
 
 def no_secret_is_in_a_message_a_file_or_the_ui(machines: Machines, folder: Path) -> None:
