@@ -67,6 +67,7 @@ def test_no_job_takes_config_for_a_resource_or_the_name_of_an_environment_variab
         own = {path.rpartition(".")[2] for path, each in found.items() if each.kind != ConfigTypeKind.ANY}
         assert own <= {
             *("feeds", "all", "not_visited_since", "dry_run", "yes", "days", "repair", "later", "topics"),
+            *("shard", "shards"),
             *("log_level", "name", "marker_to_close", "require_upstream_step_success"),
         }, job.name
 

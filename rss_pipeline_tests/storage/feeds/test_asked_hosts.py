@@ -73,7 +73,7 @@ def test_the_next_run_knows_which_hosts_were_asked_until_just_now(database: Data
     leases.end(database, token, forgive=True, asked=asked)
     found = claim(database)
     assert ids(found) == ["a", "b"], "nothing is held by it"
-    assert (found.holds.asked, found.holds.images_asked) == (["a.example"], ["i.example"])
+    assert (found.holds.asked, found.holds.images_asked) == (("a.example",), ("i.example",))
     assert take(database, found.token, "i.example") == (True, False)
     assert take(database, found.token, "a.example", ours=[token])[1]
     assert take(database, found.token, "i.example", kind="images") == (True, True)
@@ -83,7 +83,7 @@ def test_asked_hosts_are_forgotten_after_their_pace(database: Database) -> None:
     for host in ("a.example", "b.example"):
         change(database, "UPDATE leases SET expires_at = ?", LONG_AGO) if host > "b" else None
         database.batch(JustAsked(run_id="r", seconds=0.2, hosts=[host]).statements())
-    assert known(database).asked == ["b.example"]
+    assert known(database).asked == ("b.example",)
     [row] = database.query("SELECT count(*) AS n, max(seconds) AS seconds FROM leases").rows
     assert (row["n"], row["seconds"]) == (1, 2), "whole seconds, and no row is left of what is over"
     assert JustAsked(run_id="r", seconds=1).statements() == []
