@@ -112,6 +112,16 @@ def test_new_items_are_announced_and_loaded_on_demand_and_only_what_was_shown_is
     assert unread(books.reader.database, user.id) == {feed: 1}
 
 
+def test_the_first_items_of_all_come_by_themselves(books: Library) -> None:
+    feed = books.feed("Planet")
+    with books.open(books.user(feed)) as found:
+        page = found.page()
+        page.goto("/unread")
+        expect(page.locator(".empty")).to_contain_text("1 feed waits for its first visit")
+        books.arrive(feed, "one")
+        expect(page.locator("#entries .entry")).to_have_count(1)
+
+
 def test_older_items_are_appended_once_and_the_last_key_goes_on_into_them(books: Library) -> None:
     feed = books.feed("Planet", *(f"item {n}" for n in range(1, 15)))
     user = books.user(feed)

@@ -3,6 +3,7 @@
 "use strict";
 
 const POLL_MS = 60_000;
+const FIRST_POLL_MS = 5_000;
 const AWAY_MS = 30_000;
 const body = document.body;
 const list = document.getElementById("list");
@@ -247,6 +248,10 @@ async function poll() {
 function announce() {
   const news = document.getElementById("news");
   if (!news || !pending) return;
+  if (one(".empty.first")) {
+    location.assign(list.dataset.address);
+    return;
+  }
   const text = `${pending} new item${pending === 1 ? "" : "s"}`;
   if (news.textContent === text && !news.hidden) return;
   news.textContent = text;
@@ -279,7 +284,9 @@ async function loadNew() {
 function keepPolling() {
   clearTimeout(timer);
   if (document.hidden) return;
-  const wait = Math.max(0, polled + POLL_MS - Date.now());
+  // Feeds that were never visited: somebody waits for the first items.
+  const every = one(".empty.first") ? FIRST_POLL_MS : POLL_MS;
+  const wait = Math.max(0, polled + every - Date.now());
   timer = setTimeout(() => { poll().catch(() => {}).finally(keepPolling); }, wait);
 }
 async function refresh() {
