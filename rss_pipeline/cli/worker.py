@@ -15,7 +15,7 @@ import click
 from rss_pipeline.cli.output import terminal
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
-from rss_pipeline.orchestration.fleet.names import DEFAULT, HIGH, INCARNATION_TAG
+from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
 from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
 from rss_pipeline.pipeline.fleet.broker import check_broker
 from rss_pipeline.pipeline.fleet.joining import join, this_machine
@@ -24,7 +24,7 @@ from rss_pipeline.pipeline.fleet.shared_objects import has_mark, mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.fleet.workers import Member, fleet
+from rss_pipeline.storage.fleet.workers import DEFAULT, HIGH, Member, fleet
 
 _LOOK_SECONDS = 1.0
 _LOOKS_AT_OBJECTS = 10

@@ -1,13 +1,16 @@
 """A database in Postgres with the schema, emptied before each test, which takes 4 ms; a copy takes 80."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
 
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
+from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.waiting import soon
 
 SHARED = "shared"
 """The database of all tests of a session."""
@@ -46,3 +49,25 @@ def emptied_database(running: Postgres, name: str) -> Iterator[Callable[[], Post
 
         yield emptied
     database.close()
+
+
+@contextmanager
+def batch_that_writes(database: PostgresDatabase, watching: PostgresDatabase, sql: str) -> Iterator[None]:
+    """Within, a batch of another machine has run this statement and is not committed."""
+    batch = [Statement(sql), Statement("SELECT pg_sleep(300), 'unfinished'")]
+    with ThreadPoolExecutor(1) as thread:
+        going = thread.submit(database.batch, batch)
+        soon(lambda: _sleeping(watching))
+        pid = _sleeping(watching)
+        yield
+        assert not going.done(), "within, nobody has waited for it"
+        watching.query(f"SELECT pg_terminate_backend({pid}, 10000)")
+        assert going.exception(20)
+
+
+def _sleeping(database: PostgresDatabase) -> int | None:
+    found = database.query(
+        "SELECT pid FROM pg_stat_activity WHERE query LIKE '%unfinished%' AND state = 'active'"
+        " AND wait_event = 'PgSleep'"
+    ).rows
+    return int(found[0]["pid"]) if found else None

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
-from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, places
+from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers
 from rss_pipeline.storage.fleet.workers import Fleet, Seen
 
 
@@ -16,7 +16,7 @@ def as_json(fleet: Fleet) -> dict[str, object]:
     return {
         "state": check.state,
         "found": check.found,
-        "places": places(fleet),
+        "places": fleet.places(),
         "machines": [
             {
                 "role": seen.member.role,

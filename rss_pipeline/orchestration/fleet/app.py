@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from celery import Celery
 
-from rss_pipeline.orchestration.fleet.names import DEFAULT
 from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.storage.fleet.workers import DEFAULT
 
 TASK = "rss_pipeline.execute_run"
 """Its only argument is the id of a run."""

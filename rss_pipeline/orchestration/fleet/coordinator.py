@@ -17,11 +17,10 @@ from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG, RETRY_STRATEGY_TAG
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.orchestration.fleet.names import DEFAULT, HIGH
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, BackfillsLastRunCoordinator
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
-from rss_pipeline.storage.fleet.workers import Fleet, fleet
+from rss_pipeline.storage.fleet.workers import DEFAULT, HIGH, Fleet, fleet
 
 _logger = logging.getLogger(__name__)
 
@@ -54,11 +53,7 @@ class Places:
 
 def places_of(found: Fleet) -> Places:
     """The places of the workers that are alive."""
-    workers = [seen.member for seen in found.alive if seen.member.role == "worker"]
-    return Places(
-        default=sum(worker.runs_at_once for worker in workers if DEFAULT in worker.queues),
-        high=sum(HIGH in worker.queues for worker in workers),
-    )
+    return Places(default=found.places(DEFAULT), high=found.places(HIGH))
 
 
 class FleetRunCoordinator(BackfillsLastRunCoordinator):

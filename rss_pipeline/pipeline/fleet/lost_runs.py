@@ -16,9 +16,7 @@ def of_dead_workers(fleet: Fleet) -> list[WorkerRun]:
     """
     if fleet.main is None or fleet.now - fleet.main.steady_since < GAP:
         return []
-    alive = {
-        (seen.member.name, seen.member.incarnation) for seen in fleet.workers if seen.is_alive(fleet.now)
-    }
+    alive = {(seen.member.name, seen.member.incarnation) for seen in fleet.living_workers}
     return [run for run in fleet.runs if (run.worker, run.incarnation) not in alive]
 
 

@@ -6,22 +6,21 @@ The machines are read by storage/fleet; the other health checks are verdicts.py'
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING, Check, State
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.fleet.workers import Fleet, Seen
+from rss_pipeline.storage.fleet.workers import HIGH, Fleet, Seen
 
 POLLS = "poll_feeds"
 _LOOKS = "check_health"
 """The job that evaluates these checks takes a place of a worker for a moment."""
-_HIGH = "high"
 
 
 def judge_workers(fleet: Fleet) -> Check:
     """Workers that are alive, with one version and one clock."""
-    alive = [seen for seen in fleet.workers if seen.is_alive(fleet.now)]
+    alive = fleet.living_workers
     dead = [seen for seen in fleet.workers if not seen.is_alive(fleet.now)]
     figures = {
         "workers": len(alive),
         "dead": len(dead),
-        "places": places(fleet),
+        "places": fleet.places(),
         "runs": sum(len(fleet.runs_of(seen)) for seen in alive),
     }
     rows = [_row(seen, fleet) for seen in fleet.machines]
@@ -73,19 +72,14 @@ def judge_workers(fleet: Fleet) -> Check:
     return Check(name, state, what, " ".join(fix for _, _, fix in found), figures, rows)
 
 
-def places(fleet: Fleet) -> int:
-    """Runs that the workers that are alive execute at once, besides those that persons wait for."""
-    return sum(seen.member.runs_at_once for seen in fleet.workers if seen.is_alive(fleet.now))
-
-
 def what_to_add(fleet: Fleet, *, shards: int) -> str:
     """What to do where feeds wait in a fleet, by the figures: workers, shards or connections."""
-    alive = [seen for seen in fleet.workers if seen.is_alive(fleet.now)]
+    alive = fleet.living_workers
     if not alive:
         return "No worker is alive: start `rss-pipeline worker` on a machine."
-    there = places(fleet)
+    there = fleet.places()
     begun = [run for seen in alive for run in fleet.runs_of(seen)]
-    runs = [run for run in begun if run.queue != _HIGH and run.job != _LOOKS]
+    runs = [run for run in begun if run.queue != HIGH and run.job != _LOOKS]
     polls = sum(run.job == POLLS for run in runs)
     free = max(there - len(runs), 0)
     taken = f"{len(runs)} of {there} places of {_count(len(alive), 'worker', 'workers')} are taken"

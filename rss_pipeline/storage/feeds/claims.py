@@ -3,9 +3,10 @@
 Which feeds a claim may take is claimable.py's; releasing them is leases.py's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import Feed
@@ -141,15 +142,16 @@ class _Claiming:
         also_params: Sequence[Value] = (),
         if_found: str,
         if_params: Sequence[Value] = (),
+        columns: Mapping[str, str] = MappingProxyType({"seen": "", "most": ""}),
     ) -> Statement:
         """Make the lease, from the `first` that are due or from all: the oldest of every host first, then the
         oldest of all, so that a big host cannot starve the others. `if_found` is a condition on `n`, how many
-        were chosen, and `seen`, from how many."""
+        were chosen, and, with the columns _SEEN, on `seen`, from how many."""
         wanting, params = self._wanting()
         oldest = "" if first is None else f" ORDER BY next_fetch_at LIMIT {first}"
         lease = _LEASE.format(
             candidates=f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {FREE}{also}{oldest}",
-            **(_SEEN if "seen" in if_found else {"seen": "", "most": ""}),
+            **columns,
         )
         return Statement(
             f"{lease} WHERE {if_found}",
@@ -197,6 +199,7 @@ class _Claiming:
                 first=first,
                 if_found=f"n > 0 AND (n = ? OR seen < {first})",
                 if_params=[self.limit],
+                columns=_SEEN,
             )
         yield self._choose("choose feeds among all", if_found="n > 0")
 

@@ -16,6 +16,10 @@ from rss_pipeline.storage.sql import DB_NOW, NOW, compact, storable
 
 Role = Literal["main", "worker"]
 
+HIGH, DEFAULT = "high", "default"
+"""The queues: of runs that a person waits for, and of all others. Each worker has a place of its own for the
+first."""
+
 BEAT_SECONDS = 15.0
 UNSEEN = timedelta(seconds=60)
 """A machine that was not seen for so long counts as dead."""
@@ -99,6 +103,16 @@ class Fleet:
     def alive(self) -> tuple[Seen, ...]:
         """The machines that were seen lately."""
         return tuple(each for each in self.machines if each.is_alive(self.now))
+
+    @property
+    def living_workers(self) -> tuple[Seen, ...]:
+        """The workers that were seen lately."""
+        return tuple(each for each in self.workers if each.is_alive(self.now))
+
+    def places(self, queue: str = DEFAULT) -> int:
+        """Runs of this queue that the living workers execute at once."""
+        serving = [each.member for each in self.living_workers if queue in each.member.queues]
+        return len(serving) if queue == HIGH else sum(member.runs_at_once for member in serving)
 
     def runs_of(self, seen: Seen) -> tuple[WorkerRun, ...]:
         """The runs that a worker has begun and not ended, since it was started."""

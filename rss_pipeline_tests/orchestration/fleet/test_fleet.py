@@ -9,9 +9,9 @@ import pytest
 
 from rss_pipeline.orchestration.fleet.coordinator import Places, places_of, queue_of
 from rss_pipeline.orchestration.fleet.execute_run import ToDo, to_do
-from rss_pipeline.orchestration.fleet.names import DEFAULT, HIGH
 from rss_pipeline.orchestration.queueing import BACKFILL_PRIORITY, DAEMON_TAGS, REFRESH_TAGS, UPKEEP_TAGS
-from rss_pipeline.storage.fleet.workers import UNSEEN, Member, fleet, join
+from rss_pipeline.storage.fleet.workers import DEFAULT, UNSEEN, fleet, join
+from rss_pipeline_tests.pipeline.fleet.machines import machine, main
 from rss_pipeline_tests.support.databases import migrated
 
 Status = dg.DagsterRunStatus
@@ -47,19 +47,9 @@ def test_a_run_is_executed_if_it_has_not_begun() -> None:
 
 def test_as_many_runs_leave_the_queue_as_the_living_workers_have_places(tmp_path: Path) -> None:
     with closing(migrated(tmp_path / "rss.sqlite")) as database:
-        main = Member(
-            role="main",
-            name="m",
-            incarnation="0",
-            host="h",
-            machine="m",
-            pid=1,
-            code_version="c",
-            schema_version=1,
-        )
-        both = replace(main, role="worker", name="a", incarnation="1", queues=(DEFAULT, HIGH), runs_at_once=3)
-        one = replace(both, name="b", incarnation="2", queues=(DEFAULT,), runs_at_once=4)
-        for member in (main, both, one):
+        both = machine("a", runs_at_once=3)
+        one = machine("b", "b", queues=(DEFAULT,), runs_at_once=4)
+        for member in (main(), both, one):
             assert join(database, member, clock_offset=0)
         found = fleet(database)
     assert places_of(found) == Places(default=7, high=1)

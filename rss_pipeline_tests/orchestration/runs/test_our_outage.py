@@ -5,28 +5,19 @@ What happens to the feeds is in pipeline/visits/test_our_outage.py.
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
 from rss_pipeline_tests.pipeline.visits.test_our_outage import (
-    Running,
-    asked_first,
     blamed,
+    feeds_before_the_outage,
     feeds_that_answered,
 )
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
-from rss_pipeline_tests.support.pipeline import rss
-from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.server import FeedServer
 
 
 def test_a_poll_in_the_middle_of_which_the_network_goes_reports_what_came_before(
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     feeds_that_answered(pipeline, 1, 2, 3, 4)
-    up = [
-        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"u{n}"))), f"up-{n}")
-        for n in (11, 12, 13)
-    ]
-    pipeline.sync()
-    asked_first(pipeline, *up)
-    pipeline.clock = Running(pipeline.clock.now)
-    pipeline.set(fetch_concurrency=1)
+    up = feeds_before_the_outage(pipeline, server)
     (round_,) = pipeline.try_poll(all_feeds=True)
     assert round_.error is not None
     assert "4 of 7 feeds failed in the network" in round_.error
@@ -43,14 +34,7 @@ def test_a_backfill_in_which_the_network_goes_says_so_of_each_feed_and_keeps_the
     pipeline: DagsterPipeline, server: FeedServer
 ) -> None:
     gone = feeds_that_answered(pipeline, 1, 2, 3)
-    up = [
-        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"u{n}"))), f"up-{n}")
-        for n in (11, 12, 13)
-    ]
-    pipeline.sync()
-    asked_first(pipeline, *up)
-    pipeline.clock = Running(pipeline.clock.now)
-    pipeline.set(fetch_concurrency=1)
+    up = feeds_before_the_outage(pipeline, server)
     result = pipeline.materialize(*gone, *up)
     (failure,) = [event for event in result.all_node_events if event.is_step_failure]
     said = str(failure.event_specific_data.error)

@@ -24,17 +24,33 @@ def machine(name: str = "one", incarnation: str = "a", **fields: Any) -> Member:
         "pid": 7,
         "code_version": "1",
         "schema_version": 29,
+        "queues": (workers.DEFAULT, workers.HIGH),
     }
     return Member(**{**given, **fields})
 
 
 def main(**fields: Any) -> Member:
-    return machine("main", role="main", **fields)
+    return machine("main", **{"role": "main", "queues": (), **fields})
 
 
 def seen(member: Member, at: datetime = NOW) -> Seen:
     since = at - 60 * MINUTE
     return Seen(member=member, started_at=since, seen_at=at, steady_since=since, clock_offset=0)
+
+
+def a_run(worker: str = "one", incarnation: str = "a", **fields: Any) -> workers.WorkerRun:
+    """A poll that a worker has begun."""
+    given = {
+        "run_id": "r",
+        "worker": worker,
+        "incarnation": incarnation,
+        "job": "poll_feeds",
+        "queue": workers.DEFAULT,
+        "detail": None,
+        "pid": 9,
+        "started_at": NOW - 5 * MINUTE,
+    }
+    return workers.WorkerRun(**{**given, **fields})
 
 
 def fleet(*machines: Seen, now: datetime = NOW, runs: tuple[workers.WorkerRun, ...] = ()) -> Fleet:

@@ -12,7 +12,16 @@ from rss_pipeline.pipeline.fleet import joining
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
 from rss_pipeline.storage.fleet.workers import Fleet, Member
-from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, fleet, machine, main, put_back, seen
+from rss_pipeline_tests.pipeline.fleet.machines import (
+    MINUTE,
+    NOW,
+    a_run,
+    fleet,
+    machine,
+    main,
+    put_back,
+    seen,
+)
 
 
 @pytest.mark.parametrize(
@@ -174,14 +183,5 @@ def test_machines_that_were_not_seen_for_a_day_are_forgotten_unless_they_left_a_
     old = seen(machine("old"), NOW - 24 * 60 * MINUTE)
     young = seen(machine("young"), NOW - 23 * 60 * MINUTE)
     busy = seen(machine("busy", "b"), NOW - 48 * 60 * MINUTE)
-    run = workers.WorkerRun(
-        run_id="r",
-        worker="busy",
-        incarnation="b",
-        job="j",
-        queue="default",
-        detail=None,
-        pid=9,
-        started_at=NOW,
-    )
+    run = a_run("busy", "b")
     assert joining.long_dead(fleet(old, young, busy, runs=(run,))) == [old.member]

@@ -6,19 +6,10 @@ from datetime import timedelta
 import pytest
 
 from rss_pipeline.pipeline.fleet.lost_runs import is_lost, of_dead_workers
-from rss_pipeline.storage.fleet.workers import Seen, WorkerRun
-from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, SECOND, fleet, machine, main, seen
+from rss_pipeline.storage.fleet.workers import Seen
+from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, SECOND, a_run, fleet, machine, main, seen
 
-RUN = WorkerRun(
-    run_id="r",
-    worker="one",
-    incarnation="a",
-    job="poll_feeds",
-    queue="default",
-    detail=None,
-    pid=9,
-    started_at=NOW - 5 * MINUTE,
-)
+RUN = a_run()
 UNSEEN = seen(machine(), NOW - 61 * SECOND)
 MAIN = seen(main(incarnation="a"))
 

@@ -7,7 +7,7 @@ import pytest
 
 from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
 from rss_pipeline.storage.fleet.workers import Seen, WorkerRun
-from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, fleet, machine, main, seen
+from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, a_run, fleet, machine, main, seen
 
 MAIN = seen(main())
 ONE, TWO = (seen(machine(name, name, runs_at_once=2)) for name in ("one", "two"))
@@ -15,16 +15,7 @@ HOURS = timedelta(hours=1)
 
 
 def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = "default") -> WorkerRun:
-    return WorkerRun(
-        run_id=f"{number}",
-        worker=worker,
-        incarnation=worker,
-        job=job,
-        queue=queue,
-        detail=None,
-        pid=1,
-        started_at=NOW,
-    )
+    return a_run(worker, worker, run_id=f"{number}", job=job, queue=queue)
 
 
 @pytest.mark.parametrize(

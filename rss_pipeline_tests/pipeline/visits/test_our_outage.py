@@ -47,6 +47,19 @@ def asked_first(pipeline: Pipeline, *ids: str) -> None:
         pipeline.database.query("UPDATE feeds SET next_fetch_at = ? WHERE id = ?", [at, id])
 
 
+def feeds_before_the_outage(pipeline: Pipeline, server: FeedServer) -> list[str]:
+    """Three feeds that answer, asked before those that are gone; each reading of the clock is later."""
+    ids = [
+        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"u{n}"))), f"up-{n}")
+        for n in (11, 12, 13)
+    ]
+    pipeline.sync()
+    asked_first(pipeline, *ids)
+    pipeline.clock = Running(pipeline.clock.now)
+    pipeline.set(fetch_concurrency=1)
+    return ids
+
+
 def test_an_outage_during_a_refresh_by_hand_blames_no_feed_and_the_run_says_it_is_us(
     pipeline: Pipeline,
 ) -> None:
@@ -84,14 +97,7 @@ def test_a_network_that_goes_in_the_middle_of_a_round_costs_no_feed_and_loses_no
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     gone = feeds_that_answered(pipeline, 1, 2, 3, 4)
-    up = [
-        pipeline.register(server.route(f"127.0.0.{n}", "/feed", Answer(body=rss(f"u{n}"))), f"up-{n}")
-        for n in (11, 12, 13)
-    ]
-    pipeline.sync()
-    asked_first(pipeline, *up)
-    pipeline.clock = Running(pipeline.clock.now)
-    pipeline.set(fetch_concurrency=1)
+    up = feeds_before_the_outage(pipeline, server)
     (round_,) = pipeline.try_poll(all_feeds=True)
     assert round_.error is not None
     assert "4 of 7 feeds failed in the network" in round_.error

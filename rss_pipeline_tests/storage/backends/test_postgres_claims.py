@@ -14,6 +14,7 @@ from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline_tests.storage.values import HOUR, NOW, claim, feed_row, ids, register, spec
 from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.postgres_database import batch_that_writes
 from rss_pipeline_tests.support.waiting import soon
 
 CLAIMERS = 16
@@ -26,28 +27,6 @@ def elsewhere(running_postgres: Postgres, migrated_postgres: PostgresDatabase) -
     database = PostgresDatabase(running_postgres.url("shared"), where="elsewhere")
     with contextlib.closing(database):
         yield database
-
-
-@contextlib.contextmanager
-def batch_that_writes(database: PostgresDatabase, watching: PostgresDatabase, sql: str) -> Iterator[None]:
-    """Within, a batch of another machine has run this statement and is not committed, for some time."""
-    batch = [Statement(sql), Statement("SELECT pg_sleep(20), 'unfinished'")]
-    with ThreadPoolExecutor(1) as thread:
-        going = thread.submit(database.batch, batch)
-        soon(lambda: _sleeping(watching))
-        pid = _sleeping(watching)
-        yield
-        assert not going.done(), "within, nobody has waited for it"
-        watching.query(f"SELECT pg_terminate_backend({pid}, 10000)")
-        assert going.exception(20)
-
-
-def _sleeping(database: PostgresDatabase) -> int | None:
-    found = database.query(
-        "SELECT pid FROM pg_stat_activity WHERE query LIKE '%unfinished%' AND state = 'active'"
-        " AND wait_event = 'PgSleep'"
-    ).rows
-    return int(found[0]["pid"]) if found else None
 
 
 def test_claims_and_counts_do_not_wait_for_a_batch_that_writes(
