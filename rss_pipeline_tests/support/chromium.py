@@ -9,12 +9,20 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page, Request, Route
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = next(
+    filter(
+        None,
+        # The first has no window, and takes half of the processor time.
+        map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")),
+    ),
+    None,
+)
 REBOUND = "rebound.example"
 """A name that a stranger lets point to 127.0.0.1, as far as the browser knows."""
 CHROMIUM_ARGUMENTS = [
@@ -39,19 +47,19 @@ PATIENCE_MS = 90_000
 class Watched:
     """A context of the browser, and what its pages did that they should not."""
 
-    context: BrowserContext
+    context: "BrowserContext"
     elsewhere: list[str] = field(default_factory=list)
     """What pages asked of addresses that are not this machine's."""
     errors: list[str] = field(default_factory=list)
     """What the pages' scripts threw."""
 
-    def page(self) -> Page:
+    def page(self) -> "Page":
         """A new page."""
         page = self.context.new_page()
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         return page
 
-    def guard(self, route: Route, request: Request) -> None:
+    def guard(self, route: "Route", request: "Request") -> None:
         """Let through what stays on this machine."""
         if _leaves(request):
             self.note(request)
@@ -59,20 +67,23 @@ class Watched:
         else:
             route.continue_()
 
-    def note(self, request: Request) -> None:
+    def note(self, request: "Request") -> None:
         """Write down what leaves this machine."""
         if _leaves(request):
             self.elsewhere.append(request.url)
 
 
-def _leaves(request: Request) -> bool:
+def _leaves(request: "Request") -> bool:
     url = urlsplit(request.url)
     return url.scheme in ("http", "https", "ws", "wss") and url.hostname != "127.0.0.1"
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium() -> "Iterator[Browser]":
     """A running Chromium."""
+    # Its import takes as long as that of a whole room, and most runs of tests need no browser.
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
         try:
@@ -82,7 +93,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def watched(browser: Browser, *, with_cache: bool = False, **options: Any) -> Iterator[Watched]:
+def watched(browser: "Browser", *, with_cache: bool = False, **options: Any) -> Iterator[Watched]:
     """A context without any cookie, in UTC and of a desktop's size unless `options` of playwright say
     otherwise.
 

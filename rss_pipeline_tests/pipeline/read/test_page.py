@@ -4,7 +4,6 @@ The tricks name a listener on loopback that counts connections. The browser open
 """
 
 import re
-import shutil
 import socket
 import ssl
 import threading
@@ -18,12 +17,12 @@ from rss_pipeline.pipeline.read import page
 from rss_pipeline.pipeline.read.page import content_policy, image_sources, item_page
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline_tests.support import pictures
+from rss_pipeline_tests.support.chromium import CHROMIUM
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TLS = Path(__file__).parents[2] / "support" / "tls"
 ITEM = {
     "title": "A <b>title</b>",
@@ -92,7 +91,7 @@ class Listener:
 def browser() -> "Iterator[Browser]":
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    # Its import takes as long as the rest of this room's, and most runs of tests need no browser.
+    # As in support/chromium.py.
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
