@@ -67,7 +67,9 @@ quick: lint
 	@$(SCRATCH) $(BIN)/python -m pytest -p rss_pipeline_tests.support.no_dagster -m "$(QUICK_TESTS)" \
 	  --hypothesis-profile quick -n $(WORKERS) --dist worksteal $(QUICK)
 
+# In a new clone the tests are compiled once, before each test process would do it for itself.
 test: checks
+	@[ -d rss_pipeline_tests/__pycache__ ] || $(BIN)/pytest -m "not soak" --collect-only -q -q >/dev/null 2>&1 || true
 	@$(SCRATCH) $(BIN)/pytest -m "not soak" -n $(WORKERS) --dist worksteal
 
 # Both at once: mypy and the Worker's tests have a core each.
