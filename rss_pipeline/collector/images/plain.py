@@ -23,13 +23,16 @@ _ELEMENTS = (
     "tfoot th thead time tr tt u ul var wbr"
 )
 _NAMES = frozenset(f"{end}{name}" for name in _ELEMENTS.split() for end in ("", "/"))
-_IMAGE = re.compile(rf"(?i:<img)(?=[ \t\r\n/>])(?:{_ATTRIBUTE})*+")
+_BARE = frozenset(f"<{name}>" for name in _NAMES - {"img"})
+_ROUGH_TAG = re.compile(r"<[^<>]*+>")
+"""What every `_TAG` is."""
+_IMAGE = re.compile(r"(?i:<img)(?=[ \t\r\n/>])[^<>]*+>")
 _SOURCE = re.compile(
     rf"(?i:<img)(?:(?![ \t\r\n]++(?i:src)[= \t\r\n/>]){_ATTRIBUTE})*+[ \t\r\n]++(?i:src)"
     r"""(?P<change>=(?:"(?P<double>[^"]*+)"|'(?P<single>[^']*+)'))"""
 )
 _OTHER_SOURCE = re.compile(
-    rf"[ \t\r\n](?:{'|'.join(map(re.escape, (*LAZY_SRC, 'srcset', *LAZY_SRCSET)))})(?=[= \t\r\n/<]|\Z)"
+    rf"[ \t\r\n](?:{'|'.join(map(re.escape, (*LAZY_SRC, 'srcset', *LAZY_SRCSET)))})(?=[= \t\r\n/>])"
 )
 _OTHER_SOURCE_SIGNS = ("data-", "file", "original", "lazy", "srcset")
 """Without one of these there is no attribute of that kind."""
@@ -43,20 +46,23 @@ def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
 
     Every other byte stays the same.
     """
-    tags = html.count("<")
-    if tags > _MOST_TAGS or "\0" in html:
+    tags = _ROUGH_TAG.findall(html)
+    if len(tags) > _MOST_TAGS or len(tags) != html.count("<") or "\0" in html:
         return None
-    names = _TAG.findall(html)
-    if len(names) != tags or not _NAMES.issuperset(map(str.lower, set(names))):
-        return None
-    images = list(_IMAGE.finditer(html))
-    lowered = "".join([image[0] for image in images]).lower()
+    # Most tags come more than once.
+    images: dict[str, str] = {}
+    for tag in set(tags) - _BARE:
+        found = _TAG.fullmatch(tag)
+        if found is None or (name := found[1].lower()) not in _NAMES:
+            return None
+        if name == "img":
+            images[tag] = tag
+    lowered = "".join(images).lower()
     if any(sign in lowered for sign in _OTHER_SOURCE_SIGNS) and _OTHER_SOURCE.search(lowered):
         return None
-    parts: list[str] = []
-    done = 0
-    for image in images:
-        source = _SOURCE.match(html, image.start())
+    changed = False
+    for tag in images:
+        source = _SOURCE.match(tag)
         if source is None:
             continue
         reference = source["double"] if source["single"] is None else source["single"]
@@ -66,9 +72,10 @@ def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
             reference = _AMPERSAND.sub("&", reference)
         new = place(reference)
         if new is not None:
-            parts += (html[done : source.start("change")], attribute_value(new))
-            done = source.end("change")
-    return "".join((*parts, html[done:])) if parts else html
+            start, end = source.span("change")
+            images[tag] = f"{tag[:start]}{attribute_value(new)}{tag[end:]}"
+            changed = True
+    return _IMAGE.sub(lambda image: images[image[0]], html) if changed else html
 
 
 def attribute_value(value: str) -> str:
