@@ -32,7 +32,7 @@ from rss_pipeline.storage.subscriptions import item_lists
 from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
 from rss_pipeline.storage.subscriptions.folders import folder_names, list_folders
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
-from rss_pipeline.storage.subscriptions.listing import feed_rows, list_feeds
+from rss_pipeline.storage.subscriptions.listing import feed_names, list_names
 
 MOST_IDS = 10_000
 """RSS Guard asks for 200,000, and goes on by the continuation."""
@@ -269,7 +269,7 @@ def _cut(numbers: list[int], page: Page, *, has_more: bool = False) -> tuple[lis
 
 def _about(user_id: str, scope: Scope) -> Statement:
     """A query that tells whether the user has this feed or folder."""
-    return list_folders(user_id) if scope.feed_id is None else list_feeds(user_id, scope.feed_id)
+    return list_folders(user_id) if scope.feed_id is None else list_names(user_id, scope.feed_id)
 
 
 def _head(listing: _Listing, about: Result) -> _Head:
@@ -283,7 +283,7 @@ def _head(listing: _Listing, about: Result) -> _Head:
         case failing.STREAM:
             return _Head(title=failing.TITLE, site=None)
         case feed:
-            rows = feed_rows(about)
+            rows = feed_names(about)
             if not rows:
                 raise Refused(404, f"You do not subscribe {str(feed)[:200]!r}.")
             return _Head(title=rows[0].title or rows[0].url, site=rows[0].link or rows[0].url)

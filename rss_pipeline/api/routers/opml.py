@@ -11,7 +11,7 @@ from rss_pipeline.api.problems import ApiError, documented
 from rss_pipeline.pipeline.reading.opml_import import import_list
 from rss_pipeline.pipeline.reading.opml_in import UPLOAD, OpmlRefused
 from rss_pipeline.pipeline.reading.opml_out import export_opml, subscribed
-from rss_pipeline.storage.subscriptions.named_feeds import exported
+from rss_pipeline.storage.subscriptions.listing import list_names
 
 router = APIRouter(tags=["feeds"])
 
@@ -87,7 +87,7 @@ async def import_opml(request: Request, caller: SignedIn) -> Imported:
 )
 async def export(caller: SignedIn) -> Response:
     """The user's subscriptions as OPML, with titles and folders."""
-    [found] = await caller.read_long(exported(caller.user_id))
+    [found] = await caller.read_long(list_names(caller.user_id))
     body = await run_in_threadpool(export_opml, subscribed(found), now=caller.clock())
     return Response(
         body,

@@ -7,7 +7,7 @@ from datetime import datetime
 from rss_pipeline.collector.opml.outline import OpmlFeed
 from rss_pipeline.collector.opml.write import write_opml
 from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.feeds.subscribed import shown_url
+from rss_pipeline.storage.subscriptions.listing import feed_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +35,8 @@ def export_opml(subscriptions: Iterable[Subscribed], *, now: datetime) -> bytes:
 
 
 def subscribed(result: Result) -> list[Subscribed]:
-    """The results of `storage.subscriptions.named_feeds.exported`."""
+    """The results of `storage.subscriptions.listing.list_names`."""
     return [
-        Subscribed(url=shown_url(row["url"]), title=row["title"], folder=row["folder"], html_url=row["link"])
-        for row in result.rows
+        Subscribed(url=each.url, title=each.title, folder=each.folder, html_url=each.link)
+        for each in feed_names(result)
     ]

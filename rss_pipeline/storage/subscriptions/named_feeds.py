@@ -1,4 +1,4 @@
-"""Lists of feeds of a user: the stored feeds that one may name, and the subscriptions as one."""
+"""The stored feeds that a user may name by an address."""
 
 from collections.abc import Sequence
 
@@ -30,15 +30,4 @@ def subscription_count(user_id: str) -> Statement:
     """A query for `n`, the number of a user's subscriptions."""
     return Statement(
         "SELECT count(*) AS n FROM subscriptions WHERE user_id = ?", [user_id], name="count subscriptions"
-    )
-
-
-def exported(user_id: str) -> Statement:
-    """A query for `url`, `title`, `folder` and `link` of a user's subscriptions, in their order."""
-    return Statement(
-        """SELECT feeds.url, coalesce(s.title, feeds.title) AS title, s.folder, feeds.link
-        FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id
-        WHERE s.user_id = ? ORDER BY s.position, s.feed_id""",
-        [user_id],
-        name="export subscriptions",
     )

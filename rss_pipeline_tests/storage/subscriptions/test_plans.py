@@ -16,6 +16,8 @@ FILTERS = [
 STATEMENTS = [
     listing.list_feeds("ann"),
     listing.list_feeds("ann", "a"),
+    listing.list_names("ann"),
+    listing.list_names("ann", "a"),
     counts.count_unread("ann"),
     folders.list_folders("ann"),
     *(item_lists.list_items("ann", one, Page(limit=9, after=5)) for one in FILTERS),

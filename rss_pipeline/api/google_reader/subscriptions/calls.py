@@ -39,8 +39,7 @@ from rss_pipeline.storage.subscriptions.folders import (
     remove_folder,
     rename_folder,
 )
-from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
-from rss_pipeline.storage.subscriptions.named_feeds import exported
+from rss_pipeline.storage.subscriptions.listing import FeedName, feed_names, list_names
 from rss_pipeline.storage.subscriptions.subscriptions import UNCHANGED
 
 MOST_IMPORTED_BYTES = UPLOAD.file_bytes
@@ -50,8 +49,8 @@ _MOST_MISTAKES = 20
 async def subscription_list(call: Call) -> Response:
     """subscription/list: newsboat ends where `categories` is missing, Capy Reader where `htmlUrl` is null."""
     session = signed_in(call)
-    listed, wishes = await session.read(list_feeds(session.user_id), failing.wishes(session.user_id))
-    found = [_subscription(row) for row in feed_rows(listed)]
+    listed, wishes = await session.read(list_names(session.user_id), failing.wishes(session.user_id))
+    found = [_subscription(row) for row in feed_names(listed)]
     if failing.is_wanted(wishes):
         found.append(_failing_subscription(call))
     return json_answer(call.request, {"subscriptions": found})
@@ -159,7 +158,7 @@ async def disable_tag(call: Call) -> Response:
 async def export(call: Call) -> Response:
     """GET subscription/export: the subscriptions as OPML."""
     session = signed_in(call)
-    (found,) = await session.run(lambda caller: caller.read(exported(caller.user_id)))
+    (found,) = await session.run(lambda caller: caller.read(list_names(caller.user_id)))
     body = await run_in_threadpool(export_opml, subscribed(found), now=call.service.clock())
     headers = {**PRIVATE, "Content-Disposition": 'attachment; filename="subscriptions.opml"'}
     return Response(body, media_type="text/x-opml", headers=headers)
@@ -190,7 +189,7 @@ def _list_in(call: Call) -> bytes:
     return texts[0].encode()
 
 
-def _subscription(row: FeedRow) -> dict[str, object]:
+def _subscription(row: FeedName) -> dict[str, object]:
     label = None if row.folder is None else Label(row.folder)
     return {
         "id": str(FeedStream(row.feed_id)),

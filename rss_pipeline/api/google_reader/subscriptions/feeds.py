@@ -7,23 +7,23 @@ from rss_pipeline.api.google_reader.call import SignedIn
 from rss_pipeline.api.google_reader.refused import Refused
 from rss_pipeline.api.google_reader.streams import Feed, FeedAddress, FeedStream
 from rss_pipeline.collector.registry.feed_url import completed, same_as
-from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+from rss_pipeline.storage.subscriptions.listing import FeedName, feed_names, list_names
 
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
     """All feeds of a user."""
 
-    rows: Sequence[FeedRow]
+    rows: Sequence[FeedName]
 
-    def find(self, feed: Feed) -> FeedRow | None:
+    def find(self, feed: Feed) -> FeedName | None:
         """The feed with this id or address, if the user subscribes it."""
         if isinstance(feed, FeedStream):
             return next((row for row in self.rows if row.feed_id == feed.id), None)
         wanted = _same_as(feed.url)
         return next((row for row in self.rows if _same_as(row.url) == wanted), None)
 
-    def known(self, feed: Feed) -> FeedRow:
+    def known(self, feed: Feed) -> FeedName:
         """The same.
 
         Raises:
@@ -37,8 +37,8 @@ class Feeds:
 
 async def read_feeds(session: SignedIn) -> Feeds:
     """The feeds of the caller, in the user's order."""
-    (listed,) = await session.read(list_feeds(session.user_id))
-    return Feeds(feed_rows(listed))
+    (listed,) = await session.read(list_names(session.user_id))
+    return Feeds(feed_names(listed))
 
 
 async def feed_id_of(session: SignedIn, feed: Feed) -> str:
