@@ -14,9 +14,8 @@ from rss_pipeline.storage.search.slots import first_slot
 from rss_pipeline.storage.search.writing import EVERY, Generation, scope_of_feed
 
 MARKED_FEEDS = 300
-"""With more feeds, matches are first looked through one by one: each mark costs, and of many feeds some match
-soon comes."""
-_LOOKED_AT = 20_000
+"""With more feeds, matches are looked through one by one: each mark costs, and of many feeds some match soon
+comes."""
 RANKED = 1_000
 """The newest matches among which the best are."""
 _WEIGHTS = "1.0, 8.0, 4.0, 0.0"
@@ -63,18 +62,8 @@ def newest(
     if not feeds:
         return []
     below = None if before is None else _slot_from(file, generation, before)
-    if len(feeds) > MARKED_FEEDS:
-        found = _looked_through(file, generation, match, feeds, limit, below)
-        if len(found) == limit:
-            return found
-    n = generation.number
-    condition, params = _conditions(match)
-    rows = file.rows(
-        f"""SELECT d.arrived FROM words_{n} CROSS JOIN documents_{n} AS d ON d.slot = words_{n}.rowid
-        WHERE words_{n} MATCH ? AND words_{n}.rowid < ? {condition}
-        ORDER BY words_{n}.rowid DESC LIMIT ?""",
-        [_expression(match, feeds), _bound(below), *params, limit],
-    )
+    matching, params = _matching(generation, match, feeds, below)
+    rows = file.rows(f"SELECT d.arrived {matching} LIMIT ?", [*params, limit])
     return [arrived for (arrived,) in rows]
 
 
@@ -93,48 +82,36 @@ def best(
     if not feeds:
         return []
     below = None if up_to is None else _slot_from(file, generation, up_to + 1)
-    n = generation.number
-    condition, params = _conditions(match)
+    matching, params = _matching(generation, match, feeds, below)
     behind = RankKey(-1e300, 0) if after is None else after
     rows = file.rows(
         f"""SELECT arrived, score, slot FROM (
-          SELECT d.arrived, bm25(words_{n}, {_WEIGHTS}) AS score, d.slot
-          FROM words_{n} CROSS JOIN documents_{n} AS d ON d.slot = words_{n}.rowid
-          WHERE words_{n} MATCH ? AND words_{n}.rowid < ? {condition}
-          ORDER BY words_{n}.rowid DESC LIMIT {RANKED})
+          SELECT d.arrived, bm25(words_{generation.number}, {_WEIGHTS}) AS score, d.slot {matching}
+          LIMIT {RANKED})
         WHERE score > ? OR (score = ? AND slot < ?) ORDER BY score, slot DESC LIMIT ?""",
-        [
-            _expression(match, feeds),
-            _bound(below),
-            *params,
-            behind.score,
-            behind.score,
-            behind.slot,
-            limit,
-        ],
+        [*params, behind.score, behind.score, behind.slot, limit],
     )
     return [Ranked(arrived, RankKey(score, slot)) for arrived, score, slot in rows]
 
 
-def _looked_through(
-    file: IndexFile,
-    generation: Generation,
-    match: Match,
-    feeds: Sequence[int],
-    limit: int,
-    below: int | None,
-) -> list[int]:
-    """The newest among the first so many matches in all feeds."""
+def _matching(
+    generation: Generation, match: Match, feeds: Sequence[int], below: int | None
+) -> tuple[str, list[str | int]]:
+    """A query's FROM, WHERE and ORDER BY for what matches in these feeds, newest slots first."""
     n = generation.number
-    condition, params = _conditions(match)
-    rows = file.rows(
-        f"""SELECT d.arrived FROM (SELECT rowid AS slot FROM words_{n}
-          WHERE words_{n} MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT {_LOOKED_AT}) AS m
-        CROSS JOIN documents_{n} AS d ON d.slot = m.slot
-        WHERE d.feed IN (SELECT value FROM json_each(?)) {condition} LIMIT ?""",
-        [_expression(match, ()), _bound(below), json.dumps(feeds), *params, limit],
-    )
-    return [arrived for (arrived,) in rows]
+    marked = feeds if len(feeds) <= MARKED_FEEDS else ()
+    conditions: list[tuple[str, str | int]] = [
+        (f"words_{n} MATCH ?", _expression(match, marked)),
+        (f"words_{n}.rowid < ?", 2**62 if below is None else below),
+    ]
+    if not marked:
+        conditions.append(("d.feed IN (SELECT value FROM json_each(?))", json.dumps(feeds)))
+    for operator, bound in ((">=", match.published_from), ("<", match.published_before)):
+        if bound is not None:
+            conditions.append((f"d.published {operator} ?", bound))
+    sql = f"""FROM words_{n} CROSS JOIN documents_{n} AS d ON d.slot = words_{n}.rowid
+      WHERE {" AND ".join(condition for condition, _ in conditions)} ORDER BY words_{n}.rowid DESC"""
+    return sql, [value for _, value in conditions]
 
 
 def _expression(match: Match, feeds: Sequence[int]) -> str:
@@ -152,19 +129,6 @@ def every() -> str:
 
 def _quoted(mark: str) -> str:
     return f'"{mark}"'
-
-
-def _conditions(match: Match) -> tuple[str, list[int]]:
-    condition = ""
-    params: list[int] = []
-    for operator, bound in ((">=", match.published_from), ("<", match.published_before)):
-        if bound is not None:
-            condition, params = f"{condition} AND d.published {operator} ?", [*params, bound]
-    return condition, params
-
-
-def _bound(below: int | None) -> int:
-    return 2**62 if below is None else below
 
 
 def _slot_from(file: IndexFile, generation: Generation, arrived: int) -> int:

@@ -147,7 +147,6 @@ def test_a_user_of_hundreds_of_feeds_finds_as_one_of_few(
     library.index()
     few = [library.found(query, limit=2) for query in ("word", "rare", "-rare", "word feed:news")]
     monkeypatch.setattr("rss_pipeline.storage.search.finding.MARKED_FEEDS", 0)
-    monkeypatch.setattr("rss_pipeline.storage.search.finding._LOOKED_AT", 4)
     assert [library.found(query, limit=2) for query in ("word", "rare", "-rare", "word feed:news")] == few
     assert len(few[0]) == 10
 
