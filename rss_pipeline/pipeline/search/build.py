@@ -5,7 +5,8 @@ behind the last step. Two rows of the database say whether there is anything to 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
@@ -132,21 +133,44 @@ def _add(
     is_over: Callable[[], bool],
     progress: Progress,
 ) -> int:
-    """The items of one transaction."""
+    """The items behind a generation, until there are no more or another process adds some.
+
+    While one transaction is written, another thread makes the documents of the next one: SQLite works without
+    Python's lock, so two cores are used. The documents of two transactions are in memory.
+    """
+    added = 0
+    with ThreadPoolExecutor(1) as maker:
+        made = maker.submit(_next_documents, database, generation.arrived, ends, is_over)
+        while True:
+            ready, arrived = made.result()
+            is_last = arrived >= ends.arrived or is_over()
+            if not is_last:
+                made = maker.submit(_next_documents, database, arrived, ends, is_over)
+            if not writing.add(file, generation, ready, arrived=arrived):
+                return added
+            progress.advance("items", len(ready))
+            added += len(ready)
+            if is_last:
+                return added
+            generation = replace(generation, arrived=arrived)
+
+
+def _next_documents(
+    database: Database, arrived: int, ends: Ends, is_over: Callable[[], bool]
+) -> tuple[list[Document], int]:
+    """The documents of one transaction, and the arrival number up to which they are."""
     ready: list[Document] = []
-    size, last = 0, generation.arrived
+    size = 0
     while size < TRANSACTION_BYTES:
-        found = source.behind(database, last, up_to=ends.arrived)
+        found = source.behind(database, arrived, up_to=ends.arrived)
         if not found:
-            last = ends.arrived
-            break
+            return ready, ends.arrived
         ready += map(_document, found)
         size += sum(len(each.html) for each in found)
-        last = found[-1].arrived
-        progress.advance("items", len(found))
+        arrived = found[-1].arrived
         if is_over():
             break
-    return len(ready) if writing.add(file, generation, ready, arrived=last) else 0
+    return ready, arrived
 
 
 def _replace(

@@ -9,14 +9,18 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from rss_pipeline.batched import batched
 from rss_pipeline.storage.search.index_file import SLOTS, IndexFile, add_generation, drop_generation
 from rss_pipeline.storage.search.slots import first_slot
 
 WORN_SHARE = 0.25
 """Of dead slots: with more, the index is built anew."""
 _FEW_DEAD = 5_000
+_ROWS_AT_ONCE = 190
+"""Of five values: an older SQLite takes 999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,17 +259,29 @@ def slot_of(connection: sqlite3.Connection, n: int, arrived: int) -> int | None:
 
 
 def _insert(connection: sqlite3.Connection, n: int, placed: Sequence[tuple[int, Document, int]]) -> None:
-    connection.executemany(
-        f"INSERT INTO words_{n} (rowid, content, title, author, scope) VALUES (?, ?, ?, ?, ?)",
+    _insert_rows(
+        connection,
+        f"words_{n} (rowid, content, title, author, scope)",
         [
             (slot, each.content, each.title, each.author, f"{EVERY} {scope_of_feed(feed)} {each.months}")
             for slot, each, feed in placed
         ],
     )
-    connection.executemany(
-        f"INSERT INTO documents_{n} (slot, arrived, feed, published) VALUES (?, ?, ?, ?)",
+    _insert_rows(
+        connection,
+        f"documents_{n} (slot, arrived, feed, published)",
         [(slot, each.arrived, feed, each.published) for slot, each, feed in placed],
     )
+
+
+def _insert_rows(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Insert many rows with each statement: behind every statement Python's lock is waited for, some
+    milliseconds where another thread makes the next rows."""
+    for some in batched(rows, _ROWS_AT_ONCE):
+        marks = f"({', '.join('?' * len(some[0]))})"
+        connection.execute(
+            f"INSERT INTO {into} VALUES {', '.join([marks] * len(some))}", [*chain.from_iterable(some)]
+        )
 
 
 def _feed_numbers(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, int]:
