@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 _LOOK_SECONDS = 1.0
@@ -16,11 +16,11 @@ _logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def beside(name: str, arguments: Sequence[str]) -> Iterator[None]:
+def beside(name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Iterator[None]:
     """Run `rss-pipeline` with these arguments beside the block. Exit code 0 says that there is nothing to do,
     and it is not started again."""
     stop = threading.Event()
-    thread = threading.Thread(target=_keep, args=(name, arguments, stop), name=name, daemon=True)
+    thread = threading.Thread(target=_keep, args=(name, arguments, environment, stop), name=name, daemon=True)
     thread.start()
     try:
         yield
@@ -29,10 +29,10 @@ def beside(name: str, arguments: Sequence[str]) -> Iterator[None]:
         thread.join(_STOP_SECONDS + _LOOK_SECONDS)
 
 
-def _keep(name: str, arguments: Sequence[str], stop: threading.Event) -> None:
+def _keep(name: str, arguments: Sequence[str], environment: Mapping[str, str], stop: threading.Event) -> None:
     wait = _FIRST_WAIT
     while not stop.is_set():
-        process = subprocess.Popen([sys.executable, "-m", "rss_pipeline.cli", *arguments])
+        process = subprocess.Popen([sys.executable, "-m", "rss_pipeline.cli", *arguments], env=environment)
         while process.poll() is None and not stop.wait(_LOOK_SECONDS):
             pass
         if stop.is_set():
