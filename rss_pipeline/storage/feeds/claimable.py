@@ -50,10 +50,11 @@ _FULL_LENGTH = f"strftime('%Y-%m-%dT%H:%M:%SZ', {DB_NOW}, '+' || (seconds{{more}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """Claim what is due at `now`, of all shards or of one."""
+    """Claim what is due at `now`, of all shards or of one; only `ids`, if given."""
 
     now: datetime
     shard: Shard | None = None
+    ids: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +87,11 @@ def free_params(now: datetime, clock: str | None) -> list[Value]:
 def selection(wanted: Wanted, clock: str | None) -> tuple[str, list[Value]]:
     """The condition for the wanted feeds, and its parameters."""
     match wanted:
-        case Due(now=now, shard=shard):
+        case Due(now=now, ids=None, shard=shard):
             return _of_shard(DUE, [clock, instant(now)], shard)
+        case Due(now=now, ids=ids, shard=shard):
+            due = [clock, instant(now), compact(list(ids or ()))]
+            return _of_shard(f"{DUE} AND {AMONG}", due, shard)
         case NotVisitedSince(since=since, now=now, ids=None, shard=shard):
             return _of_shard(UNVISITED, [instant(since), instant(now)], shard)
         case NotVisitedSince(since=since, now=now, ids=ids, shard=shard):

@@ -3,6 +3,7 @@
 Which feeds a claim may take is claimable.py's; releasing them is leases.py's.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from rss_pipeline.storage.feeds.claimable import (
     FREE,
     SUSPECT,
     UNLEASED,
+    Due,
     Named,
     Wanted,
     drop_old_leases,
@@ -24,18 +26,20 @@ from rss_pipeline.storage.feeds.claimable import (
 )
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.holds import (
+    NOT_HELD,
     KnownHolds,
     known_holds,
     known_statement,
 )
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import EXPIRY, new_token
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, compact, new_token
 
 PER_HOST = 60
 """Feeds of one host in one claim: what pacing of a second lets through in a round, halved."""
 RANKED_FIRST = 5000
-_RANKED_A_FEED = 3
-"""Feeds that are ranked for each one wanted where claims follow one another quickly."""
+_LADDER = (1.25, 12.5, 125)
+"""Feeds that are ranked for each one wanted where claims follow one another quickly: each next number where
+those before it have too few hosts."""
 _TRIES = 5
 """Of a claim whose feeds others have changed or hold locked just now, each of them."""
 
@@ -95,7 +99,7 @@ def _claim_beside(database: Database, beside: SkipsLocked, claiming: "_Claiming"
     """
     taking = [claiming.take(), known_statement(claiming.wanted.now)]
     for _ in range(_TRIES):
-        if not any(beside.batch_beside([choose], "choose")[0].changes for choose in claiming.choose_few()):
+        if not _chosen(beside, claiming):
             break
         claimed, holds = beside.batch_beside(taking, "take")
         if not claimed.values:
@@ -106,6 +110,15 @@ def _claim_beside(database: Database, beside: SkipsLocked, claiming: "_Claiming"
         database.query("DELETE FROM leases WHERE token = ?", [claiming.token], name="end empty lease")
     nothing = Result((), [], 0)
     return _claim_of(claiming.token, nothing, database.batch([known_statement(claiming.wanted.now)])[0])
+
+
+def _chosen(beside: SkipsLocked, claiming: "_Claiming") -> bool:
+    """Make the lease; False where there is nothing to be claimed."""
+    for choose in claiming.choose_few():
+        made, _ = beside.batch_beside([choose, claiming.drop_empty()], "choose")
+        if made.values:
+            return bool(made.rows[0]["found"])
+    return False
 
 
 def _claim_of(token: str, claimed: Result, holds: Result) -> Claim:
@@ -137,47 +150,53 @@ class _Claiming:
         self,
         name: str,
         *,
-        first: int | None = None,
-        also: str = "",
-        also_params: Sequence[Value] = (),
+        candidates: str,
+        params: Sequence[Value],
         if_found: str,
         if_params: Sequence[Value] = (),
         columns: Mapping[str, str] = MappingProxyType({"seen": "", "most": ""}),
+        planned_once: bool = False,
+        returning: str = "",
     ) -> Statement:
-        """Make the lease, from the `first` that are due or from all: the oldest of every host first, then the
-        oldest of all, so that a big host cannot starve the others. `if_found` is a condition on `n`, how many
-        were chosen, and, with the columns _SEEN, on `seen`, from how many."""
-        wanting, params = self._wanting()
-        oldest = "" if first is None else f" ORDER BY next_fetch_at LIMIT {first}"
-        lease = _LEASE.format(
-            candidates=f"SELECT id, host, next_fetch_at FROM feeds WHERE {wanting} AND {FREE}{also}{oldest}",
-            **columns,
-        )
+        """Make the lease, from these candidates: the oldest of every host first, then the oldest of all, so
+        that a big host cannot starve the others. `if_found` is a condition on `n`, how many were chosen, and,
+        with the columns _SEEN, on `seen`, from how many."""
         return Statement(
-            f"{lease} WHERE {if_found}",
+            f"{_LEASE.format(candidates=candidates, **columns)} WHERE {if_found}{returning}",
             [
                 *(self.token, self.run_id, self.clock, self.lease_seconds, self.lease_seconds),
-                *(*params, *free_params(self.wanted.now, self.clock), *also_params),
-                *(self._per_host, self.limit, *if_params),
+                *(*params, self._per_host, self.limit, *if_params),
             ],
             name=name,
+            planned_once=planned_once,
+        )
+
+    def _free(self, also: str = "", *, of: str = "feeds") -> tuple[str, list[Value]]:
+        """A query for all feeds that may be claimed, and its parameters."""
+        wanting, params = self._wanting()
+        return (
+            f"SELECT id, host, next_fetch_at FROM {of} WHERE {wanting} AND {FREE}{also}",
+            [*params, *free_params(self.wanted.now, self.clock)],
         )
 
     def statements(self) -> list[Statement]:
         """The claim in one batch; the rows are those of the last but one."""
+        oldest, params = self._free(f" ORDER BY next_fetch_at LIMIT {RANKED_FIRST}")
+        unless_chosen, _ = self._free(" AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)")
         return [
             # Nearly always the oldest few thousand have enough hosts among them, and ranking all of a
             # hundred thousand due takes ten times as long; where they have not, all are ranked.
             self._choose(
                 "choose feeds among the oldest",
-                first=RANKED_FIRST,
+                candidates=oldest,
+                params=params,
                 if_found="n = max(?, 1)",
                 if_params=[self.limit],
             ),
             self._choose(
                 "choose feeds among all",
-                also=" AND NOT EXISTS (SELECT 1 FROM leases WHERE token = ?)",
-                also_params=[self.token],
+                candidates=unless_chosen,
+                params=[*params, self.token],
                 if_found="n > 0",
             ),
             Statement(
@@ -190,18 +209,51 @@ class _Claiming:
         ]
 
     def choose_few(self) -> Iterator[Statement]:
-        """Statements that make the lease, each to be tried where the one before made none."""
-        first = _RANKED_A_FEED * self.limit
-        if not isinstance(self.wanted, Named):
+        """Statements that make the lease, each to be tried where the one before made none. They return
+        whether it has feeds: where there are none at all, the first one shows it.
+
+        Only Postgres has these. Most of the oldest that are due are those of live leases. They are passed
+        over by their hosts alone, in a query of its own (LIMIT -1 keeps it apart): a host is among the first
+        columns of a row, a lease among the last, and reading up to there is a third of the work.
+        """
+        wanting, params = self._wanting()
+        is_due = isinstance(self.wanted, Due)
+        for each in _LADDER if self.wanted.ids is None and not self.suspects else ():
+            first = math.ceil(each * self.limit)
             # Fewer than these are all that there are.
             yield self._choose(
                 "choose feeds among the oldest",
-                first=first,
-                if_found=f"n > 0 AND (n = ? OR seen < {first})",
+                candidates=f"""SELECT id, host, next_fetch_at FROM (
+                    SELECT * FROM feeds WHERE {POLLED} AND host NOT IN {_HELD_HOSTS}
+                    {"AND next_fetch_at <= ?" if is_due else ""} ORDER BY next_fetch_at LIMIT -1
+                  ) WHERE {wanting} AND {UNLEASED} AND {NOT_HELD} LIMIT {first}""",
+                params=[
+                    *(self.clock, *([instant(self.wanted.now)] if is_due else ())),
+                    *(*params, self.clock, *2 * [instant(self.wanted.now)]),
+                ],
+                if_found=f"(n = ? OR seen < {first})",
                 if_params=[self.limit],
                 columns=_SEEN,
+                planned_once=True,
+                returning=_FOUND,
             )
-        yield self._choose("choose feeds among all", if_found="n > 0")
+        # Feeds that are named are looked up first, for the reason that `take` tells.
+        named = self.wanted.ids
+        of = "feeds" if named is None else f"(SELECT * FROM feeds WHERE id = ANY(ARRAY{_LISTED}) LIMIT -1)"
+        candidates, params = self._free(of=of)
+        yield self._choose(
+            "choose feeds among all",
+            candidates=candidates,
+            params=[*([] if named is None else [compact(list(named))]), *params],
+            if_found="n > 0",
+            returning=_FOUND,
+        )
+
+    def drop_empty(self) -> Statement:
+        """Drop the lease again that has no feeds."""
+        return Statement(
+            "DELETE FROM leases WHERE token = ? AND feeds = '[]'", [self.token], name="drop empty lease"
+        )
 
     def take(self) -> Statement:
         """Give the lease's feeds its token, but for those that are locked or not to be claimed any more.
@@ -217,10 +269,15 @@ class _Claiming:
             RETURNING {FEED_COLUMNS}""",
             [self.token, self.token, *params, self.clock],
             name="take chosen feeds",
+            planned_once=self.wanted.ids is None,
         )
 
 
+_LISTED = "(SELECT value FROM json_each(?))"
 _OF_LEASE = "(SELECT value FROM json_each((SELECT feeds FROM leases WHERE token = ?)))"
+_HELD_HOSTS = f"""(
+    SELECT jsonb_array_elements_text(CAST(hosts AS jsonb)) FROM leases WHERE expires_at > {DB_NOW})"""
+"""For Postgres, which parses a list so in a third of the time."""
 _LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
     SELECT ?, ?, {EXPIRY}, ?, feeds, hosts FROM (
       SELECT json_group_array(id) AS feeds, json_group_array(DISTINCT host) AS hosts, count(*) AS n{{most}}
@@ -231,4 +288,5 @@ _LEASE = f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, host
         ) WHERE turn <= ? ORDER BY next_fetch_at, id LIMIT ?
       )
     )"""
-_SEEN = {"seen": ", count(*) OVER () AS seen", "most": ", max(seen) AS seen"}
+_SEEN = {"seen": ", count(*) OVER () AS seen", "most": ", coalesce(max(seen), 0) AS seen"}
+_FOUND = " RETURNING CAST(feeds <> '[]' AS INTEGER) AS found"

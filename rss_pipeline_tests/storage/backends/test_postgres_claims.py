@@ -124,3 +124,74 @@ def test_a_feed_that_changes_between_choice_and_claim_is_left_out(
         register(migrated_postgres, spec("off"), now=NOW)
         assert ids(claim(database, Named(ids=["off"], now=NOW))) == []
     assert feed_row(migrated_postgres, "closed")["lease_token"] is None
+
+
+def test_more_feeds_are_looked_at_until_there_are_enough_hosts(migrated_postgres: PostgresDatabase) -> None:
+    """The feeds of a crowded host are older than all others, and more than are looked at first."""
+    crowd = [spec(f"crowd{n:03}", host="crowd") for n in range(200)]
+    register(migrated_postgres, *crowd, now=NOW - HOUR)
+    others = [spec(f"other{n:02}") for n in range(60)]
+    register(migrated_postgres, *crowd, *others)
+    found = ids(claim(migrated_postgres, limit=100))
+    assert found == [one.id for one in (*crowd[:60], *others[:40])]
+
+
+def test_a_feed_that_was_given_back_is_claimed_before_younger_ones(
+    migrated_postgres: PostgresDatabase,
+) -> None:
+    for hours in range(9, 0, -1):
+        known = [spec(f"f{n}") for n in range(9, hours - 1, -1)]
+        register(migrated_postgres, *known, now=NOW - hours * HOUR)
+    first, second = claim(migrated_postgres, limit=3), claim(migrated_postgres, limit=3)
+    assert (ids(first), ids(second)) == (["f9", "f8", "f7"], ["f6", "f5", "f4"])
+    leases.release(migrated_postgres, [leases.Release(feed_id="f8", token=first.token)])
+    migrated_postgres.batch([leases.free_hosts([first.token], ["f8.example"])])
+    assert ids(claim(migrated_postgres, limit=2)) == ["f8", "f3"]
+    leases.end(migrated_postgres, second.token, forgive=True)
+    assert ids(claim(migrated_postgres, limit=4)) == ["f6", "f5", "f4", "f2"]
+
+
+@pytest.mark.parametrize("wanted", [Due(now=NOW), Due(now=NOW, ids=["a"]), Named(ids=["a"], now=NOW)])
+def test_where_nothing_can_be_claimed_it_is_asked_once_and_no_lease_is_left(
+    running_postgres: Postgres, migrated_postgres: PostgresDatabase, wanted: Due | Named
+) -> None:
+    class Counting(PostgresDatabase):
+        chosen = 0
+
+        def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
+            self.chosen += beside == "choose"
+            return super().batch_beside(statements, beside)
+
+    register(migrated_postgres, spec("a"))
+    held = claim(migrated_postgres)
+    with contextlib.closing(Counting(running_postgres.url("shared"), where="x")) as database:
+        assert ids(claim(database, wanted)) == []
+        assert database.chosen == 1
+    assert migrated_postgres.query("SELECT token FROM leases").rows == [{"token": held.token}]
+
+
+@pytest.mark.parametrize("suspects", [False, True])
+def test_feeds_that_are_named_are_looked_up_by_their_ids(
+    running_postgres: Postgres, migrated_postgres: PostgresDatabase, *, suspects: bool
+) -> None:
+    """Of a million feeds that are due, a claim of one reads one."""
+    register(migrated_postgres, *(spec(f"f{n:04}") for n in range(3_000)))
+    running_postgres.execute("shared", "VACUUM ANALYZE feeds")
+    if suspects:
+        migrated_postgres.query("UPDATE feeds SET last_error_kind = 'crashed' WHERE id = 'f2999'")
+    with contextlib.closing(PostgresDatabase(running_postgres.url("shared"), where="x")) as database:
+        before = _rows_read(database)
+        for wanted in (Due(now=NOW, ids=["f2999"]), Named(ids=["f2999"], now=NOW)):
+            found = claim(database, wanted, suspects=suspects)
+            assert ids(found) == ["f2999"]
+            leases.end(database, found.token, forgive=True)
+        assert _rows_read(database) - before < 100
+
+
+def _rows_read(database: PostgresDatabase) -> int:
+    """Of feeds, by this connection and those that have told; it is asked to tell first."""
+    database.query("SELECT pg_stat_force_next_flush()")
+    [row] = database.query(
+        "SELECT seq_tup_read + idx_tup_fetch AS n FROM pg_stat_user_tables WHERE relname = 'feeds'"
+    ).rows
+    return int(row["n"])

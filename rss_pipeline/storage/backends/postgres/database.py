@@ -48,10 +48,7 @@ _PLAN_ONCE = (
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _LOCK_WRITERS = f"SELECT pg_advisory_xact_lock({_WRITERS})"
 _LOCK_CLAIMS = f"SELECT pg_advisory_xact_lock({_CLAIMS})"
-_BEGIN_BESIDE: dict[Beside, tuple[str, ...]] = {
-    "choose": (_BEGIN, _LOCK_CLAIMS),
-    "take": (_BEGIN,),
-}
+_LOCKS_BESIDE: dict[Beside, tuple[str, ...]] = {"choose": (_LOCK_CLAIMS,), "take": ()}
 _WRITES_LEASES = re.compile(r"\b(?:INSERT\s+INTO|UPDATE)\s+leases\b", re.IGNORECASE)
 _COUNTED = ("INSERT", "UPDATE", "DELETE")
 
@@ -85,7 +82,7 @@ class PostgresDatabase:
         return self._tried(statements, _begin(statements))
 
     def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
-        return self._tried(statements, _BEGIN_BESIDE[beside])
+        return self._tried(statements, [*_begin_to_write(statements), *_LOCKS_BESIDE[beside]])
 
     def _tried(self, statements: Sequence[Statement], begin: Sequence[str]) -> list[Result]:
         check_batch(statements)
@@ -199,13 +196,15 @@ def _begin(statements: Sequence[Statement]) -> Sequence[str]:
     """The statements that begin a batch: with the locks that it needs, in their order."""
     if all(only_reads(statement.sql) for statement in statements):
         return _BEGIN_TO_READ
-    begin = [_BEGIN]
-    if any(statement.planned_once for statement in statements):
-        begin += _PLAN_ONCE
-    begin.append(_LOCK_WRITERS)
+    begin = [*_begin_to_write(statements), _LOCK_WRITERS]
     if any(_WRITES_LEASES.search(statement.sql) for statement in statements):
         begin.append(_LOCK_CLAIMS)
     return begin
+
+
+def _begin_to_write(statements: Sequence[Statement]) -> list[str]:
+    is_planned_once = any(statement.planned_once for statement in statements)
+    return [_BEGIN, *(_PLAN_ONCE if is_planned_once else ())]
 
 
 def _is_alive(connection: Connection) -> bool:
