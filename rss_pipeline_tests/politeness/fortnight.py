@@ -139,7 +139,7 @@ class Fortnight:
             self._session,
             wanted or Due(now=self.clock()),
             dict.fromkeys(self.stand.feeds, Access()),
-            suspects=False,
+            suspects=(),
         )
 
     def _run(self, *feeds: str) -> None:

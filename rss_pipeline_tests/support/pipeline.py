@@ -220,7 +220,7 @@ class Pipeline:
                 session,
                 wanted,
                 None if synced is None else synced.accesses,
-                suspects=synced is None or synced.has_suspects,
+                suspects=None if synced is None else synced.suspects,
                 round_seconds=None if isinstance(wanted, Named) else ROUND_SECONDS,
             )
             self._visits = visits

@@ -97,7 +97,7 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
     with run_step(context, session):
         synced = synced_registry(context, session)
         accesses = accesses_of(session, synced)
-        suspects = synced is None or synced.has_suspects
+        suspects = None if synced is None else synced.suspects
         reporting.mark_recorded(session.run, context.instance)
         if context.has_partitions:
             wanted: Wanted = Named(ids=list(context.partition_keys), now=session.run.clock())

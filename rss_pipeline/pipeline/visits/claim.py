@@ -6,7 +6,7 @@ publisher gets a request in vain, and a feed with a document that may have kille
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -41,18 +41,18 @@ _NO_ACCESS = Refused(
 
 
 def claim_wanted(
-    session: Session, wanted: Wanted, accesses: Accesses, *, suspects: bool = True
+    session: Session, wanted: Wanted, accesses: Accesses, *, suspects: Collection[str] | None = None
 ) -> list[Visit]:
     """Probe both stores, take feeds that may be dangerous through all steps alone, then claim the rest.
 
-    `suspects` is False where it is known that there are none.
+    `suspects` are the feeds that may be, where they are known.
 
     Raises:
         ObjectStoreUnavailable, DatabaseUnavailable: nothing was claimed, no request was made.
     """
     session.run.objects.probe()
     limit = len(wanted.ids) if isinstance(wanted, Named) else session.run.settings.batch_size
-    alone = _visit_suspects(session, wanted, accesses) if suspects else []
+    alone = _visit_suspects(session, _only(wanted, suspects), accesses)
     claim = _claim(session, _without(wanted, {visit.feed.id for visit in alone}), limit=limit)
     if isinstance(wanted, Due):
         claim = _in_their_hours(session, claim)
@@ -64,7 +64,7 @@ def claim_named(
 ) -> list[Visit]:
     """Claim each of these feeds; one that cannot be claimed now is `Refused`, `OnHold` or `HeldElsewhere`."""
     wanted = Named(ids=ids, now=session.run.clock())
-    visits = claim_wanted(session, wanted, accesses, suspects=suspects)
+    visits = claim_wanted(session, wanted, accesses, suspects=None if suspects else ())
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
     if not missing:
@@ -159,6 +159,8 @@ def _visit_suspects(session: Session, wanted: Wanted, accesses: Accesses) -> lis
     """
     visited: list[Visit] = []
     waiting: list[claims.Claim] = []
+    if wanted.ids is not None and not wanted.ids:
+        return visited
     until = time.monotonic() + ALONE_SECONDS
     while time.monotonic() < until:
         claim = _claim(session, wanted, limit=1, suspects=True)
@@ -199,6 +201,19 @@ def _condemn_or_visit(session: Session, visit: Visit) -> list[Visit]:
         # after a power cut every feed of the dead run comes this way. `fetch` closes it with them.
         return [requested]
     return run_through(session, [requested])
+
+
+_LISTED = 5_000
+"""Suspects that are claimed by their ids. Of more, one is soon found among all feeds that are due."""
+
+
+def _only(wanted: Wanted, suspects: Collection[str] | None) -> Wanted:
+    """The request for these feeds alone: a database without an index of suspects goes through all feeds that
+    are due to find none."""
+    if suspects is None or len(suspects) > _LISTED:
+        return wanted
+    named = suspects if wanted.ids is None else set(wanted.ids).intersection(suspects)
+    return replace(wanted, ids=sorted(named))
 
 
 def _without(wanted: Wanted, visited: set[str]) -> Wanted:

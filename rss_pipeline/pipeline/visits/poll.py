@@ -4,6 +4,8 @@ The ops of `poll_feeds` call the same functions, one op a step, and report to Da
 follow each other until nothing is due are in rounds.py.
 """
 
+from collections.abc import Collection
+
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_wanted, go_first, wait_for
 from rss_pipeline.pipeline.visits.steps import STEPS, fetch
@@ -19,7 +21,7 @@ def poll_round(
     wanted: Wanted,
     accesses: Accesses,
     *,
-    suspects: bool = True,
+    suspects: Collection[str] | None = None,
     round_seconds: float | None = ROUND_SECONDS,
 ) -> list[Visit]:
     """Do what one run of the job `poll_feeds` does, except for syncing the registry and for Dagster's events.
@@ -27,7 +29,7 @@ def poll_round(
     `wanted` is `Due`, `NotVisitedSince` (all feeds, or those of `ids`) or `Named` (these
     feeds, due or not: the asset's partitions, for which `round_seconds` is None, and `feeds` in the config
     of the job). `accesses` is `RegistrySync.accesses`, or None where feeds.yaml could not be read; `suspects`
-    is `RegistrySync.has_suspects`.
+    is `RegistrySync.suspects`, or None likewise.
 
     Return one visit for each claimed feed, and, for `Named`, one for each named feed that could not be
     claimed (`Refused`, `OnHold`). All leases have ended; a feed that another run held has been waited for.
@@ -48,14 +50,16 @@ def poll_round(
         return [*rest, *wait_for(session, held)]
 
 
-def claim_visits(session: Session, wanted: Wanted, accesses: Accesses, *, suspects: bool = True) -> Visits:
+def claim_visits(
+    session: Session, wanted: Wanted, accesses: Accesses, *, suspects: Collection[str] | None = None
+) -> Visits:
     """Claim what is wanted. A named feed that cannot be claimed is a visit too, with the reason.
 
     A run that holds a named feed or its host for feeds that are merely due makes way.
     """
     if not isinstance(wanted, Named):
         return claim_wanted(session, wanted, accesses, suspects=suspects)
-    visits = claim_named(session, wanted.ids, accesses, suspects=suspects)
+    visits = claim_named(session, wanted.ids, accesses, suspects=suspects is None or bool(suspects))
     go_first(session, visits)
     return visits
 

@@ -15,6 +15,7 @@ from rss_pipeline.collector.models.shard import bucket_of
 from rss_pipeline.collector.models.stream import streams_to_json
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.feeds.claimable import SUSPECT, UNLEASED
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS, NUMBER_COLUMNS, feed_of
 from rss_pipeline.storage.feeds.predicates import WITHOUT_DOCUMENT
 from rss_pipeline.storage.feeds.stream_rows import register_streams
@@ -94,17 +95,18 @@ def _clash(url: str, row: Row) -> str:
 
 REGISTRY_ROWS = Statement(
     f"""SELECT {_REGISTRY_COLUMNS}, forgotten, unused_since IS NOT NULL AS unused,
-    unclosed_claims > 0 OR last_error_kind IS 'crashed' AS suspect,
+    {SUSPECT} AS suspect, {SUSPECT} AND {UNLEASED} AS free_suspect,
     {WITHOUT_DOCUMENT} AS undocumented, bucket IS NULL AS unplaced
     FROM feeds""",
+    [None],
     name="read registry",
 )
-"""Every feed with its entry in the last registry, and the flags suspect, undocumented, unplaced, forgotten
-and unused.
+"""Every feed with its entry in the last registry, and the flags suspect, free_suspect, undocumented,
+unplaced, forgotten and unused.
 
-A feed is suspect if its last claim never ended in a close, or its document crashed the parser, undocumented
-if no document of it is known, and unplaced if its host's bucket is not written yet. They are read here, for a
-query of their own would be one more request in every poll.
+A feed is suspect if its last claim never ended in a close, or its document crashed the parser, a free suspect
+if no run visits it either, undocumented if no document of it is known, and unplaced if its host's bucket is
+not written yet. They are read here, for a query of their own would be one more request in every poll.
 """
 
 
@@ -264,7 +266,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name not in {"suspect", "undocumented", "unplaced", "forgotten", "unused", "host"}
+        if name not in {"suspect", "free_suspect", "undocumented", "unplaced", "forgotten", "unused", "host"}
     }
 
 

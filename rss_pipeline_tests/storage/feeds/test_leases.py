@@ -22,6 +22,7 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
+from rss_pipeline.storage.feeds.feeds import registry_rows
 from rss_pipeline.storage.feeds.leases import Release
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.storage.values import (
@@ -191,6 +192,25 @@ def test_feeds_whose_claim_was_never_closed_are_claimed_apart(database: Database
     assert ids(alone) == ["a"]
     assert alone.feeds[0].unfinished.claims == 2
     assert alone.feeds[0].unfinished.was_interrupted
+
+
+def test_suspects_are_known_but_for_those_that_a_run_visits_and_are_claimed_by_their_ids(
+    database: Database,
+) -> None:
+    register(database, *(spec(id) for id in "abcd"))
+    leases.end(database, claim(database, limit=2).token, forgive=False)
+    visited = claim(database, limit=1)
+    assert [ids(visited), free_suspects(database)] == [["c"], ["a", "b"]]
+    assert ids(claim(database, Due(now=NOW, ids=["b", "c", "d"]), suspects=True)) == ["b"]
+    assert free_suspects(database) == ["a"]
+    assert ids(claim(database, Due(now=NOW - HOUR, ids=["a"]), suspects=True)) == [], "it is not due"
+    assert ids(claim(database, Due(now=NOW, ids=["a", "c"]))) == []
+    leases.end(database, visited.token, forgive=False)
+    assert free_suspects(database) == ["a", "c"]
+
+
+def free_suspects(database: Database) -> list[str]:
+    return sorted(row["id"] for row in registry_rows(database) if row["free_suspect"])
 
 
 def test_a_feed_whose_document_crashed_us_stays_apart_until_it_ends_well(database: Database) -> None:
