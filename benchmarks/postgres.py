@@ -1,14 +1,18 @@
 """Claims and visits on Postgres: `python -m benchmarks.postgres [claims] [visits] [--json FILE]`.
 
-Claims: 16 processes claim 500 of a million feeds on 100,000 hosts, all of them due, as often as they can and
-once a second each. Visits: a poll of loopback feeds on SQLite and on Postgres, by CPU time of this process
-and of the server's. Postgres is one of our own, without a disk that syncs, on the same machine as the
-claimers: where they have all of its cores, a claim waits for them.
+Claims: 16 processes claim 500 of a million feeds on 100,000 hosts, all of them due. A claimer is a run: it
+holds its feeds while it visits them, and claims again when it has given them back. So each of the 16 claims
+once in ten seconds, and once a second, from moments that are spread; and without a pause, which no run does,
+for deadlocks. Before that one claims alone beside 15 leases, and updates as many rows without a claim: what
+16 at once can take is at least that. Visits: a poll of loopback feeds on SQLite and on Postgres, by CPU time
+of this process and of the server's. Postgres is one of our own, without a disk that syncs, on the same
+machine as the claimers: where they have all of its cores, a claim waits for them.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import statistics
@@ -31,15 +35,19 @@ from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
+from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS
 from rss_pipeline.storage.schema import migrate
+from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.support.postgres import Postgres, local_postgres
 
 CLAIMERS = 16
 CLAIMED = 500
 HOSTS = 100_000
 _SERVER = {"shared_buffers": "1GB", "max_wal_size": "4GB"}
-_PAUSES = {"without a pause": 0.0, "one a second each": 1.0}
+_WARM = 6
+"""Claims of a process before it is measured: a connection plans its statements at the first ones."""
 _ROUNDS = 3
+_REPEATS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +62,7 @@ class Figure:
     @property
     def line(self) -> str:
         verdict = "" if self.goal is None else f"   goal {self.goal:g}: {'met' if self.is_met else 'MISSED'}"
-        return f"  {self.name:<62} {self.value:10.2f} {self.unit}{verdict}"
+        return f"  {self.name:<72} {self.value:10.2f} {self.unit}{verdict}"
 
     @property
     def is_met(self) -> bool:
@@ -96,28 +104,84 @@ def claim_figures(postgres: Postgres, feeds: int, times: int) -> Iterator[Figure
         yield Figure(name=f"due_summary among {feeds:,}, median", value=1e3 * seconds, unit="ms")
         seconds = _median_seconds(lambda: due.is_claimable(database, Due(now=now)))
         yield Figure(name=f"is_claimable among {feeds:,}, median", value=1e3 * seconds, unit="ms")
-        for name, pause in _PAUSES.items():
-            before, spent = _deadlocks(database), _server_cpu(postgres)
-            each = max(1, (times if pause == 0 else times // 10) // CLAIMERS)
-            spawn = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(
-                CLAIMERS, spawn, initializer=_begin, initargs=(spawn.Barrier(CLAIMERS),)
-            ) as claimers:
-                work = partial(_claim_often, url=url, now=now, times=each, pause=pause)
-                found = [held for some in claimers.map(work, range(CLAIMERS)) for held in some]
-                cpu = (_server_cpu(postgres) - spent) / len(found)
-            waits = sorted(held.seconds for held in found)
-            of = f"{CLAIMERS} claimers of {CLAIMED} among {feeds:,}, {name}"
-            yield Figure(name=f"{of}: claims", value=len(found), unit="")
-            yield Figure(name=f"{of}: median", value=1e3 * statistics.median(waits), unit="ms")
-            yield Figure(name=f"{of}: p95", value=1e3 * waits[int(0.95 * len(waits))], unit="ms", goal=100)
-            yield Figure(name=f"{of}: server's CPU, claim and release", value=1e3 * cpu, unit="ms")
-            empty = sum(held.feeds == 0 for held in found)
-            yield Figure(name=f"{of}: claims of nothing", value=empty, unit="", goal=0)
-            yield Figure(name=f"{of}: hosts held by two", value=_shared(found), unit="", goal=0)
-            time.sleep(1.5)  # The server counts with a delay.
-            deadlocks = _deadlocks(database) - before
-            yield Figure(name=f"{of}: deadlocks", value=deadlocks, unit="", goal=0)
+        yield from _alone(database, postgres, now)
+        for pace in _paces(times):
+            yield from _at_once_figures(database, postgres, now, pace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pace:
+    """How often each of the claimers claims."""
+
+    name: str
+    period: float
+    """Seconds from one claim to the next one; until then it holds its feeds. 0: it holds them for no time."""
+    each: int
+
+
+def _paces(times: int) -> Iterator[_Pace]:
+    """All in all about so many claims."""
+    rare, often = max(1, min(times // 40, 240) // CLAIMERS), max(1, min(times // 20, 480) // CLAIMERS)
+    yield _Pace(name="one in ten seconds each", period=10, each=rare)
+    yield _Pace(name="one a second each", period=1, each=often)
+    left = math.ceil(times / CLAIMERS) - rare - often
+    yield _Pace(name="without a pause", period=0, each=max(1, left))
+
+
+def _alone(database: PostgresDatabase, postgres: Postgres, now: datetime) -> Iterator[Figure]:
+    held = [_claimed(database, now, f"held-{number}") for number in range(CLAIMERS - 1)]
+    with contextlib.closing(_Timed(postgres.url("claims"), where="claims")) as timed:
+        for _ in range(_WARM):
+            _once(timed, now, "alone")
+        spent = _server_cpu(postgres)
+        waits = [_once(timed, now, "alone").seconds for _ in range(10 * _ROUNDS)]
+        cpu = (_server_cpu(postgres) - spent) / len(waits)
+    of = f"one claimer of {CLAIMED} beside {len(held)} leases"
+    yield Figure(name=f"{of}: median", value=1e3 * statistics.median(waits), unit="ms")
+    yield Figure(name=f"{of}: server's CPU, claim and release", value=1e3 * cpu, unit="ms")
+    ids = compact([feed.id for feed in held[0].feeds])
+    update = f"""UPDATE feeds SET unclosed_claims = unclosed_claims
+      WHERE id IN (SELECT value FROM json_each(?)) RETURNING {FEED_COLUMNS}"""
+    for _ in range(_WARM):
+        database.query(update, [ids])
+    spent = _server_cpu(postgres)
+    seconds = _median_seconds(lambda: database.query(update, [ids]))
+    cpu = (_server_cpu(postgres) - spent) / _REPEATS
+    yield Figure(name=f"an update of {CLAIMED} rows that is no claim: median", value=1e3 * seconds, unit="ms")
+    yield Figure(
+        name=f"an update of {CLAIMED} rows that is no claim: server's CPU", value=1e3 * cpu, unit="ms"
+    )
+    for claim in held:
+        leases.end(database, claim.token, forgive=True)
+
+
+def _at_once_figures(
+    database: PostgresDatabase, postgres: Postgres, now: datetime, pace: _Pace
+) -> Iterator[Figure]:
+    before, url = _deadlocks(database), postgres.url("claims")
+    spawn = multiprocessing.get_context("spawn")
+    begin = spawn.Barrier(CLAIMERS + 1)
+    with ProcessPoolExecutor(CLAIMERS, spawn, initializer=_begin, initargs=(begin,)) as claimers:
+        work = partial(_claim_often, url=url, now=now, pace=pace)
+        working = [claimers.submit(work, number) for number in range(CLAIMERS)]
+        begin.wait(300)
+        spent, began = _server_cpu(postgres), time.monotonic()
+        found = [held for some in working for held in some.result()]
+        cpu, lasted = _server_cpu(postgres) - spent, time.monotonic() - began
+    waits = sorted(held.seconds for held in found)
+    of = f"{CLAIMERS} claimers of {CLAIMED}, {pace.name}"
+    yield Figure(name=f"{of}: claims", value=len(found), unit="")
+    yield Figure(name=f"{of}: claims a second", value=len(found) / lasted, unit="")
+    yield Figure(name=f"{of}: median", value=1e3 * statistics.median(waits), unit="ms")
+    yield Figure(name=f"{of}: p95", value=1e3 * waits[int(0.95 * len(waits))], unit="ms", goal=100)
+    yield Figure(name=f"{of}: slowest", value=1e3 * waits[-1], unit="ms")
+    yield Figure(name=f"{of}: server's CPU, claim and release", value=1e3 * cpu / len(found), unit="ms")
+    empty = sum(held.feeds == 0 for held in found)
+    yield Figure(name=f"{of}: claims of nothing", value=empty, unit="", goal=0)
+    yield Figure(name=f"{of}: hosts held by two", value=_shared(found), unit="", goal=0)
+    time.sleep(1.5)  # The server counts with a delay.
+    deadlocks = _deadlocks(database) - before
+    yield Figure(name=f"{of}: deadlocks", value=deadlocks, unit="", goal=0)
 
 
 def _fill(postgres: Postgres, feeds: int, now: datetime) -> None:
@@ -147,25 +211,39 @@ def _begin(barrier: Barrier) -> None:
     _at_once.append(barrier)
 
 
-def _claim_often(number: int, *, url: str, now: datetime, times: int, pause: float) -> list[_Held]:
+def _claim_often(number: int, *, url: str, now: datetime, pace: _Pace) -> list[_Held]:
     held = []
     with contextlib.closing(_Timed(url, where="claims")) as database:
-        _once(database, now, f"run-{number}")
+        for _ in range(_WARM):
+            _once(database, now, f"run-{number}")
         _at_once[0].wait(300)
-        for _ in range(times):
-            held.append(_once(database, now, f"run-{number}"))
-            time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+        next_at = time.monotonic() + pace.period * number / CLAIMERS
+        for _ in range(pace.each):
+            time.sleep(max(0.0, next_at - time.monotonic()))
+            # Who is late claims when its next turn comes.
+            next_at = max(next_at, time.monotonic()) + pace.period
+            held.append(_once(database, now, f"run-{number}", until=next_at - _GIVEN_BACK * pace.period))
     return held
 
 
-def _once(database: _Timed, now: datetime, run_id: str) -> _Held:
+_GIVEN_BACK = 0.05
+"""The part of a period that is left after a run has given its feeds back."""
+
+
+def _once(database: _Timed, now: datetime, run_id: str, *, until: float = 0.0) -> _Held:
+    """Claim, and give back then."""
     waited = database.waited
-    found = claims.claim(database, Due(now=now), run_id=run_id, lease_seconds=180, limit=CLAIMED)
+    found = _claimed(database, now, run_id)
     waited, since = database.waited - waited, time.monotonic()
     hosts = {feed.address.host for feed in found.feeds}
+    time.sleep(max(0.0, until - time.monotonic()))
     until = time.monotonic()
     leases.end(database, found.token, forgive=True)
     return _Held(seconds=waited, feeds=len(found.feeds), hosts=tuple(hosts), since=since, until=until)
+
+
+def _claimed(database: PostgresDatabase, now: datetime, run_id: str) -> claims.Claim:
+    return claims.claim(database, Due(now=now), run_id=run_id, lease_seconds=180, limit=CLAIMED)
 
 
 def _shared(found: Sequence[_Held]) -> int:
@@ -186,7 +264,7 @@ def _deadlocks(database: PostgresDatabase) -> int:
 
 def _median_seconds(call: Callable[[], object]) -> float:
     times = []
-    for _ in range(2 * _ROUNDS + 1):
+    for _ in range(_REPEATS):
         began = time.perf_counter()
         call()
         times.append(time.perf_counter() - began)
@@ -284,7 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Time claims and visits on Postgres.")
     parser.add_argument("what", nargs="*", choices=["claims", "visits"], help="all, unless named")
     parser.add_argument("--feeds", type=int, default=1_000_000, help="of the claims' table")
-    parser.add_argument("--claims", type=int, default=10_000)
+    parser.add_argument("--claims", type=int, default=10_000, help="in all, about")
     parser.add_argument("--polled", type=int, default=500, help="feeds of a poll")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     arguments = parser.parse_args()
