@@ -142,6 +142,11 @@ class _Claiming:
     def _per_host(self) -> int:
         return self.limit if isinstance(self.wanted, Named) else PER_HOST
 
+    @property
+    def _has_one_plan(self) -> bool:
+        """The shard's buckets are a list to be hashed, which statements that are planned once cannot."""
+        return self.wanted.ids is None and (isinstance(self.wanted, Named) or self.wanted.shard is None)
+
     def _wanting(self) -> tuple[str, list[Value]]:
         condition, params = selection(self.wanted, self.clock)
         return f"{condition} AND {SUSPECT if self.suspects else f'NOT {SUSPECT}'}", params
@@ -234,7 +239,7 @@ class _Claiming:
                 if_found=f"(n = ? OR seen < {first})",
                 if_params=[self.limit],
                 columns=_SEEN,
-                planned_once=True,
+                planned_once=self._has_one_plan,
                 returning=_FOUND,
             )
         # Feeds that are named are looked up first, for the reason that `take` tells.
@@ -269,7 +274,7 @@ class _Claiming:
             RETURNING {FEED_COLUMNS}""",
             [self.token, self.token, *params, self.clock],
             name="take chosen feeds",
-            planned_once=self.wanted.ids is None,
+            planned_once=self._has_one_plan,
         )
 
 
