@@ -67,6 +67,25 @@ def test_one_tick_starts_a_poll_of_each_shard_and_each_visits_its_own_hosts(
 
 
 @pytest.mark.slow
+def test_a_run_whose_claim_was_full_claims_again_until_nothing_of_its_shard_is_due(
+    feeds: DagsterPipeline, server: FeedServer
+) -> None:
+    feeds.set(batch_size=1)
+    for number, request in enumerate(tick(feeds), 1):
+        result = run(feeds, request)
+        assert asked(server) == of_shard(number)
+        [output] = [
+            event.step_output_data.metadata
+            for event in result.all_node_events
+            if event.event_type_value == "STEP_OUTPUT" and event.node_name == "report"
+        ]
+        assert output["stored"].value == len(of_shard(number))
+    assert feeds.rows("SELECT token FROM leases") == []
+    assert feeds.rows("SELECT id FROM feeds WHERE change_count <> reported_count") == []
+    assert says(tick(feeds)) == "No feed is due."
+
+
+@pytest.mark.slow
 def test_a_poll_without_a_shard_is_of_all_feeds_and_its_rest_goes_on_by_shard(
     feeds: DagsterPipeline, server: FeedServer
 ) -> None:

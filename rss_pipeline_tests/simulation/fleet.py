@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 
 from rss_pipeline.collector.models.shard import BUCKETS, shard_of
+from rss_pipeline.pipeline.visits.poll import FULL
 from rss_pipeline_tests.simulation.due_feeds import DueFeeds, Feed
 from rss_pipeline_tests.simulation.figures import Figures
 from rss_pipeline_tests.simulation.hosts import hosts
@@ -236,7 +237,16 @@ class Fleet:
             self._of(run, run.claimed_at, self._end)
             return
         starts, last = self._visits(run, claimed, run.claimed_at)
-        self._of(run, last, lambda run: self._close(run, starts, self._end))
+        then = self._go_on if len(claimed) >= FULL * self._plan.batch_size else self._end
+        self._of(run, last, lambda run: self._close(run, starts, then))
+
+    def _go_on(self, run: _Run) -> None:
+        """After a full claim: a run of a shard claims again, if it is not at work for a round yet."""
+        plan = self._plan
+        if plan.shards > 1 and self._now - (run.started or 0.0) < plan.round_seconds:
+            self._choose(run)
+        else:
+            self._end(run)
 
     def _visits(self, run: _Run, feeds: list[Feed], began: float) -> tuple[list[float | None], float]:
         cpu = self._costs.fetch_cpu + self._world.same_bytes * self._costs.body_cpu

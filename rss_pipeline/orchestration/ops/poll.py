@@ -96,7 +96,7 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
     config = ClaimConfig(**context.op_config)
     with run_step(context, session):
         synced = synced_registry(context, session)
-        accesses = accesses_of(session, synced)
+        accesses = session.accesses = accesses_of(session, synced)
         suspects = None if synced is None else synced.suspects
         reporting.mark_recorded(session.run, context.instance)
         if context.has_partitions:
@@ -250,7 +250,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             reporting.raise_for(failed, visits=len(visits))
             yield dg.Output(None)
         else:
-            visits = [*rest, *claiming.wait_for(session, held)]
+            visits = [*rest, *claiming.wait_for(session, held), *_more(context, session, rest)]
             counts = _log_summary(context, visits)
             changed: set[str] = set()
             for events in reporting.report_changes(session.run, context.instance, visits):
@@ -275,6 +275,12 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             # The table first: the run's log cuts a long message at its end.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**table, **counts})
+
+
+def _more(context: dg.OpExecutionContext, session: Session, visits: Visits) -> Visits:
+    """The visits of further claims, where this is a poll of a shard that has more due."""
+    wanted = _wanted(ClaimConfig(**_claim_config(context)), session.run.clock())
+    return poll.go_on(session, wanted, session.accesses, visits)
 
 
 def _record_streams(context: dg.OpExecutionContext, session: Session, feed_ids: Collection[str]) -> None:

@@ -4,7 +4,8 @@ The parts are modules of their own; a step takes those it uses (visits.steps han
 """
 
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Self
 from rss_pipeline.collector.fetch.pacing import Pace
 from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.models.clock import Clock
+from rss_pipeline.collector.models.feed import Access
 from rss_pipeline.errors import InfrastructureError, disk_full, disk_is_full
 from rss_pipeline.held_folders import LEFTOVER_AGE, SOCKETS, sweep
 from rss_pipeline.pipeline.registry.sync import RegistrySync
@@ -80,6 +82,14 @@ class Session:
         self.policy = policy or feed_policy(settings)
         self.synced = synced
         """The registry as this process synced it just before the run; None: the run does it."""
+        self.accesses: Mapping[str, Access] | None = None
+        """The headers and passwords of feeds as the claim of this run read them; None: they are not known."""
+        self.began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has been at work."""
+        return time.monotonic() - self.began
 
     def __enter__(self) -> Self:
         sweep(self.run.settings.spool_path, before=self.run.clock() - LEFTOVER_AGE)

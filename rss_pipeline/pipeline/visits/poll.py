@@ -5,15 +5,19 @@ follow each other until nothing is due are in rounds.py.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
+from rss_pipeline.collector.models.outcome import CutOff, NotBegun
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, claim_wanted, go_first, wait_for
-from rss_pipeline.pipeline.visits.steps import STEPS, fetch
+from rss_pipeline.pipeline.visits.steps import STEPS, fetch, run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Visit, Visits
-from rss_pipeline.storage.feeds.claimable import Named, Wanted
+from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 
 ROUND_SECONDS = 120.0
 """A feed that was not requested by then is released, still due."""
+FULL = 0.9
+"""The part of a batch that a full claim has at least: some of its feeds may skip this hour."""
 
 
 def poll_round(
@@ -47,7 +51,7 @@ def poll_round(
             visits = step(session, visits)
         session.leases.end({visit.token for visit in visits})
         rest, held = apart(visits)
-        return [*rest, *wait_for(session, held)]
+        return [*rest, *wait_for(session, held), *go_on(session, wanted, accesses, rest)]
 
 
 def claim_visits(
@@ -62,6 +66,32 @@ def claim_visits(
     visits = claim_named(session, wanted.ids, accesses, suspects=suspects is None or bool(suspects))
     go_first(session, visits)
     return visits
+
+
+def go_on(session: Session, wanted: Wanted, accesses: Accesses, visits: Visits) -> Visits:
+    """The visits of a shard's further claims, each through all steps, after the `visits` of the first one.
+
+    The sensor would start the next run at its next tick, so that a shard got one batch a tick. Claims follow
+    one another while they are full, and the last one within the first ROUND_SECONDS of the run, which so has
+    twice that for its requests. Each holds its hosts as long as ever, and takes none for which a person
+    waits. Other polls claim once.
+    """
+    found: Visits = []
+    while isinstance(wanted, Due) and wanted.shard is not None and _leaves_some(session, visits):
+        wanted = replace(wanted, now=session.run.clock())
+        visits = claim_wanted(session, wanted, accesses, suspects=())
+        visits = run_through(session, visits, round_seconds=ROUND_SECONDS)
+        found += visits
+    return found
+
+
+def _leaves_some(session: Session, visits: Visits) -> bool:
+    """True where more feeds are due than these, and there is time for them."""
+    if session.seconds >= ROUND_SECONDS or len(visits) < FULL * session.run.settings.batch_size:
+        return False
+    if any(visit.lost or isinstance(visit.outcome, CutOff) for visit in visits):
+        return False
+    return not all(isinstance(visit.outcome, NotBegun) for visit in visits)
 
 
 def apart(visits: Visits) -> tuple[Visits, Visits]:

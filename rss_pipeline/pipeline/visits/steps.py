@@ -78,9 +78,10 @@ def extract_images(session: Session, visits: Visits) -> Visits:
 STEPS = (fetch, backup, parse, store, extract_images)
 
 
-def run_through(session: Session, visits: Visits) -> Visits:
+def run_through(session: Session, visits: Visits, *, round_seconds: float | None = None) -> Visits:
     """All steps, one after the other, and the end of the visits' leases."""
-    for step in STEPS:
+    visits = fetch(session, visits, round_seconds=round_seconds)
+    for step in STEPS[1:]:
         visits = step(session, visits)
     session.leases.end({visit.token for visit in visits})
     return visits

@@ -1,13 +1,16 @@
 """A poll round without Dagster: the same visits, rows and leases as a run of the job."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import NotModified
+from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.visits.poll import poll_round
+from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.visit import Refused, Stored, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -55,3 +58,50 @@ def test_a_round_of_all_feeds_and_one_of_named_feeds_ask_whether_due_or_not(
     ends = _by_feed(poll_round(session, named, {}, round_seconds=None))
     assert isinstance(ends["good"], NotModified)
     assert isinstance(ends["no-such-feed"], Refused)
+
+
+HOSTS = [f"127.0.0.{n}" for n in range(10, 30)]
+
+
+def test_a_round_of_a_shard_claims_again_while_claims_are_full(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    shard = Shard(number=1, of=2)
+    ours = {f"f{host[-2:]}" for host in HOSTS if shard_of(bucket_of(host), shard.of) == shard.number}
+    with a_session_of_many(pipeline, server, batch=3) as session:
+        visits = poll_round(session, Due(now=pipeline.clock(), shard=shard), {})
+        assert {visit.feed.id for visit in visits} == ours
+        assert len(visits) == len(server.requests) == len(ours) > 3
+        assert pipeline.rows("SELECT token FROM leases") == []
+
+
+def test_a_round_of_a_shard_does_not_claim_again_once_its_time_is_over(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    with a_session_of_many(pipeline, server, batch=3) as session:
+        session.began -= ROUND_SECONDS
+        assert len(poll_round(session, Due(now=pipeline.clock(), shard=Shard(number=1, of=2)), {})) == 3
+
+
+def test_a_round_of_all_shards_or_of_all_feeds_claims_once(pipeline: Pipeline, server: FeedServer) -> None:
+    with a_session_of_many(pipeline, server, batch=3) as session:
+        assert len(poll_round(session, Due(now=pipeline.clock()), {})) == 3
+        now = pipeline.clock()
+        wanted = NotVisitedSince(since=now, now=now, shard=Shard(number=1, of=2))
+        assert len(poll_round(session, wanted, {})) == 3
+
+
+@contextmanager
+def a_session_of_many(pipeline: Pipeline, server: FeedServer, *, batch: int) -> Iterator[Session]:
+    """One over a new feed on each of HOSTS."""
+    for host in HOSTS:
+        pipeline.register(server.route(host, "/feed", Answer(body=rss(host))), f"f{host[-2:]}")
+    pipeline.sync()
+    with Session(
+        settings=replace(pipeline.settings, batch_size=batch),
+        database=pipeline.database,
+        objects=pipeline.objects,
+        run_id="round",
+        clock=pipeline.clock,
+    ) as session:
+        yield session
