@@ -137,6 +137,17 @@ def running_redis() -> Iterator["RedisServer"]:
 
 
 @pytest.fixture(scope="session")
+def redis_with_tls() -> Iterator["RedisServer"]:
+    """The same, where everything is encrypted."""
+    from rss_pipeline_tests.support.redis_server import local_redis, program
+
+    if program() is None:
+        pytest.skip("no redis-server on this machine: install the package redis-server")
+    with local_redis(tls=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def emptied_postgres(running_postgres: "Postgres") -> Iterator["Callable[[], PostgresDatabase]"]:
     from rss_pipeline_tests.support.postgres_database import SHARED, emptied_database
 

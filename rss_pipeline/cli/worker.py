@@ -17,10 +17,10 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
 from rss_pipeline.orchestration.fleet.worker import LOOK_SIGNAL, consumer, keep_consuming
-from rss_pipeline.pipeline.fleet.broker import check_broker
 from rss_pipeline.pipeline.fleet.joining import join, this_machine
 from rss_pipeline.pipeline.fleet.membership import Membership, Over, beating
 from rss_pipeline.pipeline.fleet.shared_objects import has_mark, mark
+from rss_pipeline.pipeline.health.broker import check_broker
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
@@ -48,7 +48,7 @@ def worker(settings: Settings) -> None:
             )
         )
     ensure_room(settings.home)
-    check_broker(settings.fleet)
+    check_broker(settings.fleet, ca_file=settings.ca_file)
     places = {DEFAULT: settings.fleet.worker_runs, HIGH: 1}
     with open_database(settings) as database, _noted_signals() as signals:
         wait = _waiting(signals)
@@ -90,7 +90,7 @@ def main_machine(settings: Settings) -> Iterator[None]:
     """Be the main machine of the fleet for the block. If another one takes its name, this process ends: two
     would start each run twice."""
     assert settings.fleet is not None
-    check_broker(settings.fleet)
+    check_broker(settings.fleet, ca_file=settings.ca_file)
     member = this_machine("main", settings.fleet.worker_name)
     with open_database(settings) as database, in_fleet(database, member, time.sleep) as membership:
         mark(open_objects(settings), member)

@@ -24,6 +24,10 @@ from rss_pipeline_tests.support.waiting import soon
 START_SECONDS = 30
 PASSWORD = "sEcReT-bRoKeR"
 DATABASES = 1_024
+_TLS = Path(__file__).parent / "tls"
+AUTHORITY = _TLS / "authority.pem"
+_TLS_ADDRESS = "127.0.0.2"
+"""One that the certificate has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +35,17 @@ class RedisServer:
     """A running server."""
 
     port: int
+    has_tls: bool = False
 
     def url(self, database: int = 0) -> str:
         """Of one of its databases, each empty at first."""
-        return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+        where = f"rediss://:{PASSWORD}@{_TLS_ADDRESS}" if self.has_tls else f"redis://:{PASSWORD}@127.0.0.1"
+        return f"{where}:{self.port}/{database}"
 
     @contextlib.contextmanager
     def client(self, database: int = 0) -> Iterator[Redis]:
-        with contextlib.closing(Redis.from_url(self.url(database))) as client:
+        tls = {"ssl_ca_certs": str(AUTHORITY)} if self.has_tls else {}
+        with contextlib.closing(Redis.from_url(self.url(database), **tls)) as client:
             yield client
 
 
@@ -48,8 +55,8 @@ def program() -> str | None:
 
 
 @contextlib.contextmanager
-def local_redis(port: int | None = None) -> Iterator[RedisServer]:
-    """Start one, and end it.
+def local_redis(port: int | None = None, *, tls: bool = False) -> Iterator[RedisServer]:
+    """Start one, and end it. With `tls` it speaks nothing else.
 
     Raises:
         RuntimeError: there is no redis-server, or it did not start; the text says what it said.
@@ -59,15 +66,24 @@ def local_redis(port: int | None = None) -> Iterator[RedisServer]:
         raise RuntimeError("no redis-server on this machine: install the package redis-server")
     folder = Path(tempfile.mkdtemp(prefix="rss-redis-"))
     try:
-        yield from _running(found, folder, port or free_port())
+        yield from _running(found, folder, RedisServer(port=port or free_port(), has_tls=tls))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _running(found: str, folder: Path, port: int) -> Iterator[RedisServer]:
+def _running(found: str, folder: Path, running: RedisServer) -> Iterator[RedisServer]:
+    port = str(running.port)
+    tls = {
+        "bind": _TLS_ADDRESS,
+        "port": "0",
+        "tls-port": port,
+        "tls-cert-file": str(_TLS / "good.pem"),
+        "tls-key-file": str(_TLS / "good.pem"),
+        "tls-ca-cert-file": str(AUTHORITY),
+        "tls-auth-clients": "no",
+    }
     options = {
-        "bind": "127.0.0.1",
-        "port": str(port),
+        **(tls if running.has_tls else {"bind": "127.0.0.1", "port": port}),
         "requirepass": PASSWORD,
         "dir": str(folder),
         "save": "",
@@ -83,7 +99,6 @@ def _running(found: str, folder: Path, port: int) -> Iterator[RedisServer]:
             ["sh", "-c", watched, "sh", *arguments], stdin=subprocess.PIPE, stdout=said, stderr=said
         )
     try:
-        running = RedisServer(port=port)
         _wait(running, log)
         yield running
     finally:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
+from rss_pipeline.pipeline.health.broker import check_broker
 from rss_pipeline.pipeline.health.feed_checks import feed_checks
 from rss_pipeline.pipeline.health.findings import (
     Check,
@@ -81,6 +82,10 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                         database, store, now=clock(), is_over=lambda: time.monotonic() > until
                     )
                     checks += check_orphans(found)
+    if settings.fleet is not None:
+        with _noting(checks, "broker"):
+            check_broker(settings.fleet, ca_file=settings.ca_file)
+            checks.append(Check("broker", "ok", f"{settings.fleet.broker_where} takes runs"))
     with _noting(checks, "dagster"):
         checks.append(check_dagster_home(settings))
     checks.append(check_alerts(settings))

@@ -14,6 +14,8 @@ from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline_tests.support.healthy_home import healthy_home
 from rss_pipeline_tests.support.postgres import PASSWORD, Postgres
+from rss_pipeline_tests.support.redis_server import PASSWORD as BROKER_PASSWORD
+from rss_pipeline_tests.support.redis_server import RedisServer
 
 
 @pytest.fixture
@@ -49,6 +51,22 @@ def test_a_database_in_postgres_is_ok_with_its_version_size_and_clock(tmp_path: 
     assert "PostgreSQL 1" in found["database"].found
     assert found["settings"].found == "complete; state is kept in Postgres and a folder"
     assert PASSWORD not in str(found)
+
+
+@pytest.mark.slow
+def test_the_broker_of_a_fleet_is_looked_at(tmp_path: Path, url: str, running_redis: RedisServer) -> None:
+    assert "broker" not in examined(tmp_path, DATABASE_URL=url)
+    broker_url = running_redis.url(901)
+    found = examined(tmp_path, DATABASE_URL=url, RSS_BROKER_URL=broker_url)
+    assert found["broker"] == Check(
+        "broker", "ok", f"redis://127.0.0.1:{running_redis.port}/901 takes runs", ""
+    )
+    wrong = broker_url.replace(BROKER_PASSWORD, "hunter2")
+    found = examined(tmp_path, DATABASE_URL=url, RSS_BROKER_URL=wrong)
+    assert found["broker"].state == "failure"
+    assert "check user and password in RSS_BROKER_URL" in found["broker"].found
+    assert "hunter2" not in str(found)
+    assert found["database"].state == "ok"
 
 
 @pytest.mark.slow

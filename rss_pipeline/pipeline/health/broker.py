@@ -1,13 +1,17 @@
 """A look at the broker, the Redis that hands runs to workers: can it be used, and if not, what to do."""
 
+from pathlib import Path
+from typing import Any
+
 from rss_pipeline.errors import BrokerUnavailable
 from rss_pipeline.settings import FleetSettings
 
 ANSWER_SECONDS = 5.0
 
 
-def check_broker(fleet: FleetSettings) -> None:
-    """Ask the broker for an answer, and whether it takes messages.
+def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
+    """Ask the broker for an answer, and whether it takes messages. `ca_file` is trusted besides the usual
+    authorities, where it speaks TLS.
 
     Raises:
         BrokerUnavailable: with a sentence that says what to do. It never has the password.
@@ -38,11 +42,14 @@ def check_broker(fleet: FleetSettings) -> None:
             "nothing that is a Redis answers there: check RSS_BROKER_URL, and start it",
         ),
     )
+    is_tls = fleet.broker_where.startswith("rediss")
+    tls: dict[str, Any] = {"ssl_ca_certs": str(ca_file)} if is_tls and ca_file is not None else {}
     try:
         with Redis.from_url(
             fleet.broker_url,
             socket_timeout=ANSWER_SECONDS,
             socket_connect_timeout=ANSWER_SECONDS,
+            **tls,
         ) as client:
             client.ping()
             # An answer is no proof that it takes a message: it may be a replica, or full.
@@ -52,7 +59,11 @@ def check_broker(fleet: FleetSettings) -> None:
         what = next((said for kind, said in advice if isinstance(error, kind)), "see the log of Redis")
         if "invalid password" in text.lower() or "WRONGPASS" in text or "NOAUTH" in text:
             what = "check user and password in RSS_BROKER_URL"
-        elif isinstance(error, problems.TimeoutError) and fleet.broker_where.startswith("rediss"):
+        elif "CERTIFICATE_VERIFY_FAILED" in text:
+            what = (
+                "its certificate is not trusted: name its authority in RSS_CA_FILE, and its name in the URL"
+            )
+        elif isinstance(error, problems.TimeoutError) and is_tls:
             what += "; rediss:// is for one with TLS"
         elif "DB index" in text:
             what = "it has fewer databases: correct the number at the end of RSS_BROKER_URL"

@@ -5,9 +5,9 @@ import socket
 import pytest
 
 from rss_pipeline.errors import BrokerUnavailable
-from rss_pipeline.pipeline.fleet import broker
+from rss_pipeline.pipeline.health import broker
 from rss_pipeline.settings import FleetSettings
-from rss_pipeline_tests.support.redis_server import PASSWORD, RedisServer
+from rss_pipeline_tests.support.redis_server import AUTHORITY, PASSWORD, RedisServer
 from rss_pipeline_tests.support.up import free_port
 
 
@@ -54,3 +54,17 @@ def test_a_broker_that_takes_connections_and_says_nothing_is_not_waited_for_long
         port = silent.getsockname()[1]
         with pytest.raises(BrokerUnavailable, match=said):
             broker.check_broker(settings(f"{scheme}://127.0.0.1:{port}/0"))
+
+
+def test_a_broker_with_tls_is_trusted_by_its_authority_in_rss_ca_file(redis_with_tls: RedisServer) -> None:
+    there = settings(redis_with_tls.url(1))
+    assert there.broker_where.startswith("rediss://")
+    broker.check_broker(there, ca_file=AUTHORITY)
+    with pytest.raises(BrokerUnavailable, match="name its authority in RSS_CA_FILE") as refused:
+        broker.check_broker(there)
+    assert PASSWORD not in str(refused.value)
+
+
+def test_a_broker_with_tls_says_so_to_who_comes_without(redis_with_tls: RedisServer) -> None:
+    with pytest.raises(BrokerUnavailable, match="check RSS_BROKER_URL"):
+        broker.check_broker(settings(redis_with_tls.url(1).replace("rediss://", "redis://")))
