@@ -9,7 +9,7 @@ Postgres, a Redis and the folder of objects. All are real processes; all are end
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from rss_pipeline_tests.support.waiting import PATIENCE, soon
 class Worker:
     """A running `rss-pipeline worker`; its processes are a session."""
 
-    def __init__(self, folder: Path, name: str, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, name: str, environment: dict[str, str], *, inside: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.path = folder / f"{name}.log"
         self._log = self.path.open("ab")
         self.process = subprocess.Popen(
-            [PROGRAM, "worker"],
+            [*inside, PROGRAM, "worker"],
             cwd=folder,
             env=environment,
             stdout=self._log,
@@ -70,6 +72,8 @@ class Fleet:
         self.workers: dict[str, Worker] = {}
         self.of_machine: dict[str, dict[str, str]] = {}
         """Variables that one machine has otherwise than the others."""
+        self.inside: dict[str, Sequence[str]] = {}
+        """The words before the command of a worker that runs in a network namespace."""
         (folder / "objects").mkdir(exist_ok=True)
 
     def home(self, name: str) -> Path:
@@ -121,7 +125,8 @@ class Fleet:
         """A worker; one of this name that was there has ended."""
         if name in self.workers:
             self.workers[name].end()
-        self.workers[name] = Worker(self.folder, name, self.variables(name, **more))
+        inside = self.inside.get(name, ())
+        self.workers[name] = Worker(self.folder, name, self.variables(name, **more), inside=inside)
         return self.workers[name]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
