@@ -34,8 +34,8 @@ class Costs:
     that had other work. The daemon's part is `dequeue_every` and `launch`."""
     run_ends: float = 0.6
     """The ops that are left of a run once the last visit is closed."""
-    dequeue_every: float = 5.0
-    """Dagster's run queue daemon looks so often (dequeue_interval_seconds)."""
+    dequeue_every: float = 2.0
+    """Dagster's run queue daemon looks so often in a fleet (dequeue_interval_seconds)."""
     launch: float = 0.9
     """The daemon, to send a run to the workers; as many at once as dagster.yaml has threads."""
     launch_threads: int = 4

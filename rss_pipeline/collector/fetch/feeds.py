@@ -18,7 +18,7 @@ from rss_pipeline.collector.models.clock import Clock, utc_now
 from rss_pipeline.collector.models.feed import Access, Feed
 from rss_pipeline.collector.models.outcome import FetchOutcome, NotBegun
 
-CHECK_SECONDS = 10.0
+CHECK_SECONDS = 3.0
 """Time between two checks for hosts that other runs wait for."""
 _IDLE_SECONDS = 0.05
 

@@ -193,8 +193,8 @@ def serve(settings: Settings) -> int:
         if found.count == 0:
             return DONE
         with dg.DagsterInstance.get() as instance:
+            _end_leases_of_dead_runs(database, instance)
             if found.can_begin == 0:
-                _end_leases_of_dead_runs(database, instance)
                 return WAITING
             definitions = refresh_definitions(settings, clock=utc_now)
             error = refresh_in_process(definitions, instance, reason=refresh_reason(found))

@@ -1,5 +1,6 @@
 """Requests of users for visits: made, joined, claimed, settled, answered and read, by table."""
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -176,6 +177,31 @@ def test_a_visit_by_another_run_answers_the_requests_that_waited_for_it(feeds: D
     assert '"outcome":"failed"' in _result(feeds, "2")
     assert '"It took too long."' in _result(feeds, "2")
     assert [request.id for request in claim(feeds, now=LATER)] == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "held", "hosts", "can_begin"),
+    [
+        ("refresh", ["a", "b"], ["a.example", "b.example"], 1),
+        ("refresh", ["a", "b"], ["b.example"], 0),
+        ("refresh", ["a"], ["a.example"], 0),
+        ("first", ["a", "b"], ["a.example", "b.example"], 0),
+    ],
+    ids=["one of several", "its visit is nearly over", "the only one", "the poll brings it"],
+)
+def test_a_feed_to_which_a_poll_may_not_have_come_is_something_to_begin_with(
+    feeds: Database, kind: str, held: list[str], hosts: list[str], can_begin: int
+) -> None:
+    ask(feeds, "1")
+    feeds.query("UPDATE refresh_requests SET kind = ?", [kind])
+    feeds.query("UPDATE feeds SET lease_token = 'p', host = 'a.example' WHERE id = 'a'")
+    feeds.query(
+        """INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
+        VALUES ('p', 'poll', ?, 60, ?, ?)""",
+        [instant(LATER), json.dumps(held), json.dumps(hosts)],
+    )
+    found = refresh_claims.waiting(feeds, now=NOW, lease_now=NOW)
+    assert (found.count, found.can_begin) == (1, can_begin)
 
 
 def test_a_feed_that_another_run_visits_gives_no_run_anything_to_begin(feeds: Database) -> None:
