@@ -38,7 +38,7 @@ from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline.pipeline.retention.user_backups import back_up_users
-from rss_pipeline.pipeline.triggers.images import decide_fresh
+from rss_pipeline.pipeline.triggers.images import decide_fresh, most_at_once
 from rss_pipeline.pipeline.triggers.poll import decide, poll_the_rest, polling_all_since
 from rss_pipeline.pipeline.triggers.refresh import decide_refresh
 from rss_pipeline.pipeline.triggers.runs import Start, Wait
@@ -152,11 +152,11 @@ def build_sensors(settings: Settings, *, clock: Clock) -> list[dg.SensorDefiniti
         starts(
             "download_images_when_waiting",
             download_images,
-            decide_download,
+            partial(decide_download, at_once=most_at_once(settings.shards)),
             concerns="images",
             description=(
                 "Starts a download when images of new items have waited for 2 minutes, or when 100 images"
-                " wait."
+                " wait; with RSS_SHARDS several at once, one for each four shards."
             ),
         ),
         works(
@@ -238,10 +238,12 @@ def decide_publish(database: Database, instance: dg.DagsterInstance, now: dateti
     )
 
 
-def decide_download(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
+def decide_download(
+    database: Database, instance: dg.DagsterInstance, now: datetime, *, at_once: int = 1
+) -> Start | Wait:
     """Start a download or wait, by the new images and the newest download runs."""
     waiting = images_due(database, now)
-    return decide_fresh(waiting, recent_runs(instance, DOWNLOAD_IMAGES), now=now)
+    return decide_fresh(waiting, recent_runs(instance, DOWNLOAD_IMAGES), now=now, at_once=at_once)
 
 
 def _sync_registry(context: dg.SensorEvaluationContext, settings: Settings, clock: Clock) -> str:
