@@ -215,6 +215,7 @@ def main() -> None:
     parser.add_argument("--host-delay", type=float, default=1.0, help="RSS_HOST_DELAY_SECONDS")
     parser.add_argument("--tick", type=float, default=60.0, help="seconds between two looks of the sensor")
     parser.add_argument("--response", type=float, help="median seconds of a request; no time-outs then")
+    parser.add_argument("--sigma", type=float, default=0.2, help="of its logarithm, with --response")
     parser.add_argument("--registry", type=int, default=0, help="feeds in the feeds.yaml of each worker")
     parser.add_argument("--all-due", action="store_true", help="all are due: how long until each was visited")
     parser.add_argument("--new", action="store_true", help="each document is new")
@@ -232,7 +233,7 @@ def main() -> None:
         return
     world = World()
     if given.response is not None:
-        world = World(response=given.response, response_sigma=0.2, no_connection=0.0, no_answer=0.0)
+        world = World(response=given.response, response_sigma=given.sigma, no_connection=0.0, no_answer=0.0)
     same = {name: value for name, value in vars(given).items() if name in Plan.__dataclass_fields__}
     plan = Plan(
         **same,
