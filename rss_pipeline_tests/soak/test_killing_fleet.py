@@ -93,6 +93,7 @@ class Struck:
         """Kill something that there is. Each kind comes once before any comes again."""
 
         def struck() -> bool:
+            self.start_again()
             self.press()
             if not self._left:
                 self._left = self.chance.sample(list(self.strikes), len(self.strikes))
@@ -106,6 +107,13 @@ class Struck:
             return found
 
         soon(struck)
+
+    def start_again(self) -> None:
+        """Start the workers that have ended by themselves, as a service manager does: one that joins while
+        Postgres recovers says so and ends."""
+        for name in WORKERS:
+            if self.machines.workers[name].process.poll() is not None:
+                self.machines.start_worker(name)
 
     def press(self) -> None:
         """Request visits of all feeds, where not enough waits."""
@@ -278,6 +286,7 @@ def test_a_fleet_that_is_killed_at_random_loses_nothing_and_visits_nothing_twice
 
 def is_at_rest(struck: Struck) -> bool:
     """All machines are there, no run and no lease is left, and no feed waits for longer than usual."""
+    struck.start_again()
     [(runs, places, workers, leases, late)] = struck.rows(
         f"""SELECT (SELECT count(*) FROM dagster.runs WHERE status IN ({IN_FLIGHT})),
           (SELECT count(*) FROM worker_runs),
