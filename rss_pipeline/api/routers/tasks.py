@@ -22,11 +22,11 @@ from rss_pipeline.pipeline.reading.refresh import (
     TooMany,
     VisitRunning,
     answer_to,
-    new_ask,
+    new_request,
     task_of,
 )
 from rss_pipeline.storage.database import one
-from rss_pipeline.storage.feeds.refresh_requests import ask_statements, task_statement
+from rss_pipeline.storage.feeds.refresh_requests import request_statements, task_statement
 
 router = APIRouter(tags=["tasks"])
 
@@ -111,10 +111,10 @@ class TaskJson(BaseModel):
 async def refresh(caller: SignedIn, id: str) -> Response:
     """Visit a feed now. A second request joins the first. Where its server asked for no requests, the answer
     is 409 and `until` says how long."""
-    ask = new_ask(caller.user_id, id, now=caller.clock())
+    wanted = new_request(caller.user_id, id, now=caller.clock())
     settings = caller.stores.settings
-    answer = await caller.run(lambda own: answer_to(ask, own.write(*ask_statements(ask)), settings))
-    return json_of(_refresh(answer, ask.now.timestamp()), status=202)
+    answer = await caller.run(lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings))
+    return json_of(_refresh(answer, wanted.now.timestamp()), status=202)
 
 
 @router.get(

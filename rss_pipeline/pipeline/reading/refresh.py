@@ -19,9 +19,9 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     FEED_SPAN,
     MOST_OF_FEED,
     USER_SPAN,
-    Ask,
-    AskForSearch,
+    RefreshRequest,
     RequestKind,
+    SearchRequest,
     Wishes,
     has_too_many,
 )
@@ -110,19 +110,21 @@ class Task:
     result: TaskResult | None
 
 
-def new_ask(user_id: str, feed_id: str, *, now: datetime, kind: RequestKind = "refresh") -> Ask:
+def new_request(
+    user_id: str, feed_id: str, *, now: datetime, kind: RequestKind = "refresh"
+) -> RefreshRequest:
     """A request for a visit, with an id that cannot be guessed."""
-    return Ask(id=secrets.token_hex(16), user_id=user_id, feed_id=feed_id, now=now, kind=kind)
+    return RefreshRequest(id=secrets.token_hex(16), user_id=user_id, feed_id=feed_id, now=now, kind=kind)
 
 
-def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | None = None) -> AskForSearch:
+def new_search(user_id: str, address: str, *, now: datetime, wishes: Wishes | None = None) -> SearchRequest:
     """A request for the feed of an address, likewise."""
     id = secrets.token_hex(16)
-    return AskForSearch(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
+    return SearchRequest(id=id, user_id=user_id, address=address, now=now, wishes=wishes or Wishes())
 
 
-def answer_to(ask: Ask, results: Sequence[Result], settings: Settings) -> RefreshAnswer:
-    """The answer by the results of `ask_statements`, which are the last ones of a batch; tells `up` of it."""
+def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Settings) -> RefreshAnswer:
+    """The answer by the results of `request_statements`, the last ones of a batch; sets the mark for `up`."""
     row = one(results[-1])
     if row is None:
         return NotSubscribed()
@@ -140,11 +142,11 @@ def answer_to(ask: Ask, results: Sequence[Result], settings: Settings) -> Refres
         return TooMany(retry_after=int(USER_SPAN.total_seconds()))
     minutes = FEED_SPAN.seconds // 60
     reason = f"This feed was refreshed {MOST_OF_FEED} times within {minutes} minutes."
-    return Held(until=ask.now + FEED_SPAN, reason=reason)
+    return Held(until=request.now + FEED_SPAN, reason=reason)
 
 
 def search_answer(results: Sequence[Result], settings: Settings) -> Queued | TooMany:
-    """The answer by the results of `ask_for_search_statements`, as `answer_to`."""
+    """The answer by the results of `search_request_statements`, as `answer_to`."""
     row = one(results[-1])
     if row is None:
         return TooMany(retry_after=int(USER_SPAN.total_seconds()))

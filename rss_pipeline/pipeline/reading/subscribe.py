@@ -19,15 +19,15 @@ from rss_pipeline.pipeline.reading.refresh import (
     TooMany,
     VisitRunning,
     answer_to,
-    new_ask,
+    new_request,
     new_search,
     search_answer,
 )
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.feeds.refresh_requests import (
     Wishes,
-    ask_for_search_statements,
-    ask_statements,
+    request_statements,
+    search_request_statements,
 )
 from rss_pipeline.storage.subscriptions.listing import look_for_feed
 from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
@@ -82,7 +82,7 @@ def subscribe_address(
     now = caller.clock()
     if known is None:
         search = new_search(user_id, address.url, now=now, wishes=wishes)
-        return search_answer(caller.write(*ask_for_search_statements(search)), settings)
+        return search_answer(caller.write(*search_request_statements(search)), settings)
     feed_id = str(known["id"])
     wanted = Wanted(
         feed_id=feed_id,
@@ -93,9 +93,9 @@ def subscribe_address(
     statements = [*subscribe(user_id, [wanted], at=now), look_for_feed(user_id, feed_id)]
     if not known["waits"]:
         return Known(feed_id=feed_id) if caller.write(*statements)[-1].rows else TooManyFeeds()
-    ask = new_ask(user_id, feed_id, now=now, kind="first")
-    results = caller.write(*statements, *ask_statements(ask))
+    request = new_request(user_id, feed_id, now=now, kind="first")
+    results = caller.write(*statements, *request_statements(request))
     if not results[len(statements) - 1].rows:
         return TooManyFeeds()
-    answer = answer_to(ask, results, settings)
+    answer = answer_to(request, results, settings)
     return Known(feed_id=feed_id, first=answer if isinstance(answer, Queued | VisitRunning | Held) else None)

@@ -1,4 +1,4 @@
-"""Requests of users for a visit now: asked, read, and the tasks that follow them.
+"""Requests of users for a visit now: made, read, and the tasks that follow them.
 
 The side of the run, which claims and answers them, is refresh_claims.py's; what an answer means to a user is
 pipeline.reading.refresh's. A request is for one feed (`refresh`, `first`) or for an address (`find`).
@@ -25,7 +25,7 @@ MOST_FINDS = 60
 """Addresses that one user has searched in `USER_SPAN`: each is several requests to a stranger."""
 FEED_SPAN = timedelta(minutes=10)
 MOST_OF_FEED = 60
-"""Requests for one feed in `FEED_SPAN`, whoever's."""
+"""Requests for one feed in `FEED_SPAN`, of all users."""
 
 LIVE = f"SELECT token FROM leases WHERE expires_at > {DB_NOW}"
 """Tokens of live leases. Binds the leases' clock."""
@@ -37,7 +37,7 @@ _OF_FEED = "(SELECT count(*) FROM refresh_requests WHERE feed_id = ? AND request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class RefreshRequest:
     """A user's request for a visit of a feed that the user subscribes. `id` cannot be guessed."""
 
     id: str
@@ -57,7 +57,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskForSearch:
+class SearchRequest:
     """A user's request to find the feed of an address and to subscribe it."""
 
     id: str
@@ -72,15 +72,16 @@ def milliseconds(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def ask_statements(ask: Ask) -> list[Statement]:
+def request_statements(request: RefreshRequest) -> list[Statement]:
     """Statements that make the request, or join the one that is open for the feed; the last one's row is for
     the answer, none if the user does not subscribe the feed.
 
     Nothing is written for a feed that is not polled or on hold, and for a user or feed with too many.
     """
-    user_since, feed_since = instant(ask.now - USER_SPAN), instant(ask.now - FEED_SPAN)
+    user, feed, at = request.user_id, request.feed_id, instant(request.now)
+    user_since, feed_since = instant(request.now - USER_SPAN), instant(request.now - FEED_SPAN)
     return [
-        forget_statement(ask.now),
+        forget_statement(request.now),
         Statement(
             f"""INSERT INTO refresh_requests
               (id, kind, user_id, feed_id, requested_at, requested_ms, seen_visit)
@@ -90,9 +91,9 @@ def ask_statements(ask: Ask) -> list[Statement]:
               AND {_OF_USER} < {MOST_OF_USER} AND {_OF_FEED} < {MOST_OF_FEED}
             ON CONFLICT DO NOTHING""",
             [
-                *(ask.id, ask.kind, instant(ask.now), milliseconds(ask.now), ask.user_id, ask.feed_id),
-                *(instant(ask.now), instant(ask.now)),
-                *(ask.user_id, user_since, ask.feed_id, feed_since),
+                *(request.id, request.kind, at, milliseconds(request.now), user, feed),
+                *(at, at),
+                *(user, user_since, feed, feed_since),
             ],
             name="request a visit",
         ),
@@ -100,7 +101,7 @@ def ask_statements(ask: Ask) -> list[Statement]:
             f"""UPDATE refresh_requests SET others = json_insert(others, '$[#]', ?)
             WHERE feed_id = ? AND state <> 'done' AND user_id <> ? AND NOT {_HAS_JOINED}
               AND EXISTS (SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = ?)""",
-            [ask.user_id, ask.feed_id, ask.user_id, ask.user_id, ask.user_id, ask.feed_id],
+            [user, feed, user, user, user, feed],
             name="join a request for a visit",
         ),
         Statement(
@@ -116,22 +117,19 @@ def ask_statements(ask: Ask) -> list[Statement]:
             ) AS pauses ON pauses.hold_until > ?
               AND (pauses.feed_id = feeds.id OR (pauses.feed_id IS NULL AND pauses.host = feeds.host))
             WHERE s.user_id = ? AND feeds.id = ? ORDER BY pauses.hold_until DESC LIMIT 1""",
-            [
-                *(None, ask.user_id, user_since, ask.feed_id, feed_since),
-                *(instant(ask.now), ask.user_id, ask.feed_id),
-            ],
+            [None, user, user_since, feed, feed_since, at, user, feed],
             name="read a request for a visit",
         ),
     ]
 
 
-def ask_for_search_statements(ask: AskForSearch) -> list[Statement]:
+def search_request_statements(request: SearchRequest) -> list[Statement]:
     """Statements that make the request, unless one of the user's for the address is open; the last one's row
     has the id of the open one, none if the user has made too many."""
-    since = instant(ask.now - USER_SPAN)
+    user, address, since = request.user_id, request.address, instant(request.now - USER_SPAN)
     ours = "user_id = ? AND address = ? AND state <> 'done'"
     return [
-        forget_statement(ask.now),
+        forget_statement(request.now),
         Statement(
             f"""INSERT INTO refresh_requests
               (id, kind, user_id, address, requested_at, requested_ms, wishes)
@@ -139,16 +137,16 @@ def ask_for_search_statements(ask: AskForSearch) -> list[Statement]:
             WHERE NOT EXISTS (SELECT 1 FROM refresh_requests WHERE {ours})
               AND {_OF_USER} < {MOST_OF_USER} AND {_FINDS_OF_USER} < {MOST_FINDS}""",
             [
-                *(ask.id, ask.user_id, ask.address, instant(ask.now), milliseconds(ask.now)),
-                compact(asdict(ask.wishes)),
-                *(ask.user_id, ask.address),
-                *2 * (ask.user_id, since),
+                *(request.id, user, address, instant(request.now), milliseconds(request.now)),
+                compact(asdict(request.wishes)),
+                *(user, address),
+                *2 * (user, since),
             ],
             name="request a search",
         ),
         Statement(
             f"SELECT id AS task_id, state FROM refresh_requests WHERE {ours}",
-            [ask.user_id, ask.address],
+            [user, address],
             name="read a request for a search",
         ),
     ]
@@ -174,5 +172,5 @@ def forget_statement(now: datetime) -> Statement:
 
 
 def has_too_many(row: Row) -> bool:
-    """True where the user of this row of `ask_statements` has made too many requests."""
+    """True where the user of this row of `request_statements` has made too many requests."""
     return int(row["of_user"]) >= MOST_OF_USER

@@ -41,8 +41,8 @@ class Requested:
     """Feeds that are not visited at all."""
 
 
-def ask_for_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement]:
-    """Statements that request a visit of each feed of a scope, as `ask_statements` does for one; the last
+def request_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement]:
+    """Statements that request a visit of each feed of a scope, as `request_statements` does for one; the last
     one's row is for `requested_of`. Of too many feeds those are left out that were visited last."""
     condition, params = scope.of(user_id)
     at, user_since, feed_since = instant(now), instant(now - USER_SPAN), instant(now - FEED_SPAN)
@@ -78,7 +78,7 @@ def ask_for_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement
 
 
 def requested_of(result: Result) -> Requested:
-    """What `ask_for_many` has left."""
+    """What `request_many` has left."""
     [row] = result.rows
     return Requested(
         feeds=int(row["feeds"]),

@@ -9,7 +9,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     Task,
     TooMany,
     answer_to,
-    new_ask,
+    new_request,
     new_search,
     search_answer,
     task_of,
@@ -19,8 +19,8 @@ from rss_pipeline.storage.database import Database, one
 from rss_pipeline.storage.feeds.refresh_requests import (
     RequestKind,
     Wishes,
-    ask_for_search_statements,
-    ask_statements,
+    request_statements,
+    search_request_statements,
     task_statement,
 )
 
@@ -34,8 +34,8 @@ def request_refresh(
     clock: Clock,
     kind: RequestKind = "refresh",
 ) -> RefreshAnswer:
-    ask = new_ask(user_id, feed_id, now=clock(), kind=kind)
-    return answer_to(ask, database.batch(ask_statements(ask)), settings)
+    request = new_request(user_id, feed_id, now=clock(), kind=kind)
+    return answer_to(request, database.batch(request_statements(request)), settings)
 
 
 def request_search(
@@ -47,8 +47,8 @@ def request_search(
     clock: Clock,
     wishes: Wishes | None = None,
 ) -> Queued | TooMany:
-    ask = new_search(user_id, address, now=clock(), wishes=wishes)
-    return search_answer(database.batch(ask_for_search_statements(ask)), settings)
+    request = new_search(user_id, address, now=clock(), wishes=wishes)
+    return search_answer(database.batch(search_request_statements(request)), settings)
 
 
 def read_task(database: Database, user_id: str, id: str, *, now: datetime) -> Task | None:

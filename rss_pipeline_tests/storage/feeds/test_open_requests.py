@@ -12,11 +12,11 @@ from rss_pipeline.storage.database import Database, Row, Statement
 from rss_pipeline.storage.feeds import leases, refresh_claims
 from rss_pipeline.storage.feeds.refresh_claims import Answer
 from rss_pipeline.storage.feeds.refresh_requests import (
-    Ask,
-    AskForSearch,
+    RefreshRequest,
+    SearchRequest,
     Wishes,
-    ask_for_search_statements,
-    ask_statements,
+    request_statements,
+    search_request_statements,
 )
 
 NOW = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
@@ -50,11 +50,13 @@ class Installation:
         )
 
     def ask(self, user: str, feed: str) -> None:
-        self.database.batch(ask_statements(Ask(id=self._new(), user_id=user, feed_id=feed, now=self.now)))
+        self.database.batch(
+            request_statements(RefreshRequest(id=self._new(), user_id=user, feed_id=feed, now=self.now))
+        )
 
     def search(self, user: str) -> None:
-        ask = AskForSearch(id=self._new(), user_id=user, address="x.example", now=self.now, wishes=Wishes())
-        self.database.batch(ask_for_search_statements(ask))
+        ask = SearchRequest(id=self._new(), user_id=user, address="x.example", now=self.now, wishes=Wishes())
+        self.database.batch(search_request_statements(ask))
 
     def claim(self, limit: int) -> None:
         self.tokens.append(self._new())

@@ -13,11 +13,11 @@ from rss_pipeline.storage.feeds.refresh_claims import Answer, OpenRequest
 from rss_pipeline.storage.feeds.refresh_requests import (
     MOST_FINDS,
     MOST_OF_FEED,
-    Ask,
-    AskForSearch,
+    RefreshRequest,
+    SearchRequest,
     Wishes,
-    ask_for_search_statements,
-    ask_statements,
+    request_statements,
+    search_request_statements,
     task_statement,
 )
 
@@ -58,7 +58,8 @@ def ask(
     database: Database, id: str, user: str = "ann", feed: str = "a", *, now: datetime = NOW
 ) -> Row | None:
     """The row of the answer."""
-    rows = database.batch(ask_statements(Ask(id=id, user_id=user, feed_id=feed, now=now)))[-1].rows
+    request = RefreshRequest(id=id, user_id=user, feed_id=feed, now=now)
+    rows = database.batch(request_statements(request))[-1].rows
     return rows[0] if rows else None
 
 
@@ -143,8 +144,8 @@ def test_one_feed_is_requested_sixty_times_in_ten_minutes_and_then_again(feeds: 
 
 def test_a_user_searches_sixty_addresses_an_hour_and_each_once_at_a_time(feeds: Database) -> None:
     def search(id: str, address: str, user: str = "ann") -> str | None:
-        statements = ask_for_search_statements(
-            AskForSearch(id=id, user_id=user, address=address, now=NOW, wishes=Wishes())
+        statements = search_request_statements(
+            SearchRequest(id=id, user_id=user, address=address, now=NOW, wishes=Wishes())
         )
         rows = feeds.batch(statements)[-1].rows
         return rows[0]["task_id"] if rows else None

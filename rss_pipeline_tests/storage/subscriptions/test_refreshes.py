@@ -6,13 +6,13 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.refresh_requests import MOST_OF_USER, Ask, ask_statements
+from rss_pipeline.storage.feeds.refresh_requests import MOST_OF_USER, RefreshRequest, request_statements
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline.storage.subscriptions.refreshes import (
     Requested,
-    ask_for_many,
     list_tasks,
     named_tasks,
+    request_many,
     requested_of,
 )
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
@@ -31,7 +31,7 @@ def ann(database: Database) -> None:
 
 
 def ask(database: Database, user: str = "ann", scope: Scope = ALL) -> Requested:
-    return requested_of(database.batch(ask_for_many(user, scope, now=NOW))[-1])
+    return requested_of(database.batch(request_many(user, scope, now=NOW))[-1])
 
 
 def asked(database: Database) -> dict[str, str]:
@@ -86,7 +86,9 @@ def test_one_user_requests_a_thousand_visits_an_hour_at_most(database: Database)
 
 
 def test_tasks_that_are_done_are_listed_last_and_no_longer_than_wished(database: Database) -> None:
-    database.batch(ask_statements(Ask(id="t", user_id="ann", feed_id="a", now=NOW - timedelta(minutes=9))))
+    database.batch(
+        request_statements(RefreshRequest(id="t", user_id="ann", feed_id="a", now=NOW - timedelta(minutes=9)))
+    )
     change(database, "UPDATE refresh_requests SET state = 'done'")
     ask(database, scope=Scope(folder="News"))
     assert names(database, "ann") == ["a", "b"]

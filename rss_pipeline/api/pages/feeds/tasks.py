@@ -22,16 +22,16 @@ from rss_pipeline.pipeline.reading.refresh import (
     TooMany,
     VisitRunning,
     answer_to,
-    new_ask,
+    new_request,
     task_of,
 )
 from rss_pipeline.storage.database import one
-from rss_pipeline.storage.feeds.refresh_requests import ask_statements, milliseconds, task_statement
+from rss_pipeline.storage.feeds.refresh_requests import milliseconds, request_statements, task_statement
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.refreshes import (
-    ask_for_many,
     list_tasks,
     named_tasks,
+    request_many,
     requested_of,
 )
 
@@ -108,9 +108,9 @@ async def tasks(
 async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
     """Visit one feed now, and show its task."""
     fields = await form_fields(request)
-    ask = new_ask(caller.user_id, id, now=caller.clock())
+    wanted = new_request(caller.user_id, id, now=caller.clock())
     settings = caller.stores.settings
-    answer = await caller.run(lambda own: answer_to(ask, own.write(*ask_statements(ask)), settings))
+    answer = await caller.run(lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings))
     match answer:
         case Queued(task_id=task_id) | VisitRunning(task_id=task_id):
             return see_other(task_url(task_id))
@@ -129,8 +129,8 @@ async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
         case TooMany(retry_after=seconds):
             raise ApiError(
                 "too_many_requests",
-                "You have asked for very many visits within an hour.",
-                what_to_do=f"Ask again in {-(-seconds // 60)} minutes. Feeds are visited by themselves, too.",
+                "You have requested very many visits within an hour.",
+                what_to_do=f"Try again in {-(-seconds // 60)} minutes. Feeds are visited by themselves, too.",
                 retry_after=seconds,
             )
         case NotPolled(message=message):
@@ -146,7 +146,7 @@ async def refresh_many(request: Request, caller: SignedIn) -> Response:
     fields = await form_fields(request)
     now = caller.clock()
     scope = Scope(folder=fields.get("folder") or None)
-    *_, last = await caller.write(*ask_for_many(caller.user_id, scope, now=now))
+    *_, last = await caller.write(*request_many(caller.user_id, scope, now=now))
     requested = requested_of(last)
     if requested.requested:
         set_mark(caller.stores.settings)
