@@ -36,11 +36,11 @@ class Pace:
     ended_elsewhere: dict[str, float] = field(default_factory=dict)
     """By host: when other processes' requests to it had ended at the latest, by this clock."""
 
-    def asked_elsewhere(self, hosts: Iterable[str]) -> None:
+    def requested_elsewhere(self, hosts: Iterable[str]) -> None:
         """Note that other runs made requests to these hosts until just now."""
         self.ended_elsewhere.update(dict.fromkeys(hosts, self.monotonic()))
 
-    def just_asked(self, seconds: float) -> list[str]:
+    def recent_hosts(self, seconds: float) -> list[str]:
         """The hosts with a request that ended less than so many seconds ago."""
         # Not by a loop over the dict itself: a round may be writing into it.
         since = self.monotonic() - seconds
@@ -52,7 +52,7 @@ class HostTaken:
     """The answer to a run that needs one more host."""
 
     is_ours: bool
-    asked_elsewhere: bool = False
+    requested_elsewhere: bool = False
     """Another run made requests to it until just now."""
 
 
@@ -60,7 +60,7 @@ class HostLeases(Protocol):
     """The hosts that the leases of a round hold. Raises nothing."""
 
     def has_host(self, host: str) -> bool:
-        """True if a lease of this run holds the host. Called before each request: it asks no database."""
+        """True if a lease of this run holds the host. Called before each request: it needs no database."""
         ...
 
     def take_host(self, host: str) -> HostTaken:
@@ -221,12 +221,12 @@ class Turns:
         self._gates[host].leave(lane)
 
     async def _take(self, host: str) -> None:
-        """Hold a host that no lease of this run has: other runs may be at it, on any machine."""
+        """Hold a host that no lease of this run has: other runs may request from it, on any machine."""
         if self._leases is None or self._leases.has_host(host):
             return
         taken = await asyncio.to_thread(self._leases.take_host, host)
-        if taken.asked_elsewhere:
-            self._pace.asked_elsewhere([host])
+        if taken.requested_elsewhere:
+            self._pace.requested_elsewhere([host])
         if not taken.is_ours:
             until = whole_second(self._clock() + BUSY_SECONDS)
             hold = HostHold(host=host, until=until, reason="another run requests from it at this moment")

@@ -68,7 +68,7 @@ def prepare(session: Session, *, environ: Mapping[str, str]) -> None:
     run.objects.probe()
     [held] = run.database.batch([known_statement(run.clock())])
     holds = known_holds(held)
-    session.politeness.load(holds.hosts, holds.feeds, asked=holds.asked)
+    session.politeness.load(holds.hosts, holds.feeds, recent_hosts=holds.recent_hosts)
 
 
 def add(

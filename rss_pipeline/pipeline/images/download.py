@@ -83,7 +83,9 @@ def download_images(
         require_room(run.settings)
         claim = lease_keeper.claim_images(now=run.clock(), limit=CLAIMED_AT_ONCE)
         # A hold that a feed's answer set is obeyed, and never changed, by requests for images.
-        politeness.load(claim.holds.images, foreign=claim.holds.hosts, asked=claim.holds.images_asked)
+        politeness.load(
+            claim.holds.images, foreign=claim.holds.hosts, recent_hosts=claim.holds.recent_image_hosts
+        )
         if not claim.tasks:
             break
         run.progress.begin("download_images", len(claim.tasks))

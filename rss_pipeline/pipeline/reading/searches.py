@@ -40,7 +40,7 @@ def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
     run.objects.probe()
     [held] = run.database.batch([known_statement(run.clock())])
     holds = known_holds(held)
-    session.politeness.load(holds.hosts, holds.feeds, asked=holds.asked)
+    session.politeness.load(holds.hosts, holds.feeds, recent_hosts=holds.recent_hosts)
     found = find_feed(session, address.url, access=Access(), allow_private=False)
     if isinstance(found, Failure):
         return _failed(found.kind, found.message), []

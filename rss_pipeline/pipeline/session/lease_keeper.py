@@ -15,7 +15,7 @@ from rss_pipeline.errors import InfrastructureError
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
-from rss_pipeline.storage.feeds.leases import JustAsked, LeaseKind
+from rss_pipeline.storage.feeds.leases import LeaseKind, RecentHosts
 from rss_pipeline.storage.feeds.refresh_claims import OpenRequest, claim_requests
 from rss_pipeline.storage.images.claims import ImageClaim, claim_images
 from rss_pipeline.storage.sql import new_token
@@ -43,9 +43,9 @@ class LeaseKeeper:
         run_id: str,
         lease_seconds: int,
         monotonic: Callable[[], float] | None = None,
-        just_asked: Callable[[], JustAsked] | None = None,
+        recent_hosts: Callable[[], RecentHosts] | None = None,
     ) -> None:
-        self.just_asked = just_asked or (lambda: JustAsked(run_id=run_id, seconds=0))
+        self.recent_hosts = recent_hosts or (lambda: RecentHosts(run_id=run_id, seconds=0))
         """The hosts that this run made requests to until just now."""
         self._hosts: dict[LeaseKind, dict[str, set[str]]] = {"feeds": {}, "images": {}}
         """By kind and token, the hosts that each lease holds."""
@@ -117,8 +117,8 @@ class LeaseKeeper:
     def take_host(self, host: str, kind: LeaseKind = "feeds") -> HostTaken:
         """Let the newest lease hold one more host, unless another run does; it ends with that lease.
 
-        Without a lease, as where a person adds a feed, nothing is held, and it may be asked. Where the
-        database cannot be reached, it may not: nobody knows then who asks it.
+        Without a lease, as where a person adds a feed, nothing is held, and it may be requested from.
+        Where the database cannot be reached, it may not: another run may hold it then.
         """
         with self._lock:
             token = next(reversed(self._hosts[kind]), None)
@@ -126,7 +126,7 @@ class LeaseKeeper:
         if token is None:
             return HostTaken(is_ours=True)
         try:
-            taken, asked = leases.take_host(
+            taken, recent = leases.take_host(
                 self._database, token, host, kind=kind, ours=ours, is_due=token in self._merely_due
             )
         except InfrastructureError as error:
@@ -135,7 +135,7 @@ class LeaseKeeper:
         if taken:
             with self._lock:
                 self._hosts[kind].setdefault(token, set()).add(host)
-        return HostTaken(is_ours=taken, asked_elsewhere=asked)
+        return HostTaken(is_ours=taken, requested_elsewhere=recent)
 
     def forget_hosts(self, hosts: Collection[str], kind: LeaseKind = "feeds") -> None:
         """Note that these hosts are held no longer."""
@@ -182,7 +182,7 @@ class LeaseKeeper:
         for token in tokens & self._tokens:
             with self._lock:
                 self._renewed.pop(token, None)
-            leases.end(self._database, token, forgive=True, asked=self.just_asked())
+            leases.end(self._database, token, forgive=True, recent_hosts=self.recent_hosts())
             self._forget(token)
 
     def do_not_forgive(self) -> None:
@@ -200,7 +200,7 @@ class LeaseKeeper:
             self._renewal.join()
         for token in list(self._tokens):
             try:
-                leases.end(self._database, token, forgive=self._forgive, asked=self.just_asked())
+                leases.end(self._database, token, forgive=self._forgive, recent_hosts=self.recent_hosts())
             except InfrastructureError as error:
                 logger.warning("a lease could not be ended and will lapse: %s", error)
 

@@ -40,13 +40,13 @@ class Politeness:
         feeds: Iterable[FeedHold] = (),
         *,
         foreign: Iterable[HostHold] = (),
-        asked: Iterable[str] = (),
+        recent_hosts: Iterable[str] = (),
     ) -> None:
         """Take over the holds that came with a claim; see `Holds.load`.
 
-        `asked` are the hosts that other runs made requests to until just now: their pace goes on.
+        `recent_hosts` are those that other runs made requests to until just now: their pace goes on.
         """
-        self.pace.asked_elsewhere(asked)
+        self.pace.requested_elsewhere(recent_hosts)
         hosts = list(hosts)
         self.holds.load(hosts, feeds, foreign=foreign)
         self.ends_at_claim = {**{hold.host: hold.until for hold in hosts}, **self.ends_at_claim}
@@ -130,7 +130,7 @@ class MakeWay:
             leases.release(
                 self._database,
                 [leases.Release(feed_id=id, token=token) for token in ours for id in sorted(given_back)],
-                others=[leases.free_hosts(ours, sorted(hosts)), *self._leases.just_asked().statements()],
+                others=[leases.free_hosts(ours, sorted(hosts)), *self._leases.recent_hosts().statements()],
             )
             self._leases.forget_hosts(hosts)
         except InfrastructureError as error:

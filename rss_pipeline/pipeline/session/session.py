@@ -27,7 +27,7 @@ from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.progress import NoProgress, Progress
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.leases import JustAsked
+from rss_pipeline.storage.feeds.leases import RecentHosts
 from rss_pipeline.storage.objects import ObjectStore
 
 
@@ -68,7 +68,7 @@ class Session:
             database,
             run_id=run_id,
             lease_seconds=settings.lease_seconds,
-            just_asked=self._just_asked,
+            recent_hosts=self._recent_hosts,
         )
         self.politeness = Politeness("hosts", database=database, clock=clock, pace=pace)
         self.image_politeness = Politeness("image_holds", database=database, clock=clock, pace=image_pace)
@@ -105,14 +105,14 @@ class Session:
             self.parser_pool.close()
             self.spool.remove()
 
-    def _just_asked(self) -> JustAsked:
+    def _recent_hosts(self) -> RecentHosts:
         settings = self.run.settings
         delay, image_delay = self.policy.host_delay, settings.image_host_delay_seconds
-        return JustAsked(
+        return RecentHosts(
             run_id=self.run.run_id,
             seconds=max(delay, image_delay),
-            hosts=self.politeness.pace.just_asked(delay),
-            image_hosts=self.image_politeness.pace.just_asked(image_delay),
+            hosts=self.politeness.pace.recent_hosts(delay),
+            image_hosts=self.image_politeness.pace.recent_hosts(image_delay),
         )
 
     @contextmanager

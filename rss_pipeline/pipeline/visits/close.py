@@ -52,7 +52,7 @@ def close(
     now = clock()
     open_ = [visit for visit in visits if visit.next is None and not visit.lost]
     unchanged = [_unchanged(visit, now) for visit in open_ if isinstance(visit.outcome, NotModified)]
-    freeing = [free_hosts(release), *lease_keeper.just_asked().statements()] if release else []
+    freeing = [free_hosts(release), *lease_keeper.recent_hosts().statements()] if release else []
     if freeing and not unchanged:
         database.batch(freeing)
     closed, refused = _write(lambda some: close_unchanged(database, some, now=now, others=freeing), unchanged)

@@ -39,14 +39,14 @@ class KnownHolds:
     hosts: Sequence[HostHold] = ()
     feeds: Sequence[FeedHold] = ()
     images: Sequence[HostHold] = ()
-    asked: Sequence[str] = ()
+    recent_hosts: Sequence[str] = ()
     """Hosts that other runs made requests to until just now."""
-    images_asked: Sequence[str] = ()
+    recent_image_hosts: Sequence[str] = ()
     """Likewise, for images."""
 
 
 def known_statement(now: datetime) -> Statement:
-    """A query for all holds, and hosts just asked, for a claim's batch; `known_holds` reads its result."""
+    """A query for all holds, and the recent hosts, for a claim's batch; `known_holds` reads its result."""
     since = instant(now - REMEMBERED)
     return Statement(
         f"""SELECT 'hosts' AS kept, NULL AS feed_id, host, hold_until, reason, times FROM hosts
@@ -55,9 +55,9 @@ def known_statement(now: datetime) -> Statement:
           WHERE hold_until > ?
         UNION ALL SELECT 'image_holds', NULL, host, hold_until, reason, times FROM image_holds
           WHERE hold_until > ?
-        UNION ALL SELECT 'asked', NULL, j.value, expires_at, '', 0 FROM leases, json_each(asked) AS j
-          WHERE expires_at > {NOW}
-        UNION ALL SELECT 'image_asked', NULL, j.value, expires_at, '', 0
+        UNION ALL SELECT 'recent_hosts', NULL, j.value, expires_at, '', 0
+          FROM leases, json_each(asked) AS j WHERE expires_at > {NOW}
+        UNION ALL SELECT 'recent_image_hosts', NULL, j.value, expires_at, '', 0
           FROM leases, json_each(image_asked) AS j WHERE expires_at > {NOW}""",
         [since, instant(now), since],
         name="read holds",
@@ -68,10 +68,10 @@ def known_holds(result: Result) -> KnownHolds:
     """The holds of a `known_statement`'s rows."""
     hosts: dict[str, list[HostHold]] = {"hosts": [], "image_holds": []}
     feeds = []
-    asked: dict[str, list[str]] = {"asked": [], "image_asked": []}
+    recent: dict[str, list[str]] = {"recent_hosts": [], "recent_image_hosts": []}
     for row in result.rows:
-        if row["kept"] in asked:
-            asked[row["kept"]].append(row["host"])
+        if row["kept"] in recent:
+            recent[row["kept"]].append(row["host"])
             continue
         until = datetime.fromisoformat(row["hold_until"])
         host, reason = row["host"], row["reason"]
@@ -84,8 +84,8 @@ def known_holds(result: Result) -> KnownHolds:
         hosts=hosts["hosts"],
         feeds=feeds,
         images=hosts["image_holds"],
-        asked=tuple(asked["asked"]),
-        images_asked=tuple(asked["image_asked"]),
+        recent_hosts=tuple(recent["recent_hosts"]),
+        recent_image_hosts=tuple(recent["recent_image_hosts"]),
     )
 
 

@@ -55,7 +55,7 @@ LeaseKind = Literal["feeds", "images"]
 """A lease holds hosts for requests for feeds, or for images: a site's images and its feed do not wait for
 each other."""
 _HOSTS: Mapping[LeaseKind, str] = {"feeds": "hosts", "images": "image_hosts"}
-_ASKED: Mapping[LeaseKind, str] = {"feeds": "asked", "images": "image_asked"}
+_RECENT: Mapping[LeaseKind, str] = {"feeds": "asked", "images": "image_asked"}
 
 
 def take_host(
@@ -71,7 +71,7 @@ def take_host(
     awaited = f"""AND NOT EXISTS (SELECT 1 FROM leases AS l, json_each(l.awaited) AS j
           WHERE {others} AND j.value = ?)"""
     own = compact(list(ours))
-    taken, asked = database.batch(
+    taken, recent = database.batch(
         [
             Statement(
                 f"""UPDATE leases SET {column} = (SELECT json_group_array(value) FROM (
@@ -83,18 +83,18 @@ def take_host(
                 name="take host",
             ),
             Statement(
-                f"""SELECT 1 FROM leases AS l, json_each(l.{_ASKED[kind]}) AS j
+                f"""SELECT 1 FROM leases AS l, json_each(l.{_RECENT[kind]}) AS j
                 WHERE l.expires_at > {NOW} AND j.value = ? LIMIT 1""",
                 [host],
-                name="find whether a host was asked",
+                name="find whether a host is recent",
             ),
         ]
     )
-    return taken.changes == 1, bool(asked.rows)
+    return taken.changes == 1, bool(recent.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JustAsked:
+class RecentHosts:
     """Hosts that a run made requests to until just now: the next run waits as long as this one would."""
 
     run_id: str
@@ -113,13 +113,13 @@ class JustAsked:
         return [
             Statement(
                 f"DELETE FROM leases WHERE (asked <> '[]' OR image_asked <> '[]') AND expires_at <= {NOW}",
-                name="forget asked hosts",
+                name="forget recent hosts",
             ),
             Statement(
                 f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts, asked, image_asked)
                 VALUES (?, ?, {EXPIRY}, ?, '[]', '[]', ?, ?) ON CONFLICT DO NOTHING""",
                 [new_token(), self.run_id, None, seconds, seconds, *hosts],
-                name="note asked hosts",
+                name="note recent hosts",
             ),
         ]
 
@@ -199,7 +199,7 @@ _RELEASE = """UPDATE feeds SET lease_token = NULL, unclosed_claims = max(unclose
     AND feeds.lease_token = json_extract(v.value, '$[1]')"""
 
 
-def end(database: Database, token: str, *, forgive: bool, asked: JustAsked | None = None) -> None:
+def end(database: Database, token: str, *, forgive: bool, recent_hosts: RecentHosts | None = None) -> None:
     """Drop a lease and release what it still holds; for some of its hosts the next run waits for their pace.
 
     With `forgive` its feeds are as if never claimed: the run ended politely, or a store failed. Without,
@@ -216,7 +216,7 @@ def end(database: Database, token: str, *, forgive: bool, asked: JustAsked | Non
                 name="release feeds of a lease",
             ),
             Statement("DELETE FROM leases WHERE token = ?", [token], name="end lease"),
-            *(asked.statements() if asked is not None else ()),
+            *(recent_hosts.statements() if recent_hosts is not None else ()),
         ]
     )
 

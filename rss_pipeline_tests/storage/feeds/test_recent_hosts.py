@@ -1,11 +1,11 @@
-"""Hosts that a run takes besides those of its claim, and those that it has just asked."""
+"""Hosts that a run takes besides those of its claim, and those that it made requests to just now."""
 
 from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import leases
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
-from rss_pipeline.storage.feeds.leases import JustAsked, LeaseKind
+from rss_pipeline.storage.feeds.leases import LeaseKind, RecentHosts
 from rss_pipeline_tests.storage.values import NOW, change, claim, ids, register, spec
 
 LONG_AGO = "2000-01-01T00:00:00Z"
@@ -66,24 +66,24 @@ def test_hosts_for_images_are_apart_from_those_for_feeds(database: Database) -> 
     assert take(database, second.token, "z.example", kind="images") == (False, False)
 
 
-def test_the_next_run_knows_which_hosts_were_asked_until_just_now(database: Database) -> None:
+def test_the_next_run_knows_which_hosts_are_recent(database: Database) -> None:
     register(database, spec("a"), spec("b"))
     token = claim(database, limit=1).token
-    asked = JustAsked(run_id="r", seconds=30, hosts=["a.example"], image_hosts=["i.example"])
-    leases.end(database, token, forgive=True, asked=asked)
+    recent = RecentHosts(run_id="r", seconds=30, hosts=["a.example"], image_hosts=["i.example"])
+    leases.end(database, token, forgive=True, recent_hosts=recent)
     found = claim(database)
     assert ids(found) == ["a", "b"], "nothing is held by it"
-    assert (found.holds.asked, found.holds.images_asked) == (("a.example",), ("i.example",))
+    assert (found.holds.recent_hosts, found.holds.recent_image_hosts) == (("a.example",), ("i.example",))
     assert take(database, found.token, "i.example") == (True, False)
     assert take(database, found.token, "a.example", ours=[token])[1]
     assert take(database, found.token, "i.example", kind="images") == (True, True)
 
 
-def test_asked_hosts_are_forgotten_after_their_pace(database: Database) -> None:
+def test_recent_hosts_are_forgotten_after_their_pace(database: Database) -> None:
     for host in ("a.example", "b.example"):
         change(database, "UPDATE leases SET expires_at = ?", LONG_AGO) if host > "b" else None
-        database.batch(JustAsked(run_id="r", seconds=0.2, hosts=[host]).statements())
-    assert known(database).asked == ("b.example",)
+        database.batch(RecentHosts(run_id="r", seconds=0.2, hosts=[host]).statements())
+    assert known(database).recent_hosts == ("b.example",)
     [row] = database.query("SELECT count(*) AS n, max(seconds) AS seconds FROM leases").rows
     assert (row["n"], row["seconds"]) == (1, 2), "whole seconds, and no row is left of what is over"
-    assert JustAsked(run_id="r", seconds=1).statements() == []
+    assert RecentHosts(run_id="r", seconds=1).statements() == []
