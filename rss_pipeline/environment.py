@@ -158,7 +158,7 @@ class EnvironmentReader:
         text = self.text(name)
         if text is not None and len(text.encode(errors="surrogateescape")) < least_bytes:
             self.add(
-                f"too short; write {least_bytes} bytes or more that nobody can guess, such as the output of"
+                f"too short; write {least_bytes} bytes or more that cannot be guessed, such as the output of"
                 " `openssl rand -base64 48`",
                 name,
             )

@@ -14,7 +14,7 @@ RssPipelineError
  ├ AlreadyRunning           another process works in this home
  ├ JoinRefused              a machine that cannot be part of the fleet as it is
  ├ HomeNotLockable          nothing shows whether another process works in this home
- ├ NoSession                nobody is logged in with this token
+ ├ NoSession                no user is logged in with this token
  ├ UserRefused              a user that cannot be added, or that there is not
  ├ PasswordRefused          a text that cannot be a password
  ├ AppPasswordRefused       an app password that cannot be added
@@ -123,7 +123,7 @@ class HomeNotLockable(RssPipelineError):
 
 
 class NoSession(RssPipelineError):
-    """A token that is none of ours, or whose session has ended. Nothing was read or written for it."""
+    """A token that is none of ours, or of a session that has ended. Nothing was read or written for it."""
 
     def __init__(self) -> None:
         super().__init__("you are not logged in, or no longer; log in again")

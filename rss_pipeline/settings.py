@@ -211,7 +211,7 @@ class Settings:
     reader_hosts: tuple[Authority, ...] = ()
     """Names of the reader besides those of the loopback interface, as a browser's address bar shows them."""
     reader_proxies: tuple[AddressRange, ...] = ()
-    """Addresses of reverse proxies, whose X-Forwarded-For and X-Forwarded-Proto are believed."""
+    """Addresses of reverse proxies with a trusted X-Forwarded-For and X-Forwarded-Proto."""
     alert_webhook: str | None = field(default=None, repr=False)
     """Where alerts go; whoever has this URL can post there."""
     reader_secret: str | None = field(default=None, repr=False)

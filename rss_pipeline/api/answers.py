@@ -1,4 +1,4 @@
-"""An ASGI layer around all answers: headers for safety, gzip, HEAD, and a problem for what nobody caught."""
+"""An ASGI layer around all answers: headers for safety, gzip, HEAD, and a problem for what was not caught."""
 
 import logging
 import re

@@ -67,7 +67,7 @@ LARGER_BODIES: dict[str, int] = {
 DESCRIPTION = """\
 Feeds, items, read states and stars of one user. Log in by `POST /api/auth/login`, then send the token with
 every request as `Authorization: Bearer ...`. Errors are problem details (RFC 9457) with a `kind` for
-programs. Answers with an `ETag` can be asked for again with `If-None-Match`.
+programs. Answers with an `ETag` can be requested again with `If-None-Match`.
 """
 
 

@@ -29,7 +29,7 @@ _READS = ("GET", "HEAD")
 
 
 async def signed_in(request: Request) -> AsyncCaller:
-    """The caller of a request; ApiError for nobody. That the session is alive is seen at the first read."""
+    """The caller of a request; ApiError without a session. The first read sees whether it is alive."""
     stores, clock = request.app.state.stores, request.app.state.clock
     return AsyncCaller(stores, session_key(request.scope, stores.secret, now=clock()), clock)
 

@@ -1,7 +1,7 @@
 """The names of the reader, and where a request comes from: the Host header, proxies, other sites' pages.
 
 A layer refuses requests for other names (DNS rebinding, links in answers). Which of our writes need a page of
-our own is asked by auth.py: only a cookie is sent by a browser that a foreign page has told to.
+our own is decided by auth.py: a browser sends only a cookie at the request of a foreign page.
 """
 
 from collections.abc import Collection

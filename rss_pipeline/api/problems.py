@@ -176,7 +176,7 @@ class ApiError(Exception):
             self.problem["retry_after"] = retry_after
             self.headers["Retry-After"] = str(retry_after)
         if known.status == 401:
-            # RFC 9110 11.6.1 demands one; no scheme that makes a browser ask for a password itself.
+            # RFC 9110 11.6.1 demands one; no scheme that makes a browser prompt for a password itself.
             self.headers.setdefault("WWW-Authenticate", 'Bearer realm="rss-pipeline"')
 
     def response(self) -> Response:
@@ -263,7 +263,7 @@ async def _no_session(_: Request, __: Exception) -> Response:
 
 
 async def _refused(_: Request, error: Exception) -> Response:
-    # The statement's words are for logs; the position of a parameter tells a caller nothing.
+    # The statement's words are for logs; the position of a parameter means nothing to a caller.
     _logger.info("a value was refused: %s", error)
     return ApiError("value_refused", "The database refused a value of this request.").response()
 

@@ -65,7 +65,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
             # An address may hold a token: T= and Auth= of Google Reader's clients.
             access_log=False,
             server_header=False,
-            # hosts.py decides whose X-Forwarded-* count; uvicorn trusts everybody on this machine.
+            # hosts.py decides which X-Forwarded-* count; uvicorn trusts everybody on this machine.
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=STOP_SECONDS,
@@ -89,6 +89,6 @@ def listening(address: str, port: int) -> socket.socket:
 def _first_user(settings: Settings) -> str:
     command = "`rss-pipeline user add NAME --subscribe`"
     if settings.reader_address != EVERY_ADDRESS and not ip_address(settings.reader_address).is_loopback:
-        # Nobody reaches it from this machine by the loopback interface.
+        # It does not listen on the loopback interface.
         return f"Add one: {command}"
     return f"Open {own_url(settings)}/ in a browser on this machine, or add one: {command}"

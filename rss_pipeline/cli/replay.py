@@ -229,7 +229,7 @@ def _show_restored(restored: "Restored") -> None:
             f" {users.known:,} users were known."
         )
     if users.users:
-        say("Nobody of them can log in yet: set passwords with `rss-pipeline user password NAME`.")
+        say("None of them can log in yet: set passwords with `rss-pipeline user password NAME`.")
     for sentence in restored.renamed:
         say(sentence)
     _show_problems([(each.backup_key, each.kind, each.message) for each in restored.problems])

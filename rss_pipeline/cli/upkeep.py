@@ -112,7 +112,7 @@ def _purge_in_process(
 def forget(settings: Settings, feed: str | None, unlisted: bool, yes: bool) -> None:
     """Delete FEED's rows and partition key. Its backups and images stay in the object store.
 
-    FEED must have left feeds.yaml, and nobody may subscribe to it. Exit code 1 if a feed could not be
+    FEED must have left feeds.yaml, and no user may subscribe to it. Exit code 1 if a feed could not be
     forgotten.
     """
     if (feed is None) != unlisted:

@@ -39,7 +39,7 @@ def user() -> None:
 @click.option("--subscribe", is_flag=True, help="Subscribe the feeds of feeds.yaml for this user.")
 @click.pass_obj
 def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> None:
-    """Add a user NAME, and ask for a password."""
+    """Add a user NAME, and prompt for a password."""
     from rss_pipeline.pipeline.accounts.users import add_user, check_new_name, find_user
     from rss_pipeline.pipeline.reading.listed_feeds import count_closed, subscribe_listed
 

@@ -1,13 +1,13 @@
-"""The addresses of the calls: below the prefix that we tell people, and below those that people type.
+"""The addresses of the calls: below the prefix that we document, and below those that people type.
 
-Nobody finds which URL to type into an app, so the prefixes of other servers are taken too, and one that ends
+No user finds which URL to type into an app, so other servers' prefixes are taken too, and one that ends
 with a slash, or with what the app appends itself.
 """
 
 import re
 
 PREFIX = "/greader"
-"""The one that we tell people."""
+"""The one that we document."""
 PREFIXES = ("", PREFIX, "/greader.php", "/api", "/api/greader", "/api/greader.php")
 
 _DOUBLE = re.compile(r"(?:reader/+api/+0/+)+(?=accounts/|reader/)")

@@ -16,10 +16,10 @@ _logger = logging.getLogger(__name__)
 
 
 async def client_login(call: Call) -> Response:
-    """POST accounts/ClientLogin: lines of `name=value`, or JSON where Read You asks for it.
+    """POST accounts/ClientLogin: lines of `name=value`, or JSON where Read You wants it.
 
     The token has no `=`, at which NetNewsWire would split it. Name and password are taken from the body only:
-    an address stands in logs.
+    logs show addresses.
     """
     _no_password_in_address(call)
     names, passwords = call.form.all("Email"), call.form.all("Passwd")
@@ -91,6 +91,6 @@ def _no_password_in_address(call: Call) -> None:
     if "Passwd" in call.query or "Email" in call.query:
         raise Refused(
             400,
-            "Name and password in an address stand in the logs of every machine between. Send them in the"
+            "Name and password in an address are in the logs of every machine between. Send them in the"
             " body of a POST, and make a new app password.",
         )

@@ -64,7 +64,7 @@ async def edit_tag(call: Call) -> Response:
 async def mark_all_as_read(call: Call) -> Response:
     """POST mark-all-as-read: the items of a stream up to `ts`, or up to what this session was shown of it.
 
-    What came since stays unread: nobody has seen it. That also goes for a `ts` by the clock of the client,
+    What came since stays unread: it was never seen. That also goes for a `ts` by the clock of the client,
     within the same second.
     """
     session = signed_in(call)
@@ -125,7 +125,7 @@ def _end(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | Non
             shown = last
         moment = session.service.clock() - _JUST_STORED
         return in_microseconds(moment.replace(microsecond=0)) if shown is None else shown
-    # A folder, or all, may have been shown since, feed by feed; then only the time tells.
+    # A folder, or all, may have been shown since, feed by feed; then only the time counts.
     is_whole = isinstance(stream, FeedStream | FeedAddress) or (shown is not None and shown == last)
     return min(time, shown) if shown is not None and is_whole else time
 

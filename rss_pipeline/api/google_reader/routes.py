@@ -53,7 +53,7 @@ CALLS: Mapping[str, Mapping[str, Answer]] = {
 }
 """The functions of each call by method."""
 WITH_STREAM = (f"{_API}stream/contents", "reader/atom")
-"""Calls whose address ends with a stream's id."""
+"""Calls with a stream's id at the end of the address."""
 NOT_THERE = frozenset(
     f"{_API}{call}"
     for call in (

@@ -13,9 +13,9 @@ MOST = 100_000
 
 
 _ANY = ""
-"""Stands for whatever was listed last."""
+"""The key for whatever was listed last."""
 _FOLDERS = "user/-/label/"
-"""Stands for whichever folder was listed last; the stream of each folder begins with it."""
+"""The key for whichever folder was listed last; the stream of each folder begins with it."""
 
 
 class Seen:

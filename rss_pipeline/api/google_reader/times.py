@@ -1,6 +1,6 @@
 """Instants as clients send them (ts, ot, nt): in seconds, milliseconds, microseconds or nanoseconds.
 
-The number of digits tells which: the documents of different servers name different units, and one writes
+The number of digits shows which: the documents of different servers name different units, and one writes
 "nanoseconds" beside a value of 16 digits.
 """
 

@@ -8,7 +8,7 @@ from rss_pipeline.api.fields import has_controls
 HOME = "/unread"
 _MOST_CHARACTERS = 2_000
 _API = ("api", "reader", "accounts", "greader", "greader.php")
-"""First parts of addresses that programs ask for."""
+"""First parts of addresses that programs request."""
 
 
 def is_page(path: str) -> bool:

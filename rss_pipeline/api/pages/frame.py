@@ -56,7 +56,7 @@ class Frame:
 
     @property
     def failing(self) -> int:
-        """Feeds whose last visit failed."""
+        """Feeds with a failed last visit."""
         return sum(feed.health in ("failing", "gone") for feed in self.feeds)
 
     @property

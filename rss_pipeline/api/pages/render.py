@@ -3,7 +3,7 @@
 How a page is added:
 
 1. A module here with `router = APIRouter(include_in_schema=False)`. A page that needs a login has the
-   parameter `caller: SignedIn` of api/auth.py: nobody gets as far as the route, but to /login. It reads by
+   parameter `caller: SignedIn` of api/auth.py: a request without a session goes to /login. It reads by
    `frame, [found] = await read_frame(caller, statement)` (frame.py), in one batch, and answers
    `page(request, "name.html", frame=frame, title="...", found=found)`.
 2. A form sends POST to a route that reads `await form_fields(request)` (forms.py), writes by
@@ -12,7 +12,7 @@ How a page is added:
 3. A template that extends `base.html`: `{% block main %}` with an `<h1>`. Values are escaped. Text of
    publishers gets `dir="auto"`; `{{ at | when }}` is a `<time>`; addresses are `feed_url(id)`,
    `folder_url(name)`, `item_url(id)`, `static_url(name)`. The style sheet has `.panel`, `.form`, `.table`,
-   `.button`, `.notice`. No style and no script stands in a template: the policy of pages refuses both.
+   `.button`, `.notice`. No style and no script is in a template: the policy of pages refuses both.
 4. The router in `ROUTERS` of routes.py. An address with a variable comes behind those without.
 
 An error is an `ApiError`, as in the JSON API: errors.py makes a page of it.
@@ -48,7 +48,7 @@ def page(
     status: int = 200,
     **values: object,
 ) -> Response:
-    """A page as an answer; without a frame it is one for nobody in particular."""
+    """A page as an answer; without a frame it is the same for everybody."""
     preferences = _DEFAULTS if frame is None else frame.preferences
     html = _TEMPLATES.get_template(template).render(
         title=title,

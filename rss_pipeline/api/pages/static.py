@@ -52,7 +52,7 @@ def static_url(name: str) -> str:
 
 @router.get("/static/{version}/{name}", include_in_schema=False)
 async def read(request: Request, version: str, name: str) -> Response:
-    """A file. A page of before an update asks for an address of before: it gets what is there, for now."""
+    """A file. A page of before an update requests an address of before: it gets what is there, for now."""
     file = _FILES.get(name)
     if file is None:
         raise ApiError("not_found", "The reader has no such file.")

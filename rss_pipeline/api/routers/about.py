@@ -22,7 +22,7 @@ class About(BaseModel):
 
 @router.get("/about", response_model=About, openapi_extra=PUBLIC)
 async def about() -> About:
-    """The name and version of the reader: for a check that it answers. No store is asked."""
+    """The name and version of the reader: for a check that it answers. No store is used."""
     return About(name="rss_pipeline", version=version("rss_pipeline"))
 
 

@@ -54,7 +54,7 @@ class Changes(BaseModel):
     interval: Interval | None = Field(
         default=None,
         description="Wished seconds between visits; the shortest wish of all subscribers counts, and what"
-        " the server asks for stands above it. null for what suits the feed.",
+        " the server sets counts above it. null for what suits the feed.",
     )
 
 
@@ -100,7 +100,7 @@ async def change(caller: SignedIn, id: str, changes: Changes) -> Response:
 
 @router.delete("/{id}", operation_id="unsubscribe", status_code=204, responses=CHANGES)
 async def unsubscribe(caller: SignedIn, id: str) -> Response:
-    """Unsubscribe a feed: its read states and stars go with it. Once nobody uses the feed, it is no longer
+    """Unsubscribe a feed: its read states and stars go with it. Once no one uses the feed, it is no longer
     visited, and a week later its items are removed."""
     ended, *_ = await caller.write(*subscriptions.unsubscribe(caller.user_id, [id], at=caller.clock()))
     if not ended.changes:

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/images", tags=["items"])
 
 _CACHE_CONTROL = "private, max-age=31536000, immutable"
 """An image's key never gets other bytes. The answer varies by the login, so that who logs in next in the same
-browser is asked for the permission again."""
+browser needs the permission again."""
 
 
 @router.get(

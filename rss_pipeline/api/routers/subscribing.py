@@ -56,7 +56,7 @@ class Subscribed(BaseModel):
     task_id: str | None = Field(description="For `GET /api/tasks/{id}`; null where there is nothing to do.")
     delay_seconds: int = Field(description="Seconds until the visit begins, about.")
     held_until: str | None = Field(
-        description="The first visit waits until then: the server asked for no requests."
+        description="The first visit waits until then: the server wants no requests."
     )
 
     model_config = {

@@ -109,8 +109,8 @@ class TaskJson(BaseModel):
     ),
 )
 async def refresh(caller: SignedIn, id: str) -> Response:
-    """Visit a feed now. A second request joins the first. Where its server asked for no requests, the answer
-    is 409 and `until` says how long."""
+    """Visit a feed now. A second request joins the first. Where its server wants no requests, the answer is
+    409 and `until` says how long."""
     wanted = new_request(caller.user_id, id, now=caller.clock())
     settings = caller.stores.settings
     answer = await caller.run(lambda own: answer_to(wanted, own.write(*request_statements(wanted)), settings))
@@ -150,7 +150,7 @@ def _refresh(answer: RefreshAnswer, now: float) -> dict[str, Any]:
         case TooMany(retry_after=seconds):
             raise ApiError("too_many_requests", "Too many requests in an hour.", retry_after=seconds)
         case NotPolled(message=message):
-            raise ApiError("conflict", message, what_to_do="Tell whoever runs this server.")
+            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
         case NotSubscribed():
             raise no_feed()
 

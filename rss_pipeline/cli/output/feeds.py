@@ -32,7 +32,7 @@ def show_items(feed: Row, rows: Sequence[Row], *, stream: str | None = None) -> 
 
 def _why_empty(feed: Row) -> str:
     if feed["unused_since"] is not None:
-        return "No items: nobody subscribes to the feed any more, so it is not visited."
+        return "No items: no user subscribes to the feed any more, so it is not visited."
     if not feed["registered"]:
         return "No items: the feed is not in feeds.yaml, so it is not visited."
     if not feed["enabled"]:

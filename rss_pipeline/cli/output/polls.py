@@ -29,7 +29,7 @@ class PollResult:
     runs: Sequence[str]
     left: "Sequence[NotVisited]" = ()
     published: Sequence[str] = ()
-    """Topics whose documents changed."""
+    """Topics with changed documents."""
     publication_error: str | None = None
     """Why topics were not published. A warning: the next poll tries again."""
     nothing_reached: str | None = None

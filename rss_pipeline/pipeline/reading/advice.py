@@ -7,7 +7,7 @@ PRIVATE = "This address is in a private network, or at a port that is not open h
 
 _WAIT = "Nothing: it is tried again by itself."
 _ADDRESS = "Look for the feed's address on the site, and subscribe that instead."
-_OPERATOR = "Tell whoever runs this server."
+_OPERATOR = "Write to the operator of this server."
 
 _ADVICE = {
     "timeout": _WAIT,
@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 def shown_error(kind: str | None, error: str | None) -> str | None:
-    """The words of a failure of this kind. Of private networks nobody learns which name has which address."""
+    """The words of a failure of this kind. Of private networks, no name is shown with its address."""
     return PRIVATE if kind == "blocked_address" else error
 
 

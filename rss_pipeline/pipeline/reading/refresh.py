@@ -136,7 +136,7 @@ def answer_to(request: RefreshRequest, results: Sequence[Result], settings: Sett
     if not row["is_polled"]:
         return NotPolled(message="This feed is not collected: it is switched off, or no longer registered.")
     if row["hold_until"] is not None:
-        reason = f"{row['hold_host']} asked for no requests: {row['hold_reason']}"
+        reason = f"{row['hold_host']} wants no requests: {row['hold_reason']}"
         return Held(until=datetime.fromisoformat(row["hold_until"]), reason=reason)
     if has_too_many(row):
         return TooMany(retry_after=int(USER_SPAN.total_seconds()))

@@ -28,7 +28,7 @@ _BUSY_SECONDS = 2
 
 @router.get("/first-user")
 async def form(request: Request) -> Response:
-    """The form, or what to do where nobody may be made here."""
+    """The form, or what to do where no user may be made here."""
     if await run_in_threadpool(has_users, request.app.state.stores.database):
         return see_other("/login")
     if not is_of_this_machine(request.scope, port=request.app.state.stores.settings.reader_port):
@@ -79,7 +79,7 @@ def is_of_this_machine(scope: Scope, *, port: int) -> bool:
 
     A reverse proxy on this machine has a loopback address, too, and passes on what comes from everywhere. It
     shows by the headers that it adds, by a name of its own as Host, or by HTTP/1.0, which nginx speaks unless
-    it is told otherwise and no browser does.
+    it is configured otherwise and no browser does.
     """
     try:
         is_loopback = ip_address(client_address(scope)).is_loopback

@@ -29,7 +29,7 @@ async def form(request: Request, caller: SignedIn, url: str = "", folder: str = 
 
 @router.post("/feeds/add")
 async def add(request: Request, caller: SignedIn) -> Response:
-    """Subscribe. A feed whose items are there is shown, any other leads to the page of its task."""
+    """Subscribe. A feed with items is shown, any other leads to the page of its task."""
     fields = await form_fields(request)
     address = fields.get("url", "").strip()
     wishes = read_wishes(fields)

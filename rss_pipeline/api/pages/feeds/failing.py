@@ -18,7 +18,7 @@ _OFF = ("disabled", "unlisted", "unused")
 
 @router.get("/failing")
 async def failing(request: Request, caller: SignedIn) -> Response:
-    """Feeds whose last visit failed, and those that are not visited at all."""
+    """Feeds with a failed last visit, and those that are not visited at all."""
     frame, [owner] = await read_frame(caller, look_for_owner(caller.user_id))
     found = failing_feeds(frame.feeds)
     failures = found[:_MOST_SHOWN]

@@ -40,7 +40,7 @@ router = APIRouter(include_in_schema=False)
 Count = Annotated[int, Query(ge=0, le=10_000)]
 
 _LATE = timedelta(minutes=1)
-"""A visit that has not begun by then probably has nobody who makes it."""
+"""A visit that has not begun by then probably has no run that makes it."""
 _MOST_SHOWN = 500
 _RECENT = timedelta(hours=1)
 
@@ -55,7 +55,7 @@ async def task(request: Request, caller: SignedIn, id: str) -> Response:
         raise ApiError(
             "not_found",
             "You have no such visit.",
-            what_to_do="Visits that you asked for are shown for a day.",
+            what_to_do="Visits that you requested are shown for a day.",
         )
     feed = next((each for each in frame.feeds if each.feed_id == task.feed_id), None)
     is_late = task.state == "queued" and now - task.requested_at > _LATE
@@ -73,7 +73,7 @@ async def tasks(
     off: Count = 0,
     over: Count = 0,
 ) -> Response:
-    """The user's visits that are still to be made, or were asked for since this millisecond.
+    """The user's visits that are still to be made, or were requested since this millisecond.
 
     The counts are of feeds that were left out then.
     """
@@ -134,7 +134,7 @@ async def refresh(request: Request, caller: SignedIn, id: str) -> Response:
                 retry_after=seconds,
             )
         case NotPolled(message=message):
-            raise ApiError("conflict", message, what_to_do="Tell whoever runs this server.")
+            raise ApiError("conflict", message, what_to_do="Write to the operator of this server.")
         case NotSubscribed():
             raise no_feed()
     return see_other(local(fields.get("back")))

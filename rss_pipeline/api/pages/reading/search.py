@@ -1,4 +1,4 @@
-"""Search as a page: the box, what was found with the hits marked, and how to ask."""
+"""Search as a page: the box, what was found with the hits marked, and how to search."""
 
 from typing import Annotated
 
@@ -29,7 +29,7 @@ async def search(
     order: Order = "date",
     after: Annotated[str | None, Query(pattern=KEY_PATTERN)] = None,
 ) -> Response:
-    """What a text finds; without one, how to ask."""
+    """What a text finds; without one, how to search."""
     frame, _ = await read_frame(caller)
     limit = frame.preferences.entries_per_page
     missing = None

@@ -10,7 +10,7 @@ const list = document.getElementById("list");
 const one = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-// What a screen reader is told, and everybody sees for a moment.
+// What a screen reader reads aloud, and everybody sees for a moment.
 let silence = 0;
 function say(text) {
   const line = document.getElementById("say");
@@ -19,7 +19,7 @@ function say(text) {
   silence = setTimeout(() => { line.textContent = ""; }, 6000);
 }
 
-async function ask(path, given = null) {
+async function request(path, given = null) {
   const options = given === null ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(given) };
   const answer = await fetch(path, options);
   if (answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === "/login")) {
@@ -33,7 +33,7 @@ async function ask(path, given = null) {
   return answer;
 }
 
-const pageAt = async (path) => new DOMParser().parseFromString(await (await ask(path)).text(), "text/html");
+const pageAt = async (path) => new DOMParser().parseFromString(await (await request(path)).text(), "text/html");
 
 // Dates, in the browser's zone.
 const dateOnly = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
@@ -134,7 +134,7 @@ function relabel(button, which, label) {
 async function mark(entry, given, show) {
   show(true);
   try {
-    await ask("/api/items/mark", { ids: [entry.dataset.id], ...given });
+    await request("/api/items/mark", { ids: [entry.dataset.id], ...given });
   } catch (error) {
     show(false);
     say(`Not marked: ${error.message}`);
@@ -173,7 +173,7 @@ async function open(entry) {
   entry.scrollIntoView({ block: "start" });
   if ("marks" in body.dataset && !isRead(entry)) setRead(entry, true);
   try {
-    const text = await (await ask(`/items/${encodeURIComponent(entry.dataset.id)}/body`)).text();
+    const text = await (await request(`/items/${encodeURIComponent(entry.dataset.id)}/body`)).text();
     opened.innerHTML = text;
     showDates(opened);
   } catch (error) {
@@ -235,7 +235,7 @@ function isHere(feed) {
 }
 async function poll() {
   polled = Date.now();
-  const found = await (await ask(`/api/feeds/updated?since=${body.dataset.version}`)).json();
+  const found = await (await request(`/api/feeds/updated?since=${body.dataset.version}`)).json();
   body.dataset.version = Math.max(Number(body.dataset.version), found.version);
   for (const feed of found.feeds) {
     const change = setUnread(feed.id, feed.unread);
@@ -293,8 +293,8 @@ async function refresh() {
   const feed = list && list.dataset.inFeed;
   if (pending) return loadNew();
   if (feed) {
-    await ask(`/api/feeds/${encodeURIComponent(feed)}/refresh`, {});
-    say("The feed is asked for new items.");
+    await request(`/api/feeds/${encodeURIComponent(feed)}/refresh`, {});
+    say("A visit of the feed is requested.");
     polled = Date.now() - POLL_MS + 4000;
     keepPolling();
     return undefined;

@@ -1,4 +1,4 @@
-// The page of visits, while some are still to be made: asked for again until its state is another one.
+// The page of visits, while some are still to be made: requested again until its state is another one.
 // `showDates` is that of reader.js.
 "use strict";
 

@@ -179,7 +179,7 @@ def test_a_feed_on_hold_that_is_off_or_not_subscribed_is_not_refreshed(reader: R
     hold(reader)
     held = client.post("/feeds/a/refresh", data={})
     assert held.status_code == 409
-    assert "a.example asked for no requests: 429" in words(held)
+    assert "a.example wants no requests: 429" in words(held)
     change(reader.database, "UPDATE feeds SET enabled = 0 WHERE id = 'b'")
     assert client.post("/feeds/b/refresh", data={}).status_code == 409
     assert client.post("/feeds/x/refresh", data={}).status_code == 404
@@ -217,7 +217,7 @@ def test_all_feeds_are_refreshed_and_what_was_left_out_is_said(reader: Reader) -
     place = client.post("/refresh", data={}).headers["location"]
     shown = words(client.get(place))
     assert len(claimed(reader)) == 1
-    assert "1 feed is not visited now, because the servers asked for fewer requests" in shown
+    assert "1 feed is not visited now, because their servers want fewer requests" in shown
     assert "1 feed is switched off" in shown
 
 

@@ -27,7 +27,7 @@ def test_what_is_found_is_shown_with_its_hits_and_may_be_marked(reader: Reader) 
 def test_the_page_without_a_text_says_how_to_ask(reader: Reader) -> None:
     page = browser(reader, ann(reader)).get("/search")
     assert page.status_code == 200
-    assert "How to ask" in page.text
+    assert "How to search" in page.text
 
 
 def test_links_lead_through_all_pages_in_both_orders(reader: Reader) -> None:
