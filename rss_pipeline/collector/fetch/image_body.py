@@ -36,7 +36,7 @@ class Image:
     url: str
     """The URL of the response, after redirects."""
     pixels: ImageSize | None = None
-    """As its first bytes tell it."""
+    """As its first bytes give it."""
 
 
 async def receive_image(

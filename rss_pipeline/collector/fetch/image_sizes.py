@@ -39,7 +39,7 @@ _SVG_VIEW_BOX = re.compile(
 
 
 def image_size(kind: ImageType, head: bytes) -> ImageSize | None:
-    """The size of the image of this type with these first bytes; None if they do not tell it."""
+    """The size of the image of this type with these first bytes; None if they do not give it."""
     read = _READERS.get(kind)
     size = read(head[:HEAD_BYTES]) if read is not None else None
     if size is None or not all(1 <= side <= MOST_PIXELS for side in size):

@@ -28,7 +28,7 @@ def document_warnings(parsed: ParsedFeed, *, key: ItemKey) -> Iterator[FeedWarni
         )
     if parsed.shared_guids:
         same = "title and date" if key == "title+date" else "guid or link"
-        advice = "" if key == "title+date" else "; `key: title+date` for this feed may tell them apart"
+        advice = "" if key == "title+date" else "; `key: title+date` for this feed may distinguish them"
         yield FeedWarning(
             kind="shared_guids",
             sentence=f"{parsed.shared_guids:,} of {listed:,} items were left out,"

@@ -199,7 +199,7 @@ class Feed:
     private_hosts: tuple[str, ...] = ()
     streams: tuple[StreamSpec, ...] = ()
     wished_interval: timedelta | None = None
-    """The shortest that a subscriber wishes; None if nobody wishes any."""
+    """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False
     """Where there is a wish: feeds.yaml lists the feed, or a subscriber leaves the interval to `auto`."""
     needs_access: bool = False

@@ -94,7 +94,7 @@ class Parsed:
     dropped_items: int
     shared_guids: int = 0
     without_guid: int = 0
-    """Items with a link and no guid, whose identity depends on what is stored."""
+    """Items with a link and no guid: their identity depends on what is stored."""
     has_former_guids: bool = False
     """Items of it may be stored under what a former codec of the feed read of their identities."""
     cut_off: bool = False

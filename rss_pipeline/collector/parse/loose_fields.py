@@ -59,7 +59,7 @@ def _plain_author(found: re.Match[str]) -> str:
 def with_one_of_each(text: str, *, root: str, is_blank: Callable[[str], bool]) -> str:
     """The text with at most one link, guid, title and pubDate in each item: the one of the strict reader.
 
-    `root` is the tag of the root element. `is_blank` tells whether a text of the document says nothing.
+    `root` is the tag of the root element. `is_blank` is true for a text of the document that says nothing.
     """
     prefixes = frozenset({"atom", "a10", *_ATOM_PREFIX.findall(root)})
     pieces: list[str] = []

@@ -16,7 +16,7 @@ from rss_pipeline.collector.parse.xml.fields import Fields, LinkBases, Vocabular
 from rss_pipeline.collector.parse.xml.tree import inner_html, text_of
 
 IMAGE = "image/*"
-"""The type of an image whose publisher named none."""
+"""The type of an image for which the publisher named none."""
 _IMAGE_TAG = re.compile(r"<(?:img|picture|amp-img)\b[^>]*", re.IGNORECASE)
 _ONE_PIXEL = (
     re.compile(r"\bwidth\s*[=:]\s*[\"']?\s*[01]\s*(?:px)?(?![0-9.%])", re.IGNORECASE),

@@ -83,7 +83,7 @@ class Values:
         return trimmed(self.raw(key))
 
     def element(self, key: str) -> str | None:
-        """The name of the element whose text is the value, as the document writes it."""
+        """The name of the element with the value as its text, as the document writes it."""
         value = dict.get(self._values, key) if isinstance(self._values, dict) else None
         return self._shield.element(value) if isinstance(value, str) else None
 

@@ -258,7 +258,7 @@ def _meant(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def own_topic_mistake(url: str, environ: Mapping[str, str]) -> str | None:
-    """The sentence for a feed whose URL is that of a topic of ours: its items would come back for ever."""
+    """The sentence for a feed with the URL of a topic of ours: its items would come back for ever."""
     for name in PUBLIC_URLS:
         public = environ.get(name)
         if not public:

@@ -51,7 +51,7 @@ class AutoInterval:
 
 
 def auto_interval(updates: Sequence[datetime], *, now: datetime) -> AutoInterval:
-    """The interval from `now` on for a feed whose newest items came at `updates`.
+    """The interval from `now` on for a feed with newest items that came at `updates`.
 
     Dates in the future are announcements and prove no rhythm.
     """

@@ -110,7 +110,7 @@ def _on_hold(hold: HostHold | FeedHold) -> str:
 def next_after_our_outage(now: datetime, *, before_any_answer: bool = False) -> NextVisit:
     """The visit after a round in which our own network was down. No failure is counted.
 
-    Before any feed was ever answered nobody knows that it was the network.
+    Before the first answer of any feed it is not known that it was the network.
     """
     why = "no feed could be reached" if before_any_answer else "our network was down"
     return NextVisit(at=now + OUTAGE_PAUSE, reason=f"{why}: 5 min", kind="our_outage")
@@ -153,7 +153,7 @@ def _own_interval(feed: Feed, *, now: datetime, updates: Sequence[datetime]) -> 
     """The interval without the server's demands, at most 24 h, its reason, and True if it is `auto`'s.
 
     Of feeds.yaml's interval and the shortest that subscribers wish the shorter one. A wish that is longer
-    than `auto` counts only where nobody leaves the interval to `auto`: one slow reader delays nobody else.
+    than `auto` counts only where no one leaves the interval to `auto`: one slow reader delays no one else.
     """
     wished = feed.wished_interval
     if wished is not None:

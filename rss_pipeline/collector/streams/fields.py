@@ -10,7 +10,7 @@ from rss_pipeline.collector.streams.names import names_of
 from rss_pipeline.collector.streams.patterns import PatternSet
 
 _CACHED_VALUES = 10_000
-"""Values whose selectors are remembered: in a feed's whole history, few authors and categories differ."""
+"""Values with remembered selectors: in a feed's whole history, few authors and categories differ."""
 
 
 class FieldMatcher:

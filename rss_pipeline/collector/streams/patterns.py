@@ -1,6 +1,6 @@
 """Patterns of a selector by field, and values in the form in which they are compared.
 
-A pattern is a whole value, without regard to case, width and white space; `*` stands for any text. There are
+A pattern is a whole value, without regard to case, width and white space; `*` matches any text. There are
 no regular expressions: every comparison takes time in proportion to the value.
 """
 

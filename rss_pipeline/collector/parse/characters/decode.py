@@ -225,7 +225,7 @@ def _detected(body: bytes, hint: str | None, language: str | None) -> Decoded | 
         return _decoded(candidates[served], served, "hint")
     usual = [codec for codec in (*ranked, *spoken) if codec in spoken and codec in close]
     if not usual and ranked:
-        # A language's own letters tell the Latin codecs apart; the detector takes "não" for "năo".
+        # A language's own letters distinguish the Latin codecs; the detector takes "não" for "năo".
         usual = [codec for codec in close if codec in LATIN] if ranked[0] in LATIN else ranked
     if not usual:
         return None
