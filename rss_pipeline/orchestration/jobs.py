@@ -68,7 +68,7 @@ def refresh_feeds() -> None:
 @dg.job(
     name=PUBLISH_TOPICS,
     description=(
-        "Publishes every topic that changed and whose `every` has passed. Polls do the same as their last"
+        "Publishes every topic that changed, once its `every` has passed. Polls do the same as their last"
         " step; the sensor `publish_when_changed` starts this job for other changes: by replays, repairs,"
         " cleans, images archived later, feeds.yaml, another machine. The run fails if a topic could not be"
         " published; it stays due."

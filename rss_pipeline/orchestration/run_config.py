@@ -21,7 +21,7 @@ from dagster._core.definitions.definition_config_schema import (
 NOTHING: dict[str, Any] = {}
 """The `config_schema` of a resource that no run configures. None would accept anything."""
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-"""Run config of runs that nobody starts by hand: their events go to the history and not to the terminal."""
+"""Run config of runs that are not started by hand: their events go to the history and not to the terminal."""
 
 
 class _Closed(ConfiguredDefinitionConfigSchema):

@@ -16,7 +16,7 @@ TASK = "rss_pipeline.execute_run"
 """Its only argument is the id of a run."""
 
 VISIBILITY_SECONDS = 4 * 3600
-"""After which Redis delivers a task again whose worker did not say that it is done: above the two hours after
+"""After which Redis delivers a task again that its worker did not report as done: above the two hours after
 which Dagster ends a run."""
 
 

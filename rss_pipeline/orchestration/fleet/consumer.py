@@ -99,7 +99,7 @@ def _add_task(app: Celery, settings: Settings, tags: Mapping[str, str], *, worke
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent was killed: nobody else would."""
+    """End this process when its parent was killed: nothing else would."""
     while os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
     _logger.error("the worker was killed: its consumer ends")

@@ -63,7 +63,7 @@ class FleetRunCoordinator(BackfillsLastRunCoordinator):
     """As they were when the database was last read."""
 
     def get_run_queue_config(self) -> RunQueueConfig:
-        """The limits of the file, and the places that the workers have now. The daemon asks each time."""
+        """The limits of the file, and the places that the workers have now. The daemon calls it each time."""
         config = super().get_run_queue_config()
         try:
             with open_database(Settings.from_environ(os.environ, cwd=Path.cwd())) as database:

@@ -28,7 +28,7 @@ STATEMENT_MS = 60_000
 """After which Postgres breaks off a statement of Dagster's in a run."""
 _POOL_RECYCLE_SECONDS, _MORE_CONNECTIONS = 3600, 20
 _LOCKS = 0x52535352
-"""The first half of the keys of our advisory locks on runs; any number that nobody else has."""
+"""The first half of the keys of our advisory locks on runs; any number that no other program has."""
 
 
 class ToDo(Enum):
@@ -37,7 +37,7 @@ class ToDo(Enum):
     EXECUTE = "execute"
     CANCEL = "cancel"
     END_IF_DEAD = "end if dead"
-    """It was begun: by a process that no longer exists, or whose lock Postgres lost in a restart."""
+    """It was begun: by a process that no longer exists, or that lost its lock in a restart of Postgres."""
     NOTHING = "nothing"
 
 
@@ -61,7 +61,7 @@ def execute_run(run_id: str, *, settings: Settings, tags: Mapping[str, str]) -> 
     """Execute a run in this process, with these tags besides, if it has not begun; return what was done.
 
     The instance is that of DAGSTER_HOME on this machine. A SIGTERM interrupts the run, which then releases
-    its claims; if nobody canceled it, it has failed, and Dagster starts it again.
+    its claims; if no one canceled it, it has failed, and Dagster starts it again.
 
     Raises:
         JoinRefused: this worker's code is not the main machine's. Nothing was begun.

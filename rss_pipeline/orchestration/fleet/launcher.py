@@ -89,7 +89,7 @@ class FleetRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
             try:
                 self._app.control.revoke(run.tags[TASK_TAG], terminate=True, signal="SIGTERM")
             except OperationalError as error:
-                message = f"The worker could not be told: the broker does not answer ({error})."
+                message = f"The worker got no message: the broker does not answer ({error})."
                 self._instance.report_engine_event(message, run, cls=self.__class__)
         if waits:
             # No worker executes a run that has ended (execute_run.py).

@@ -63,7 +63,7 @@ def end_dead_runs(
 
 
 def dead_among(instance: dg.DagsterInstance, run_ids: Collection[str], *, now: datetime) -> list[str]:
-    """The runs of this machine among these whose process no longer exists, without the time of silence: for
+    """The runs of this machine among these without a process any more, without the time of silence: for
     leases, which a dead run would keep for minutes. A lease of a run that lives is renewed by it."""
     dead = []
     for run_id in run_ids:

@@ -51,7 +51,7 @@ _MOST_RUNS = 20
 
 
 def prepare_home(settings: Settings) -> Path:
-    """Make Dagster's home with our dagster.yaml, and point DAGSTER_HOME at it.
+    """Make Dagster's home with our dagster.yaml, and set DAGSTER_HOME to it.
 
     A dagster.yaml of an older version of ours is replaced; one that a person changed stays as it is.
     """

@@ -46,7 +46,7 @@ def nothing_to_purge(home: Path, database: Database, *, before: datetime) -> boo
             or _has_lost(home / "history" / "runs" / "index.db", database)
         )
     except (sqlite3.Error, OSError, yaml.YAMLError):
-        # Locked, or written by a Dagster whose tables differ.
+        # Locked, or written by a Dagster with other tables.
         return False
 
 

@@ -45,7 +45,7 @@ def _in_file(settings: Settings) -> Iterable[tuple[Any, ...]]:
         with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=2.0)) as history:
             return history.execute(_LAST).fetchall()
     except sqlite3.Error:
-        # Locked, or written by a Dagster whose tables differ: these figures are missing then, and no others.
+        # Locked, or written by a Dagster with other tables: these figures are missing then, and no others.
         return ()
 
 

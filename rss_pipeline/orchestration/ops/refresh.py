@@ -71,7 +71,7 @@ def fetch_requested(
 def answer(
     context: dg.OpExecutionContext, session: SessionResource, visits: Visits, requests: Requests
 ) -> Visits:
-    """Tell the users how the visits of their feeds ended."""
+    """Report to the users how the visits of their feeds ended."""
     with run_step(context, session):
         requests.answer(visits)
         return visits

@@ -74,7 +74,7 @@ class PublishTopicsConfig(dg.Config):
         default=[],
         description=(
             "Ids of topics to publish now, changed or not and whatever their `every` says. Empty: all that"
-            " changed and whose `every` has passed."
+            " changed, once their `every` has passed."
         ),
     )
 
@@ -136,7 +136,7 @@ def _judge_changed(context: dg.OpExecutionContext, session: Session) -> None:
 def _publish(
     context: dg.OpExecutionContext, session: Session, *, only: Sequence[str] | None = None
 ) -> "list[Publication]":
-    """Publish, and record an event for each topic whose bytes changed; with `only` for each of them."""
+    """Publish, and record an event for each topic with changed bytes; with `only` for each of them."""
     run = session.run
     run.progress.begin("publish", 0)
     if only is None and not due(run.database, now=run.clock()):

@@ -1,4 +1,4 @@
-"""Dagster events for streams whose members changed.
+"""Dagster events for streams with changed members.
 
 What was reported before is read from the event log itself, so nothing is lost where a run is killed: the
 stream's next event has all that came since its last one.

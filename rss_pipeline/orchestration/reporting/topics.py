@@ -1,4 +1,4 @@
-"""Dagster events for topics whose documents changed."""
+"""Dagster events for topics with changed documents."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from rss_pipeline.storage.topics.publications import keys
 def topic_events(
     stores: Stores, instance: dg.DagsterInstance, done: Sequence[Publication], *, named: bool
 ) -> list[dg.AssetMaterialization]:
-    """An event for each topic whose bytes changed, and for one without any event here; if a person `named`
+    """An event for each topic with changed bytes, and for one without any event here; if a person `named`
     them, for all that did not fail."""
     wanted = [each for each in done if each.error is None]
     if any(not each.changed for each in wanted) and not named:

@@ -82,7 +82,7 @@ def _settings() -> Settings:
 
 
 def _reader(settings: Settings) -> AbstractContextManager[Callable[[], None]]:
-    """The reader, which neither needs Dagster nor ends it, and the function that looks at it."""
+    """The reader, which neither needs Dagster nor ends it, and the function that checks it."""
     if not settings.reader:
         return nullcontext(lambda: None)
     return restarted("The reader", [sys.executable, "-m", "rss_pipeline.cli", "reader"])
