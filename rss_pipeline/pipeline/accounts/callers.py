@@ -1,4 +1,4 @@
-"""The caller of a request: whose session it is, and batches that hold only while the session does.
+"""The caller of a request: the session, and batches that hold only while the session does.
 
 The session is looked up in the same batch that reads or writes, so a request needs one round trip to the
 database. How a session begins is login.py's, what a token carries is tokens.py's.
@@ -57,7 +57,7 @@ class Caller:
         try:
             results = self.database.batch([*guard, *statements, *touch])
         except StorageRejected:
-            # Refused because of the session, or because of the data? Nothing tells but another look.
+            # Refused because of the session, or because of the data? Only another look shows it.
             if not self.database.batch([self._alive()])[0].rows:
                 raise NoSession from None
             raise
@@ -65,7 +65,7 @@ class Caller:
 
     @property
     def touch_is_due(self) -> bool:
-        """True after a read of a session whose last use was long ago."""
+        """True after a read of a session with its last use long ago."""
         return self._last_used_at is not None and self._last_used_at <= self.clock() - sessions.TOUCHED_EVERY
 
     def touch(self) -> None:

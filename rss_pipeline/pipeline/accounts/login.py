@@ -42,7 +42,7 @@ class LoggedIn:
 
 @dataclass(frozen=True, slots=True)
 class LoginRefused:
-    """No session. All that may be told to whoever tried is when to try again."""
+    """No session. All that the caller may learn is when to try again."""
 
     retry_after: int | None = None
     """Seconds in which no login is tried; None: name or password is wrong."""
@@ -60,7 +60,7 @@ class _Right:
 def log_in(
     database: Database, secret: bytes, *, name: str, password: str, address: str, client: str, clock: Clock
 ) -> LoggedIn | LoginRefused:
-    """Begin a session of kind `login`. It takes 50 ms, and waits while two others are at it.
+    """Begin a session of kind `login`. It takes 50 ms, and waits while two others do.
 
     `address` is the client's, `client` its user agent.
     """
@@ -90,7 +90,7 @@ def log_in_with_app_password(
     database: Database, *, name: str, password: str, address: str, client: str, clock: Clock
 ) -> LoggedIn | LoginRefused:
     """Begin a session of kind `google_reader`. A right password is never locked out; one of these is a random
-    secret that nobody guesses, so what is wrong only hears that it should come less often."""
+    secret that cannot be guessed, so what is wrong only hears that it should come less often."""
     now, opaque = clock(), new_opaque()
     name, hashed = as_name(name), secret_hash(password)
     *_, begun = database.batch(
@@ -213,7 +213,7 @@ def _begin(
     client: str,
     now: datetime,
 ) -> bool:
-    """Begin a session of a user whose password was right; False if it is no longer the password."""
+    """Begin a session of a user with the right password; False if it is no longer the password."""
     id = opaque.session_id
     begun, *_ = database.batch(
         [

@@ -20,7 +20,7 @@ MOST_CHARACTERS = 1024
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1, type=Type.ID)
 """OWASP's least (Password Storage Cheat Sheet, Argon2id: m=19 MiB, t=2, p=1)."""
 _DECOY = "$argon2id$v=19$m=19456,t=2,p=1$ZGVjb3ktc2FsdC1vZi11cw$Skd3EcWXeDzmEF21XrEdxW3RrgqhTki+VyEGpBMRdWQ"
-"""A hash of nobody's, with the parameters of `_HASHER`."""
+"""A hash of no user's, with the parameters of `_HASHER`."""
 _AT_ONCE = threading.BoundedSemaphore(2)
 _WAITING = threading.BoundedSemaphore(16)
 """Hashes at work and in the queue, of this process."""

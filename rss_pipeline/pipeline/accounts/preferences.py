@@ -33,7 +33,7 @@ class Preferences(BaseModel):
     show_failing_feed: bool = Field(
         default=False,
         strict=True,
-        description="Show a feed of its own whose entries are the feeds that fail.",
+        description="Show a feed of its own with the feeds that fail as entries.",
     )
     publisher_images: bool = Field(
         default=False,

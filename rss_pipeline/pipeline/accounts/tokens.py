@@ -1,6 +1,6 @@
 """What a client holds of a session: a JWT for half an hour, or an opaque token while the session lives.
 
-Both only name a session; whether it is alive is asked of the store in every request (callers.py). The key
+Both only name a session; whether it is alive is read from the store in every request (callers.py). The key
 that signs is secret.py's.
 """
 
@@ -82,7 +82,7 @@ def sign_jwt(secret: bytes, *, user_id: str, session_id: str, now: datetime) -> 
 
 
 def read_jwt(secret: bytes, token: str, *, now: datetime) -> SessionKey:
-    """The session that a JWT of ours names, as `sign_jwt` made it and nobody else.
+    """The session that a JWT of ours names, as only `sign_jwt` makes it.
 
     Raises:
         NoSession: it is signed by another key or algorithm or not at all, it is of another type, issuer or

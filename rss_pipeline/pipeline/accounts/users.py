@@ -14,7 +14,7 @@ from rss_pipeline.storage.subscriptions.subscriptions import unsubscribe_all
 
 
 def as_name(text: str) -> str:
-    """A user's name as it is stored; nothing, which is nobody's name, for what can be none."""
+    """A user's name as it is stored; nothing, which is no user's name, for what can be none."""
     name = text.strip().lower()
     # The Kelvin sign is k in lower case.
     return name if text.isascii() and users.NAME.fullmatch(name) else ""
@@ -74,7 +74,7 @@ def remove_user(database: Database, objects: ObjectStore, *, name: str, clock: C
     """Remove a user with all that is only the user's: sessions, app passwords, subscriptions, read states,
     and the backup of those.
 
-    A feed that nobody else subscribes, and feeds.yaml does not list, is no longer visited.
+    A feed that no one else subscribes, and feeds.yaml does not list, is no longer visited.
 
     Raises:
         UserRefused: there is no such user.

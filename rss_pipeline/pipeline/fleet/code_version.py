@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 def code_version() -> str:
     """As `0.1.0+3f2a9c04d1be, Dagster 1.13.27`: the package, a hash over its files, and Dagster.
 
-    Cached: a process runs the files that were there when it started, so ask for it at the start.
+    Cached: a process runs the files that were there when it started, so call this at the start.
     """
     digest = hashlib.sha256()
     for path, content in sorted(_sources("", files("rss_pipeline"))):

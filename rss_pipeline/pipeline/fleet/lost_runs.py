@@ -25,7 +25,7 @@ def is_lost(run: WorkerRun, fleet: Fleet, renewals: Mapping[str, datetime]) -> b
 
     One that has renewed a lease since its worker was last seen is alive: only the process that beats is gone.
     Where the machine is cut off from the database, nothing is renewed. Such a run stops its requests when its
-    lease is over, and nobody claims its feeds before: what is free sooner is its place in Dagster's queue.
+    lease is over, and no run claims its feeds before: what is free sooner is its place in Dagster's queue.
     """
     seen = fleet.named("worker", run.worker)
     if seen is None or seen.member.incarnation != run.incarnation:

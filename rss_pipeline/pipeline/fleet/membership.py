@@ -104,7 +104,7 @@ class Membership:
             self.over = None if outdated is None else Over(reason=outdated)
 
     def _disown(self, fleet: Fleet) -> None:
-        """Give up runs of this worker whose processes were killed alone. Those that just end have a beat's
+        """Give up runs of this worker if their processes alone were killed. Those that just end have a beat's
         time to take their rows out."""
         mine = (run for run in fleet.runs if run.incarnation == self._member.incarnation)
         unseen = frozenset(run.run_id for run in mine if not self._lives(run.pid))

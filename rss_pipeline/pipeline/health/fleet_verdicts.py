@@ -86,8 +86,8 @@ def what_to_add(fleet: Fleet, *, shards: int) -> str:
     polled = f"{polls} of {_count(shards, 'shard', 'shards')} {'is' if polls == 1 else 'are'} polled"
     if not free:
         return (
-            f"{taken}, and {polled}: start another worker, or raise RSS_WORKER_RUNS on one whose processors"
-            " are idle."
+            f"{taken}, and {polled}: start another worker, or raise RSS_WORKER_RUNS on one with idle"
+            " processors."
         )
     if polls >= shards:
         return (

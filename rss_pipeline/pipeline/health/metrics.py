@@ -133,7 +133,7 @@ def _of_feeds(feeds: FeedFigures, now: datetime) -> Iterator[Metric]:
     )
     yield _labelled(
         "rss_feeds_failing",
-        "Feeds whose last visit failed, by the kind of failure.",
+        "Feeds with a failed last visit, by the kind of failure.",
         "kind",
         feeds.failing_by_kind,
     )
@@ -143,7 +143,7 @@ def _of_feeds(feeds: FeedFigures, now: datetime) -> Iterator[Metric]:
     yield _gauge(
         "rss_feeds_moved", "Feeds requested at another address than that of feeds.yaml.", feeds.moved
     )
-    yield _gauge("rss_feeds_warned", "Feeds whose newest document has a warning.", feeds.warned)
+    yield _gauge("rss_feeds_warned", "Feeds with a warning about the newest document.", feeds.warned)
     for name, help, at in (
         ("visit", "End of the last visit of any feed.", feeds.last_visit_at),
         ("success", "Last successful visit of any feed.", feeds.last_success_at),

@@ -16,7 +16,7 @@ FAILING = frozenset({"failing", "gone"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingFeed:
-    """A subscribed feed whose last visit failed."""
+    """A subscribed feed with a failed last visit."""
 
     feed_id: str
     title: str
@@ -26,7 +26,7 @@ class FailingFeed:
     """The first of these failures."""
     error_kind: str
     error: str
-    """Of the last visit. Of a private network it does not tell what is there."""
+    """Of the last visit. It does not say what is in a private network."""
     what_to_do: str
     next_visit: datetime
 

@@ -1,4 +1,4 @@
-"""The first user, who adds themselves: while there is none, nobody could let them in.
+"""The first user, who adds themselves: while there is none, no one could let them in.
 
 From where a request for it may come is decided in api/; other users are added by pipeline/accounts.
 """

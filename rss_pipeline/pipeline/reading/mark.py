@@ -1,6 +1,6 @@
-"""The file that tells the processes of `up`, on the same machine, that a request for a visit was made.
+"""The file that shows the processes of `up`, on the same machine, that a request for a visit was made.
 
-They look at it several times a second, which costs nothing, and at the database only when it has changed.
+They check it several times a second, which costs nothing, and the database only when it has changed.
 Requests from other machines are found by the sensor `refresh_feeds_when_requested`.
 """
 
@@ -13,7 +13,7 @@ NAME = "refresh_requested"
 
 
 def set_mark(settings: Settings) -> None:
-    """Tell them. Called after the request is stored; where it cannot be written, the sensor finds the
+    """Set the mark. Called after the request is stored; where it cannot be written, the sensor finds the
     request."""
     path = settings.home / NAME
     with suppress(OSError):

@@ -52,7 +52,7 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
         OpmlRefused: with all mistakes of the list; nothing was written.
         NoSession, DatabaseUnavailable: as Caller's methods.
     """
-    # Before a second is spent on the list of somebody whose session has ended.
+    # Before a second is spent on the list of a session that has ended.
     [count] = caller.read(subscription_count(caller.user_id))
     upload = read_upload(body, address_policy(settings))
     hosts = sorted({feed.host for feed in upload.feeds})
@@ -75,7 +75,7 @@ def plan_import(upload: UploadedList, stored: Iterable[Row]) -> ImportPlan:
     """The feeds to add and to subscribe, from the rows of `named_feeds`.
 
     A feed that users may not subscribe by its address is as good as unknown: its public form is added, which
-    is requested without the headers and passwords of feeds.yaml. So nobody can tell whether there is one.
+    is requested without the headers and passwords of feeds.yaml. So no user learns whether there is one.
     """
     rows = list(stored)
     urls = {row["url"] for row in rows}

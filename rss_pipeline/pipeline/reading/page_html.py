@@ -17,7 +17,7 @@ _CHANGED = "a|img|picture|source|track|audio|video|main|nav|aside|header|footer|
 _TAG = re.compile(
     rf'<(?P<end>/?)(?P<name>[a-z][a-z0-9]*+(?= )|{_CHANGED})(?P<attributes>(?: [a-z-]++="[^"]*+")*+)>'
 )
-"""A tag with attributes, in whose values there may be `<`, or one that is changed without any."""
+"""A tag with attributes, which may contain `<`, or one that is changed without any."""
 _HREF = re.compile(r' href="([^"]*+)"')
 _ATTRIBUTE = re.compile(r' ([a-z-]++)="([^"]*+)"')
 _HEADING = re.compile(r"<h([1-6])[ >]")
@@ -75,7 +75,7 @@ class _Writer:
         self._links: list[str | None] = []
         """The `href` of each open `<a>`, None for one without."""
         self._behind: list[str] = []
-        """Links to images that stood in a link: a link cannot stand in another."""
+        """Links to images that were in a link: a link cannot contain another."""
         self._media = 0
 
     def tag(self, found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """The visits that users wait for, by one run: claimed with their requests, and answered one by one.
 
-The first ones go through the ops of a poll. Those that come meanwhile, and those whose feed or host another
-run held, are visited before the run ends, so that many requests share it. How a request is made is
+The first ones go through the ops of a poll. Those that come meanwhile, and those with a feed or host that
+another run held, are visited before the run ends, so that many requests share it. How a request is made is
 refresh.py's.
 """
 
@@ -81,7 +81,7 @@ class Requests:
             return steps.fetch(self._session, visits, round_seconds=STAY_SECONDS)
 
     def answer(self, visits: Sequence[Visit]) -> None:
-        """Answer the requests whose visits have ended; called as soon as the items are stored."""
+        """Answer the requests with a visit that has ended; called as soon as the items are stored."""
         run = self._session.run
         now = run.clock()
         answers = []
@@ -222,6 +222,6 @@ def result_of(visit: Visit) -> Row | None:
 
 
 def reportable(visits: Sequence[Visit]) -> Visits:
-    """The visits that Dagster's events are about: not those of feeds that could not be visited, of which the
-    users are told, nor of those that another run holds."""
+    """The visits that Dagster's events are about: not those of feeds that could not be visited, which
+    are reported to the users, nor of those that another run holds."""
     return [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere | Refused)]

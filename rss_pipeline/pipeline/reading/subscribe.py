@@ -70,7 +70,7 @@ def subscribe_address(
     """
     address = read_address(text, address_policy(settings))
     if isinstance(address, AddressRefused):
-        # Nobody but a caller learns what is refused.
+        # Only a caller learns what is refused.
         caller.read()
         return address
     user_id = caller.user_id

@@ -37,8 +37,8 @@ def write_feeds(
 ) -> tuple[FeedSpec, ...]:
     """Write these entries behind those of feeds.yaml; return their feeds.
 
-    `rows` are the feeds known to the database (`registry_rows`): an entry whose address is stored under
-    another id gets that id, and goes on with its history. A link is followed; a missing file is made.
+    `rows` are the feeds known to the database (`registry_rows`): an entry with an address that is stored
+    under another id gets that id, and goes on with its history. A link is followed; a missing file is made.
 
     Raises RegistryError: the file has mistakes, or with these entries would have some, or cannot be written.
     It is as it was.

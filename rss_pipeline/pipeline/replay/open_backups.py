@@ -22,7 +22,7 @@ _THREADS = 16
 
 
 def slices(visits: Iterable[BackupVisit]) -> Iterator[BackupVisits]:
-    """Consecutive visits whose bodies may be in the spool at once."""
+    """Consecutive visits with bodies that may be in the spool at once."""
     some: BackupVisits = []
     size = 0
     for visit in visits:

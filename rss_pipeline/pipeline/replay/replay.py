@@ -70,7 +70,7 @@ class FeedReplay:
     earliest: datetime | None = None
     """When the oldest backup that can be read was taken."""
     newest: Parsed | None = None
-    """The newest whole document whose items are stored."""
+    """The newest whole document with stored items."""
     cut: Parsed | None = None
     """A newer document, which was cut off; its items are stored as far as it goes."""
     failed_since: Failure | None = None
@@ -239,7 +239,7 @@ def _visits_of(
 def _done(
     run: RunContext, under_way: dict[str, FeedReplay], database: Database | None, *, but: str | None = None
 ) -> Iterator[FeedReplay]:
-    """Feeds whose backups have all been read; a passage may end inside a feed, and the next one be listed.
+    """Feeds with all of their backups read; a passage may end inside a feed, and the next one be listed.
 
     Their streams by XPath count as judged in `database`: items that are in no backup cannot be judged.
     """

@@ -62,7 +62,7 @@ class SubscriptionPlan:
 
 
 def restore_users(run: RunContext, restored: RestoredUsers, on_feeds: Callable[[list[str]], object]) -> None:
-    """Give back each user whose backup is there and who is not in the database.
+    """Restore each user that has a backup and is not in the database.
 
     A user that a killed restore left half-way is completed. `on_feeds` is called with the ids of the feeds
     that users subscribe.

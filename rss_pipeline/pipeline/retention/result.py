@@ -45,7 +45,7 @@ class CleanResult:
     backups_renewed: int = 0
     """Put again under their keys, so that they do not age out."""
     users_backed_up: int = 0
-    """Users whose state was backed up: it had changed, or the backup was old."""
+    """Users with a new backup of their state: it had changed, or the backup was old."""
     leftovers: int = 0
     """Half-written files, and folders for documents, of killed processes."""
     items_waiting: int = 0

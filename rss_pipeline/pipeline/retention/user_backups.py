@@ -56,7 +56,7 @@ def back_up_users(
 def back_up_all(
     database: Database, objects: ObjectStore, *, now: datetime, is_over: Callable[[], bool]
 ) -> UserBackups:
-    """Back up each user with changes, and each one whose backup is missing or older than RENEWED_AFTER.
+    """Back up each user with changes, and each one with a backup that is missing or older than RENEWED_AFTER.
 
     The backup of a user that is not in the database stays: it is what a restore needs.
     """

@@ -1,7 +1,7 @@
 """A user's search: the index gives arrival numbers, the database the items, and only those of the user.
 
-Twice the subscriptions decide: the index is asked for the user's feeds alone, and the items are read through
-the user's subscriptions. So nobody finds, counts or pages by what another one subscribes, and what was
+Twice the subscriptions decide: the index is read for the user's feeds alone, and the items are read through
+the user's subscriptions. So no one finds, counts or pages by what another one subscribes, and what was
 removed since the index was written is not shown.
 """
 
@@ -176,7 +176,7 @@ def _read_key(key: str | None) -> _Key | None:
 
 
 def _match(query: Query, feed_ids: Sequence[str]) -> Match | None:
-    """What the index is asked; None where nothing can match."""
+    """The query for the index; None where nothing can match."""
     parts = [term.expression for term in query.terms]
     if query.after is not None or query.before is not None:
         marks = [

@@ -22,7 +22,7 @@ _PAIRED = re.compile(
     "\u0f00\u0f40-\u0fbc\u1000-\u109f\u1780-\u17d3"  # Tibetan, Myanmar, Khmer
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"  # Japanese
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
-    "\u1100-\u11ff\uac00-\ud7af"  # Korean, whose words carry endings
+    "\u1100-\u11ff\uac00-\ud7af"  # Korean: its words carry endings
     "]+"
 )
 _INVISIBLE = ("\u00ad", "\u200c", "\u200d", "\u2060", "\ufeff")

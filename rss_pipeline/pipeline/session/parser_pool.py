@@ -40,7 +40,7 @@ _PATIENCE = 5
 document does."""
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 1.0
-"""How often a pool whose tasks are waited for is looked at."""
+"""How often a pool is checked while its tasks are waited for."""
 
 _PRELOADED = [
     "rss_pipeline.pipeline.session.parser_tasks",

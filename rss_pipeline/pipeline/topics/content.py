@@ -24,7 +24,7 @@ _MOST_TAGS = 10_000
 _MOST_FORMATTING_TAGS = 1_000
 """Open ones are opened again in each paragraph."""
 READ_FOR_TEXT = 20_000
-"""Characters of HTML from whose beginning a text is made."""
+"""Characters of HTML, from its beginning, that a text is made of."""
 _FEW_ATTRIBUTES_CHARACTERS = 4_000
 
 

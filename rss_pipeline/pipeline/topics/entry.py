@@ -123,7 +123,7 @@ def _content(
 def _dates(item: Candidate) -> tuple[datetime | None, datetime]:
     """Publication and last change, neither later than the first time that the item was seen.
 
-    Readers sort by these dates, and take a document for unchanged whose date is not later than the last: a
+    Readers sort by these dates, and take a document for unchanged if its date is not later than the last: a
     date of 2099 would be on top, and hide all that comes, until then.
     """
     published = item.sort_date

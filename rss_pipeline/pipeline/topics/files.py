@@ -25,7 +25,7 @@ class Target:
     def put_changed(
         self, documents: Mapping[str, bytes], hashes: Mapping[str, str], *, is_checked: bool = False
     ) -> list[Published]:
-        """Put the documents whose hash is another than the one that is known; return what was put.
+        """Put the documents with a hash other than the known one; return what was put.
 
         With `is_checked` also those that are not in the store: somebody deleted them.
 
@@ -45,7 +45,7 @@ class Target:
         return Published(key=key, hash=self._hash(body), bytes=len(body))
 
     def urls(self, topic_id: str) -> PublicUrls | None:
-        """The public URLs of a topic's documents; None where nobody serves them."""
+        """The public URLs of a topic's documents; None where they are not served."""
         json, atom = (public_url(self.store, key) for key in keys(topic_id))
         return None if json is None or atom is None else PublicUrls(atom=atom, json=json)
 

@@ -77,7 +77,7 @@ class Publication:
     feeds: int = 0
     """Feeds that the entries come from."""
     changed: tuple[str, ...] = ()
-    """The keys of the objects whose bytes changed."""
+    """The keys of the objects with changed bytes."""
     hash: str = ""
     """SHA-256 of both documents together."""
     bytes: int = 0

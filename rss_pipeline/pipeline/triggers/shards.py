@@ -66,7 +66,7 @@ def _decide(
 
 
 def polls_of_all(shards: Sequence[Shard], runs: Sequence[JobRun]) -> dict[Shard, datetime]:
-    """The shards whose newest poll was one of all feeds, and the instant since which each is to be visited.
+    """The shards with a newest poll of all feeds, and the instant since which each is to be visited.
 
     `runs` are the newest poll runs, newest first. Such a poll is a run of the shard, of none, or of one of
     another number of shards; a person's poll of feeds by name is none.

@@ -45,8 +45,8 @@ def close(
 ) -> Visits:
     """Close what ended and is not closed yet, all in one statement a kind; the other visits pass through.
 
-    A visit whose values the database refuses ends as `storage_rejected`, alone.
-    `release` are tokens of claims whose requests are over: their hosts are free with the first statement
+    A visit with values that the database refuses ends as `storage_rejected`, alone.
+    `release` are tokens of claims without further requests: their hosts are free with the first statement
     written.
     """
     now = clock()

@@ -31,7 +31,7 @@ Job = TypeVar("Job")
 
 
 def spooled_items(feed: Feed, parsed: Parsed, ids: Iterable[str]) -> ImageSearch:
-    """The search in these items of a document whose rows are in the spool."""
+    """The search in these items of a document with its rows in the spool."""
     return ImageSearch(feed=feed, feed_link=parsed.header.link, path=parsed.path, ids=frozenset(ids))
 
 

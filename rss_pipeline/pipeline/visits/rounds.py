@@ -32,7 +32,7 @@ class Round:
     visits: Sequence[Visit] = ()
     error: str | None = None
     published: Sequence[str] = ()
-    """Topics whose documents changed, where this run published."""
+    """Topics with changed documents, where this run published."""
     publication_error: str | None = None
     """Why topics were not published; a warning, for they stay due."""
 

@@ -14,7 +14,7 @@ from rss_pipeline.collector.models.outcome import CutOff, Document, NotBegun, No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A document whose items are in the database; the visit is closed."""
+    """A document with its items in the database; the visit is closed."""
 
     parsed: Parsed
     new_ids: tuple[str, ...]
