@@ -48,7 +48,7 @@ class Result:
     """The rows that a statement returned, and how many rows it changed."""
 
     names: tuple[str, ...]
-    """Of the columns; empty where a store tells none for a result without rows."""
+    """Of the columns; empty where a store gives none for a result without rows."""
     values: list[tuple[Any, ...]]
     """Of each row, in the order of `names`."""
     changes: int
@@ -105,7 +105,7 @@ time; its statements skip rows that are locked."""
 
 @runtime_checkable
 class SkipsLocked(Protocol):
-    """A `Database` whose claims need not wait for batches that write: theirs run beside those."""
+    """A `Database` with claims that need not wait for batches that write: they run beside those."""
 
     def batch_beside(self, statements: Sequence[Statement], beside: Beside) -> list[Result]:
         """As `batch`, beside batches that write. Not for statements that wait for a row of another table than

@@ -192,7 +192,7 @@ def known_to_restore(database: Database, user_id: str, name: str) -> tuple[bool,
 
 
 def begin_restore(*, id: str, name: str, preferences: str, version: int, created_at: str) -> Statement:
-    """Add a user without a password, marked as one whose restore is not done."""
+    """Add a user without a password, marked as not restored completely."""
     return Statement(
         f"""INSERT INTO users (id, name, password_hash, preferences, state_version, backed_up_version,
           created_at)

@@ -111,7 +111,7 @@ class SqliteDatabase:
         if len(statements) == 1 and only_reads(statements[0].sql):
             with self._lock:
                 return [self._execute(statements[0])]
-        # Statements that only read see one moment, and wait for nobody who writes.
+        # Statements that only read see one moment, and wait for no writer.
         reads = all(only_reads(statement.sql) for statement in statements)
         with self._lock:
             self._command("BEGIN" if reads else "BEGIN IMMEDIATE")

@@ -95,7 +95,7 @@ def user_key(user_id: str) -> str:
 
 
 def user_of(key: str) -> str | None:
-    """The user whose backup has this key; None for a key that is no user's."""
+    """The user with the backup of this key; None for a key that is no user's."""
     id = key.removeprefix(PREFIX).removesuffix(_SUFFIX)
     return id if _USER_ID.fullmatch(id) and user_key(id) == key else None
 

@@ -109,8 +109,8 @@ def document_row(feed: Feed, parsed: Parsed) -> Row:
 
 
 def mark_header(feed: Feed, token: str, header: FeedHeader) -> list[Statement]:
-    """Mark topics stale whose entries show another title or link of this feed from now on, or fewer items of
-    its first document; before the statement that closes the visit."""
+    """Mark topics stale if their entries show another title or link of this feed from now on, or fewer
+    items of its first document; before the statement that closes the visit."""
     is_first = feed.http.last_body_at is None
     if not is_first and header.title in (None, feed.title) and header.link == feed.link:
         return []

@@ -141,7 +141,7 @@ _UNCHANGED = without_comments(f"""WITH clock(now, heartbeat) AS (SELECT ?, ?)
   consecutive_failures = 0, last_error_kind = NULL, last_error = NULL, host_answered = 1,
   -- After a 304 the unreadable document may come again, from another cache: it gets no second backup.
   failed_hash = CASE WHEN {FIELD.format("body_at")} IS NULL THEN failed_hash END,
-  -- The whole document is current again, or the same cut one came, whose warning stays.
+  -- The whole document is current again, or the same cut one came: its warning stays.
   cut_hash = CASE WHEN {NUMBER_FIELD.format("cut_off")} = 1 THEN cut_hash END,
   warning = CASE WHEN {_STAYS} THEN warning END, warning_kinds = CASE WHEN {_STAYS} THEN warning_kinds END,
   {count_visit("'unchanged'")},

@@ -34,7 +34,7 @@ def begin_forget(database: Database, feed_id: str) -> dict[str, int]:
     )
     if marked.changes == 0:
         raise ForgetRefused(
-            f"a user of the reader subscribes to {feed_id}: it goes when nobody does any more"
+            f"a user of the reader subscribes to {feed_id}: it goes when no user does any more"
         )
     return {"image_tasks": image_tasks.changes, "items": items.changes}
 

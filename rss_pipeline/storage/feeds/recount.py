@@ -13,10 +13,10 @@ from rss_pipeline.storage.sql import chunked, compact
 
 def recount(feed_ids: Sequence[str], *, at: datetime) -> list[Statement]:
     """Bring feeds in step with their subscriptions: `registered`, the shortest wished interval, and since
-    when nobody uses them. A feed that is used again is due when it was: who comes and goes causes no visits,
+    when they are unused. A feed that is used again is due when it was: who comes and goes causes no visits,
     and a feed that fails keeps its back-off.
 
-    A feed that nobody used before either does not become unused by it.
+    A feed that was not used before either does not become unused by it.
     """
     among = "id IN (SELECT value FROM json_each(?))"
     return [_recount(among, chunk, at) for chunk in chunked(map(compact, feed_ids))]
@@ -57,7 +57,7 @@ def _recount(among: str, param: str, at: datetime, *, without: str = "") -> Stat
           next_fetch_at = CASE WHEN new.used = 1 AND registered = 0 AND enabled = 0 THEN ?
             WHEN {_IS_SHORTER} THEN min(next_fetch_at, {_WISHED}) ELSE next_fetch_at END,
           schedule_reason = CASE WHEN {_IS_SHORTER} AND {_WISHED} < next_fetch_at THEN ?
-            -- The time stays; the interval that it came from is nobody's wish any more.
+            -- The time stays; the interval that it came from is no longer wished.
             WHEN feeds.wished_interval < coalesce(new.wish, 9e9) AND consecutive_failures = 0 THEN ?
             ELSE schedule_reason END
         FROM (SELECT f.id AS feed_id, CAST(f.listed = 1 OR EXISTS ({of_feed.format("1")}) AS INTEGER) AS used,

@@ -1,4 +1,4 @@
-"""Feeds that nobody wants any more: a list of them, and the start of the removal of empty ones.
+"""Feeds that no one wants any more: a list of them, and the start of the removal of empty ones.
 
 The removal ends like that of `forget` (feeds.py): first the partition key, then the row.
 """

@@ -1,4 +1,4 @@
-"""Feeds that their last subscriber left: those whose time is over, and the start of their removal.
+"""Feeds that their last subscriber left: those past their time, and the start of their removal.
 
 Their items and images go first, by pipeline.retention's; the removal ends like that of `forget` (forget.py).
 """
@@ -19,7 +19,7 @@ _DUE = f"""{UNUSED} AND unused_since <= ?
 
 
 def due_feeds(database: Database, *, now: datetime) -> list[str]:
-    """Ids of the unused feeds whose time is over at `now`."""
+    """Ids of the unused feeds past their time at `now`."""
     rows = database.query(
         f"SELECT id FROM feeds WHERE {_DUE} ORDER BY id",
         [instant(now - UNUSED_AFTER)],

@@ -12,9 +12,9 @@ from rss_pipeline.storage.sql import chunked, compact
 from rss_pipeline.storage.topics.stale import mark_stale_if
 
 _PIECE_BYTES = 400_000
-"""Of the items of one group, whose statements have them three times beside up to a megabyte of rows."""
+"""Of the items of one group: its statements have them three times beside up to a megabyte of rows."""
 
-# A stream whose selector changed meanwhile is not judged by the former one, and a visit that lost its lease
+# A stream with a meanwhile changed selector is not judged by the former one, and a visit that lost its lease
 # judges none.
 _WITH = """WITH of_feed(id) AS (SELECT ?), judged(name) AS MATERIALIZED (
     SELECT s.name FROM of_feed, json_each(?) AS j CROSS JOIN streams AS s

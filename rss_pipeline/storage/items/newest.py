@@ -29,7 +29,7 @@ _OF_STREAM = f"""SELECT n.rowid FROM item_streams AS s CROSS JOIN items AS n ON 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A member of a topic whose newest items are read."""
+    """A member of a topic, for the read of its newest items."""
 
     index: int
     """Its place in the topic."""

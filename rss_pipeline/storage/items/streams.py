@@ -41,7 +41,7 @@ def judgement_of(feed: Feed, parsed: Parsed, *, token: str | None = None) -> Jud
 def note_document(feed: Feed, token: str, parsed: Parsed) -> list[Statement]:
     """Record what a document shows of its feed's streams; for the batch that closes the visit, before that.
 
-    Of a cut document nobody knows what else it lists, and one without items matches nothing: neither counts.
+    What else a cut document lists is not known, and one without items matches nothing: neither counts.
     """
     if not feed.streams:
         return []

@@ -151,7 +151,7 @@ def gone(database: Database, numbers: Sequence[int]) -> list[int]:
 
 
 def identity(database: Database) -> str:
-    """What tells this database from another one: when it was made."""
+    """A mark of this database alone: when it was made."""
     rows = database.query(
         "SELECT applied_at FROM schema_migrations WHERE version = 1", name="read birth of the database"
     ).rows
@@ -159,8 +159,8 @@ def identity(database: Database) -> str:
 
 
 def shown_texts(numbers: Sequence[int]) -> Statement:
-    """A query for the start of the HTML of items by arrival number: rows with `arrived` and `html`. Whose
-    items they are is not looked at."""
+    """A query for the start of the HTML of items by arrival number: rows with `arrived` and `html`. The
+    users of the items are not checked."""
     return Statement(
         f"""SELECT i.arrived, substr({_TEXT.format(i="i")}, 1, {SHOWN_CHARACTERS}) AS html
         FROM json_each(?) AS j CROSS JOIN items AS i INDEXED BY items_arrived

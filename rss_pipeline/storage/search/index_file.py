@@ -92,7 +92,7 @@ class IndexFile:
                 raise
 
     def is_current(self) -> bool:
-        """False where the file was deleted or replaced: this one is nobody's any more."""
+        """False where the file was deleted or replaced: this one is not used any more."""
         try:
             return self.path.stat().st_ino == self._inode
         except OSError:

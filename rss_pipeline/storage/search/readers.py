@@ -33,7 +33,7 @@ class IndexReaders:
             self._idle.append(file)
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close those that are not in use."""
         with self._lock:
             idle, self._idle = self._idle, []
         for file in idle:

@@ -1,7 +1,7 @@
 """What came in of a user's feeds, when they publish, and how their visits went: counts by time. Reads only.
 
 Every query goes from the user's subscriptions, and over a window. What came in is counted in an index; rows
-of items are read for their dates alone, of few weeks. Whose midnight a day begins at is `local`'s.
+of items are read for their dates alone, of few weeks. A day begins at the midnight of `local`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The items and feeds that a call is about: named items, and parts of a user's feeds.
 
-Both are pieces of SQL with their parameters, for the statements of this room. Neither says whose feeds they
-are: each statement joins the user's subscriptions.
+Both are pieces of SQL with their parameters, for the statements of this room. Neither names the user of the
+feeds: each statement joins the user's subscriptions.
 """
 
 from collections.abc import Sequence

@@ -84,7 +84,7 @@ def items_of(result: Result, page: Page) -> Items:
 
 
 def texts_of(result: Result) -> dict[str, str]:
-    """By item id, the starts of the texts that `list_items` found, as HTML that nobody has looked at."""
+    """By item id, the starts of the texts that `list_items` found, as unchecked HTML."""
     return {row["id"]: row["text"] or "" for row in result.rows}
 
 
@@ -200,7 +200,7 @@ def _bounds(filter: Filter, page: Page) -> tuple[int | None, int | None]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """Some of the items, by one index; `at` is its column of the arrival number, `more` its conditions, with
-    `{scope}` where they ask for the scope once more."""
+    `{scope}` where they need the scope once more."""
 
     sql: str
     at: str
@@ -219,7 +219,7 @@ def _parts(filter: Filter) -> list[_Part]:
     unlike = "" if filter.is_starred is None else " AND t.starred_at IS NULL"
     if filter.is_read is None:
         return [_of_feeds(_without("t.starred_at IS NOT NULL") if starred else "")]
-    # Items that the subscription's number decides, but those with a state; and those whose state says so.
+    # Items decided by the subscription's number, but those with a state; and those decided by their state.
     operator, exception = ("<=", 0) if filter.is_read else (">", 1)
     excepted = (
         f"(t.is_read = {exception} OR t.starred_at IS NOT NULL)" if starred else f"t.is_read = {exception}"

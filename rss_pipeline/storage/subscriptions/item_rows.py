@@ -13,8 +13,8 @@ from rss_pipeline.storage.items.items import stored_authors
 
 
 class ItemRow(NamedTuple):
-    """An item without its content, as it was read: what has to be made of a value is made where it is asked
-    for, since a page has hundreds of items. Instants are text in the fields, aware and in UTC in the
+    """An item without its content, as it was read: what has to be made of a value is made where it is
+    used, since a page has hundreds of items. Instants are text in the fields, aware and in UTC in the
     properties."""
 
     id: str

@@ -101,7 +101,7 @@ def _rest(database: Database, user_id: str, counted: Sequence[_Counted]) -> Iter
 
 
 def _groups(counted: Iterable[_Counted]) -> Iterator[list[_Counted]]:
-    """Subscriptions whose items fit into a page together."""
+    """Subscriptions with items that fit into a page together."""
     for rest_is_read in (True, False):
         group: list[_Counted] = []
         size = 0

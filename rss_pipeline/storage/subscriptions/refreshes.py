@@ -36,7 +36,7 @@ class Requested:
     requested: int
     """Feeds with a visit that is still to be made."""
     held: int
-    """Feeds of which nothing is requested now: their servers asked for that."""
+    """Feeds of which nothing is requested now: their servers want that."""
     off: int
     """Feeds that are not visited at all."""
 

@@ -1,6 +1,6 @@
 """Statements that subscribe, edit and unsubscribe, for one batch each; all may be repeated.
 
-Each keeps the feeds in step: `registered`, the shortest wished interval, and since when nobody uses a feed.
+Each keeps the feeds in step: `registered`, the shortest wished interval, and since when a feed is unused.
 Which feed an address is, and whether it may be fetched at all, is decided in pipeline.reading.
 """
 
@@ -23,7 +23,7 @@ FRESH_ITEMS = 50
 
 JOINABLE = f"(forgotten = 0 AND {OPEN})"
 """The condition on `feeds` that any user may subscribe it: what feeds.yaml opens with a password, with
-headers or into a private network is nobody else's unless it says so."""
+headers or into a private network is for no one else unless it says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ class Taken:
 
 
 def due(database: Database, *, now: datetime) -> list[str]:
-    """The ids of topics that changed and whose `every` has passed, `INDEX` among them where the list did.
+    """The ids of changed topics with an `every` that has passed, `INDEX` among them where the list did.
 
     A topic is not published before one of its feeds has brought a document: empty, it would have its first
     items only after `every`.

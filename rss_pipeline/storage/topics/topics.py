@@ -1,7 +1,7 @@
 """The topics table as the registry writes it.
 
 `topic_changes` is a pure decision; only `apply` writes. Publications are in publications.py, the mark that
-asks for one in stale.py.
+requests one in stale.py.
 """
 
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def topic_changes(specs: Iterable[TopicSpec], rows: Iterable[Row]) -> TopicChang
 def apply(database: Database, changes: TopicChanges) -> None:
     """Write a registry's changes; each topic that is written or removed is to be published again.
 
-    A removed topic has no members any more, so that no news of a feed asks for its publication.
+    A removed topic has no members any more, so that no news of a feed requests its publication.
     """
     topics = (
         compact(

@@ -45,7 +45,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(self._patiently(gen), interval, **options)
 
     def _patiently(self, gen: PQGen[_T]) -> PQGen[_T]:
-        """The same, but for an end in time. Between two signs of the server it is asked every `interval`."""
+        """The same, but for an end in time. Between two signs of the server it is polled every `interval`."""
         heard = time.monotonic()
         try:
             wanted = next(gen)

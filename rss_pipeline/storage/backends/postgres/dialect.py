@@ -27,9 +27,9 @@ from rss_pipeline.storage.backends.postgres.tokens import Group, Node, Token, pa
 SCHEMA = "rss_sqlite"
 """The schema of functions.sql."""
 ROWID_TABLES = frozenset({"items", "item_versions", "image_tasks"})
-"""Tables whose rows are found by `rowid`: in Postgres it is a column."""
+"""Tables with rows that are found by `rowid`: in Postgres it is a column."""
 FILLED = {"feeds": 75}
-"""Tables whose rows change at each visit, and percent of a page that inserts fill: a claim writes its new
+"""Tables with rows that change at each visit, and percent of a page that inserts fill: a claim writes its new
 version of a row beside the old one then, and no entry into any index."""
 
 _RENAMED = {

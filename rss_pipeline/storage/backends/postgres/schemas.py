@@ -7,7 +7,7 @@ from rss_pipeline.errors import DatabaseUnavailable
 
 
 def make_schema(url: str, name: str, *, where: str) -> None:
-    """Make the schema if it is not there. Who may not make one is not asked for the right where it is.
+    """Make the schema if it is not there. The right to make one is not needed where it is.
 
     Raises:
         DatabaseUnavailable: the server does not answer, or does not let us; `where` names it.
