@@ -1,7 +1,7 @@
-"""Pages of items with their bodies, as JSON; kept in memory for as long as their version stands.
+"""Pages of items with their bodies, as JSON; kept in memory for as long as their version lasts.
 
 A page takes two requests to the database: one for its rows, one for the bodies that are not cached. An
-embedded database is asked for the version first, which spares both where the page is kept or the client has
+embedded database gives the version first, which spares both where the page is kept or the client has
 it.
 """
 
@@ -160,7 +160,7 @@ class ItemPages:
     def _within(
         self, database: Database, rows: Sequence[ItemRow]
     ) -> tuple[Sequence[ItemRow], dict[str, Body]]:
-        """The first of these items whose bodies one request brings, at least one, with the bodies. Items that
+        """The first of these items, and their bodies: as many as one request brings, at least one. Items that
         went since they were listed are among the items, without a body."""
         bodies = self._bodies.known({row.id: row.body_version for row in rows})
         missing = [row.id for row in rows if row.id not in bodies]

@@ -35,10 +35,10 @@ from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 from rss_pipeline.storage.subscriptions.listing import feed_names, list_names
 
 MOST_IDS = 10_000
-"""RSS Guard asks for 200,000, and goes on by the continuation."""
+"""RSS Guard requests 200,000, and goes on by the continuation."""
 MOST_CONTENTS = 1_000
 MOST_NAMED = 10_000
-"""Items of one items/contents; RSS Guard asks for 9,999, and there is no continuation."""
+"""Items of one items/contents; RSS Guard requests 9,999, and there is no continuation."""
 AT_ONCE = 200
 """Items that are read and made into JSON together."""
 WHOLE_BYTES = 4_000_000
@@ -48,7 +48,7 @@ where the store fails in the middle, it is an error."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listing:
-    """One page of a stream as it is asked for."""
+    """One page of a stream as it is requested."""
 
     stream: Stream
     page: Page
@@ -268,7 +268,7 @@ def _cut(numbers: list[int], page: Page, *, has_more: bool = False) -> tuple[lis
 
 
 def _about(user_id: str, scope: Scope) -> Statement:
-    """A query that tells whether the user has this feed or folder."""
+    """A query for whether the user has this feed or folder."""
     return list_folders(user_id) if scope.feed_id is None else list_names(user_id, scope.feed_id)
 
 

@@ -1,7 +1,7 @@
 """The sources of images in plain HTML, as most editors write it, replaced without a parser.
 
 A parser takes ten times as long. So the condition is strict: each `<` begins a well-formed tag of a known
-element, whose content every parser reads as elements, and an image has only a `src` that everybody reads in
+element, whose content every parser reads as elements, and an image has only a `src` that all read in
 the same way. In all other HTML, `render.py` has the tree decide; for plain HTML both give the same.
 """
 
@@ -42,7 +42,7 @@ _AMPERSAND = re.compile(r"&(?:amp|#0?38);")
 
 
 def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
-    """`html` with another `src` in each image for whose reference `place` gives one; None if it is not plain.
+    """`html` with another `src` in each image for which `place` gives one; None if it is not plain.
 
     Every other byte stays the same.
     """

@@ -10,7 +10,7 @@ ANSWER_SECONDS = 5.0
 
 
 def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
-    """Ask the broker for an answer, and whether it takes messages. `ca_file` is trusted besides the usual
+    """Check that the broker answers, and that it takes messages. `ca_file` is trusted besides the usual
     authorities, where it speaks TLS.
 
     Raises:

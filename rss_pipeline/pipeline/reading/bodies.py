@@ -84,7 +84,7 @@ class Bodies:
         if missing:
             found |= bodies.made(database.batch(bodies.statements(missing)))
 
-    `made` gives the first of them whose texts are within 4 MB together, and at least one: a page ends there,
+    `made` gives the first of them with texts within 4 MB together, and at least one: a page ends there,
     and a caller who needs them all goes on with those that are left (`all_of`).
     """
 
@@ -107,7 +107,7 @@ class Bodies:
         self._lock = threading.Lock()
         self._making = threading.Lock()
         """Held while one body is made: threads that miss the same page do not make each body twice."""
-        # A host that nobody can guess: relative URLs would be resolved against the publisher's.
+        # A host that no one can guess: relative URLs would be resolved against the publisher's.
         self._own = f"https://{secrets.token_hex(16)}.invalid/"
 
     def known(self, versions: Mapping[str, str], *, shown: BodyFor = "reader") -> dict[str, Body]:

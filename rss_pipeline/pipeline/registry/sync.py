@@ -57,7 +57,7 @@ class RegistrySync:
 
     @property
     def forgotten(self) -> tuple[str, ...]:
-        """Feeds whose partition key and row are to be deleted."""
+        """Feeds of which partition key and row are to be deleted."""
         return (*self.half_forgotten, *self.removed)
 
     @property

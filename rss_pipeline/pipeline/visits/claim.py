@@ -92,7 +92,7 @@ def why_not(id: str, row: Row | None) -> Refused | OnHold | HeldElsewhere:
         return Refused(message=f"no feed {id} is stored: it was forgotten; add it to feeds.yaml again")
     if not row["registered"] and row["unused_since"] is not None:
         return Refused(
-            message="nobody subscribes to it any more, so it is not fetched; subscribe to it again"
+            message="no user subscribes to it any more, so it is not fetched; subscribe to it again"
         )
     if not row["registered"]:
         return Refused(message="no longer in feeds.yaml, so it is not fetched; add it there again to do so")

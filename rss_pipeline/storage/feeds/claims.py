@@ -41,7 +41,7 @@ _LADDER = (1.25, 12.5, 125)
 """Feeds that are ranked for each one wanted where claims follow one another quickly: each next number where
 those before it have too few hosts."""
 _TRIES = 5
-"""Of a claim whose feeds others have changed or hold locked just now, each of them."""
+"""Of a claim of feeds that others have changed or hold locked just now, each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +242,7 @@ class _Claiming:
                 planned_once=self._has_one_plan,
                 returning=_FOUND,
             )
-        # Feeds that are named are looked up first, for the reason that `take` tells.
+        # Feeds that are named are looked up first, for the reason that `take` gives.
         named = self.wanted.ids
         of = "feeds" if named is None else f"(SELECT * FROM feeds WHERE id = ANY(ARRAY{_LISTED}) LIMIT -1)"
         candidates, params = self._free(of=of)

@@ -27,7 +27,7 @@ _MANY = 3
 """Registries of so many feeds are protected against losing more than half at once."""
 
 _SPECS_BYTES = 600_000
-"""Of the feeds of one batch, whose statements have them five times."""
+"""Of the feeds of one batch: its statements have them five times."""
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key,"
@@ -197,7 +197,7 @@ def apply(
 
 
 def _moves(closed: Mapping[str, NewFeed], ids: Iterable[str], *, now: datetime) -> list[Statement]:
-    """In the batch that closes a feed: nobody reads what its headers or its private host give."""
+    """In the batch that closes a feed: no user reads what its headers or its private host give."""
     return move_subscriptions({id: closed[id] for id in ids if id in closed}, now=now)
 
 

@@ -53,7 +53,7 @@ class Waiting:
 
 
 def waiting(database: Database, *, now: datetime, lease_now: datetime | None = None) -> Waiting:
-    """Settle the requests whose feeds other runs have visited since, and count what is left."""
+    """Settle the requests for feeds that other runs have visited since, and count what is left."""
     clock = None if lease_now is None else instant(lease_now)
     _, counts = database.batch([settle_statement(now, clock), _count_statement(clock)])
     row = one(counts) or {}
@@ -84,8 +84,8 @@ def _count_statement(clock: str | None) -> Statement:
 
 
 def settle_statement(now: datetime, clock: str | None) -> Statement:
-    """A statement that answers open requests whose feed was visited since they were made, by what that visit
-    left."""
+    """A statement that answers open requests for feeds that were visited since they were made, by what that
+    visit left."""
     new = """(SELECT count(*) FROM items WHERE items.feed_id = feeds.id
       AND items.created_at >= refresh_requests.requested_at)"""
     return Statement(

@@ -12,7 +12,7 @@ from rss_pipeline.storage.subscriptions.counts import NEWEST, UNREAD
 
 
 class FeedRow(NamedTuple):
-    """A subscribed feed, as it was read: what has to be made of a value is made where it is asked for, since
+    """A subscribed feed, as it was read: what has to be made of a value is made where it is used, since
     a list has hundreds of feeds. Instants are `YYYY-MM-DDTHH:MM:SSZ` in the fields, aware in the properties.
     """
 

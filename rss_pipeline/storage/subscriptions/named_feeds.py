@@ -10,7 +10,7 @@ from rss_pipeline.storage.sql import compact
 def named_feeds(user_id: str, hosts: Sequence[str]) -> Statement:
     """A query for `id`, `url`, `title`, `open`, `waits` and `subscribed` of the feeds that may have an
     address at one of these hosts, those first that a user should get where one address has several forms.
-    `waits`: nobody has seen its document so far, and no visit is planned.
+    `waits`: its document has not been seen so far, and no visit is planned.
 
     A feed that has moved has its new host in its row. URLs are compared by the caller, who knows their forms.
     """

@@ -4,7 +4,7 @@ The translation of statements is dialect.py's, SQL is elsewhere; limits are in s
 
 Statements are written for stores in which one batch after the other writes, and so it is here: a batch that
 writes holds a lock of the database from before its first statement until it is committed. Batches that only
-read wait for nobody, and see one moment. Claims are the exception: they wait for other claims only.
+read wait for no one, and see one moment. Claims are the exception: they wait for other claims only.
 
 The order of locks, so that no two batches wait for each other: the writers' lock, the claims' lock, rows. Who
 has the claims' lock alone waits for no row, and who claims rows skips those that are locked.
