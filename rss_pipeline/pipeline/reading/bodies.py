@@ -212,6 +212,9 @@ class Bodies:
             html = html.replace(f'src="{self._own}', f'src="{IMAGES_PATH}')
         elif kind != "public":
             html = page_html(html, placed=place, shows_publishers_images=kind == "page_with_publishers")
+        # An earlier version has none.
+        if omitted := row.get("content_omitted"):
+            html += f"<p>This item is too large to be stored whole: {escape(omitted, quote=False)}.</p>"
         title = one_line(row["title"], limit=_MOST_TITLE_CHARACTERS) or text_of(
             text, limit=_TITLE_OF_TEXT_CHARACTERS
         )

@@ -52,8 +52,8 @@ def sources(
 
     The first gives the items in their order for as long as their texts are within `most_bytes`, and at least
     one; of each text so many characters from its start. A row has `id`, `version`, `title`, `link`,
-    `base_url`, `html` (the content, or the summary of an item without), `feed_url`, `feed_link`. Items that
-    are gone are left out.
+    `base_url`, `html` (the content, or the summary of an item without), `content_omitted` (what was too
+    large to be stored), `feed_url`, `feed_link`. Items that are gone are left out.
     """
     ids = compact(_ids(item_ids))
     text = body_text("i")
@@ -63,7 +63,8 @@ def sources(
       page AS (SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
         FROM wanted)
       SELECT i.id, {body_version(items="i")} AS version, i.title, i.link, i.base_url,
-        substr({text}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url, feeds.link AS feed_link
+        substr({text}, 1, CAST(? AS INTEGER)) AS html, i.content_omitted, feeds.url AS feed_url,
+        feeds.link AS feed_link
       FROM page CROSS JOIN items AS i ON i.rowid = page.place JOIN feeds ON feeds.id = i.feed_id
       WHERE page.nth = 1 OR page.total <= ? ORDER BY page.n"""
     images = """SELECT t.item_id, t.original_url, t.r2_key, t.width, t.height
