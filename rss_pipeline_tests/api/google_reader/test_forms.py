@@ -38,7 +38,8 @@ def test_a_form_is_read_whatever_its_content_type(content_type: str | None) -> N
     assert fields.first("T") == "x"
 
 
-@given(st.text("ai=&;%+ 1/", max_size=20))
+# No letter that is a hexadecimal digit: an escape such as %a1 is not UTF-8, and refused.
+@given(st.text("ki=&;%+ 1/", max_size=20))
 @example("&&i=1=2&=&i&a;b=1&")
 def test_fields_are_the_same_with_and_without_an_escape(text: str) -> None:
     expected: dict[str, list[str]] = {}
