@@ -98,8 +98,8 @@ soak: worker
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.images
-	$(BIN)/python -m benchmarks.reader_api
-	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.reader.api
+	$(BIN)/python -m benchmarks.reader.search
 
 worker: $(WORKER)/node_modules/.ready
 

@@ -144,7 +144,7 @@ class Round:
         )
 
     def _peer(self, what: str) -> list[str]:
-        return [sys.executable, "-m", "benchmarks.reader_peer", what, str(self._reader_database)]
+        return [sys.executable, "-m", "benchmarks.peer_reader", what, str(self._reader_database)]
 
     def _run(self, command: Sequence[str], *, cwd: Path, env: dict[str, str]) -> Measured:
         self._server.forget()

@@ -1,6 +1,6 @@
 """The costs and the outside world of a simulated fleet: each number, and where it comes from.
 
-Measured by `python -m benchmarks.fleet_costs` on a shared Xeon of 2.5 GHz with two cores, unless another
+Measured by `python -m benchmarks.fleet.costs` on a shared Xeon of 2.5 GHz with two cores, unless another
 source is named. An assumption says so. The rules of the pipeline are in plan.py, taken from the code.
 """
 

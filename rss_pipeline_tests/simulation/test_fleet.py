@@ -1,4 +1,4 @@
-"""The simulated fleet keeps the rules that it is to show; benchmarks/fleet.py draws a million feeds."""
+"""The simulated fleet keeps the rules that it is to show. A million feeds: benchmarks/fleet/simulation.py."""
 
 import random
 from collections import Counter, defaultdict

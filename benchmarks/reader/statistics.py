@@ -1,4 +1,4 @@
-"""What a view of the statistics costs: `python -m benchmarks.reader_statistics`.
+"""What a view of the statistics costs: `python -m benchmarks.reader.statistics`.
 
 Time with SQLite, of 1,000 feeds with 100,000 items of 3.5 KB in 90 days, all of one user; and rows read in D1
 (its own `meta.rows_read`, local workerd), of 100 feeds with 20 items a day each.

@@ -1,4 +1,4 @@
-"""The picture of the reader in docs/, taken again: `python -m benchmarks.reader_screenshots` writes
+"""The picture of the reader in docs/, taken again: `python -m benchmarks.reader.screenshots` writes
 docs/reader.png.
 
 Invented feeds, in a home of their own, and headless Chromium. Look at the picture before it is committed; it
@@ -20,7 +20,7 @@ from rss_pipeline_tests.storage.values import item, register, spec, visit
 from rss_pipeline_tests.support.chromium import chromium, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 FEEDS = {
     "gazette": ("Harbour Gazette", "News"),
     "planet": ("The Daily Planet", "News"),

@@ -2,7 +2,7 @@
 
 import statistics
 
-from benchmarks.http_client import Client, Request
+from benchmarks.reader.http_client import Client, Request
 from benchmarks.run import Verdict
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.clock import utc_now

@@ -1,4 +1,4 @@
-"""The time from a click on "refresh" to stored items: `python -m benchmarks.refresh [--clicks 30]`.
+"""The time from a click on "refresh" to stored items: `python -m benchmarks.reader.refresh [--clicks 30]`.
 
 `rss-pipeline up` as a person has it, on loopback with the embedded database. One feed after the other, each
 on a host of its own, gets a new item; then `POST /api/feeds/{id}/refresh` is sent, and the task is read until

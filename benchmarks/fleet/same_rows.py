@@ -1,6 +1,6 @@
 """The documents of a folder, polled into SQLite, D1 (real workerd) and Postgres; every row is compared.
 
-    python -m benchmarks.same_rows FOLDER
+    python -m benchmarks.fleet.same_rows FOLDER
 
 With one clock, each place polls the same feeds four times: as they are, unchanged, each with the next feed's
 document (other items, often another charset), and as they were. Then everything is replayed with --repair.

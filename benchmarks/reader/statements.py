@@ -1,4 +1,4 @@
-"""The time of the reader's statements in SQLite: `python -m benchmarks.reader_statements`.
+"""The time of the reader's statements in SQLite: `python -m benchmarks.reader.statements`.
 
 The database is reader_store.py's. Times are of one process, through `Database`, with the results as values.
 """
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.reader_store import fill, user_id
+from benchmarks.reader.store import fill, user_id
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Result, Statement, Value

@@ -1,6 +1,6 @@
 """Feeds a second of 1, 2 and 3 workers beside one process on SQLite, in one run: half an hour by default.
 
-    python -m benchmarks.fleet_throughput
+    python -m benchmarks.fleet.throughput
 
 All collect the same feeds, first new, then answered 304, at the settings that a new installation has: five
 requests at once in a run, and a run at once in a worker. Responses take as long as those of real publishers,
@@ -21,8 +21,10 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.fleet import simulated
-from benchmarks.fleet_run import (
+from benchmarks.fleet.namespaces import PUBLISHERS
+from benchmarks.fleet.processor import Process, Processor
+from benchmarks.fleet.publishers import Plan, publishing
+from benchmarks.fleet.run import (
     BENCHMARK,
     DUE,
     PARSERS,
@@ -36,10 +38,8 @@ from benchmarks.fleet_run import (
     collect,
     running,
 )
-from benchmarks.namespaces import PUBLISHERS
+from benchmarks.fleet.simulation import simulated
 from benchmarks.processes import environment, rss_pipeline
-from benchmarks.processor import Process, Processor
-from benchmarks.publishers import Plan, publishing
 from rss_pipeline_tests.simulation.costs import World
 from rss_pipeline_tests.simulation.plan import Plan as Simulation
 from rss_pipeline_tests.support.up import kill_session

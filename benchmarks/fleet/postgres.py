@@ -1,4 +1,4 @@
-"""Claims and visits on Postgres: `python -m benchmarks.postgres [claims] [visits] [--json FILE]`.
+"""Claims and visits on Postgres: `python -m benchmarks.fleet.postgres [claims] [visits] [--json FILE]`.
 
 Claims: 16 processes claim 500 of a million feeds on 100,000 hosts, all of them due. A claimer is a run: it
 holds its feeds while it visits them, and claims again when it has given them back. So each of the 16 claims

@@ -2,7 +2,7 @@
 
 The figures are of processor time, which a busy machine changes less than others; those that the simulation
 uses are in rss_pipeline_tests/simulation/costs.py. It needs a Postgres on this machine.
-`python -m benchmarks.fleet_costs`
+`python -m benchmarks.fleet.costs`
 """
 
 import os

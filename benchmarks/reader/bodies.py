@@ -1,6 +1,6 @@
 """What the bodies of a page of items cost the reader: made, and taken from the cache.
 
-    python -m benchmarks.reader_bodies [--items 100] [--characters 4800]
+    python -m benchmarks.reader.bodies [--items 100] [--characters 4800]
 
 CPU of this process for one page, the least and the median of many. Each item has paragraphs, links and two
 images, of which one is archived. The last line makes 64 threads miss one page at once.

@@ -1,4 +1,4 @@
-"""A real fleet on this machine, measured: `python -m benchmarks.fleet_run`, some 20 minutes.
+"""A real fleet on this machine, measured: `python -m benchmarks.fleet.run`, some 20 minutes.
 
 Postgres, Redis, `rss-pipeline up --fleet` and workers with homes of their own, each in a network namespace
 where this machine allows that, collect feeds of many hosts: first all new, then once more, when all answer
@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.namespaces import HERE, PUBLISHERS, are_allowed, namespaces
-from benchmarks.processor import Process, Processor
-from benchmarks.publishers import Asked, Plan, Publishers, feed_id, manners, publishing
+from benchmarks.fleet.namespaces import HERE, PUBLISHERS, are_allowed, namespaces
+from benchmarks.fleet.processor import Process, Processor
+from benchmarks.fleet.publishers import Asked, Plan, Publishers, feed_id, manners, publishing
 from rss_pipeline_tests.soak.machines import Fleet, fleet
 from rss_pipeline_tests.support.postgres import Postgres, local_postgres
 from rss_pipeline_tests.support.redis_server import RedisServer, local_redis

@@ -1,4 +1,4 @@
-"""The reader beside FreshRSS in one run: `python -m benchmarks.reader_peers --freshrss FOLDER`.
+"""The reader beside FreshRSS in one run: `python -m benchmarks.reader.peers --freshrss FOLDER`.
 
 FOLDER is a clone of https://github.com/FreshRSS/FreshRSS; nothing is written into it. It needs `php` 8.1 with
 the extensions of `EXTENSIONS` (Debian: php-cli php-sqlite3 php-mbstring php-xml php-curl php-gmp php-zip).

@@ -1,4 +1,4 @@
-"""The speed of search: `make bench`, or `python -m benchmarks.search`.
+"""The speed of search: `make bench`, or `python -m benchmarks.reader.search`.
 
 A SQLite database of 1,000,000 items of 3,500 feeds, in English, Chinese and Japanese, and one of items of
 3.5 KB of HTML. The index is built, then searched by a user of 100 feeds and by one of three: whole searches,

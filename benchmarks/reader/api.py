@@ -1,4 +1,4 @@
-"""The speed of the reader's APIs, as clients see it: `make bench`, or `python -m benchmarks.reader_api`.
+"""The speed of the reader's APIs, as clients see it: `make bench`, or `python -m benchmarks.reader.api`.
 
 `rss-pipeline reader` as its own process on loopback, on a SQLite database of 1,000 users, 1,000 feeds and
 100,000 items (reader_store.py). First one client alone, then many at once, then one beside a poll of all
@@ -26,9 +26,9 @@ from urllib.parse import urlencode
 import psutil
 
 from benchmarks.documents import made_up_feeds
-from benchmarks.http_client import Client, Request
 from benchmarks.processes import environment, rss_pipeline
-from benchmarks.reader_pages import (
+from benchmarks.reader.http_client import Client, Request
+from benchmarks.reader.pages import (
     FIRST_VIEW,
     browser_session,
     many_feeds,
@@ -37,7 +37,7 @@ from benchmarks.reader_pages import (
     page_seconds,
     subscribe_to_many,
 )
-from benchmarks.reader_store import FEEDS, feed_id, fill, user_id
+from benchmarks.reader.store import FEEDS, feed_id, fill, user_id
 from benchmarks.run import Verdict
 from benchmarks.server import serving
 from rss_pipeline.collector.models.clock import utc_now
