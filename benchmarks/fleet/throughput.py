@@ -21,23 +21,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.fleet.machines import BENCHMARK, DUE, PARSERS, SERVER, WORKERS, Phase, Setting, running
 from benchmarks.fleet.namespaces import PUBLISHERS
 from benchmarks.fleet.processor import Process, Processor
 from benchmarks.fleet.publishers import Plan, publishing
-from benchmarks.fleet.run import (
-    BENCHMARK,
-    DUE,
-    PARSERS,
-    SERVER,
-    WORKERS,
-    Phase,
-    Setting,
-    add_options,
-    begin,
-    broken_promises,
-    collect,
-    running,
-)
+from benchmarks.fleet.run import add_options, begin, broken_promises, collect
 from benchmarks.fleet.simulation import simulated
 from benchmarks.processes import environment, rss_pipeline
 from rss_pipeline_tests.simulation.costs import World
