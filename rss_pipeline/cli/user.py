@@ -41,7 +41,8 @@ def user() -> None:
 def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> None:
     """Add a user NAME, and prompt for a password."""
     from rss_pipeline.pipeline.accounts.users import add_user, check_new_name, find_user
-    from rss_pipeline.pipeline.reading.listed_feeds import count_closed, subscribe_listed
+    from rss_pipeline.pipeline.reading.listed_feeds import left_out, subscribe_listed
+    from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
     check_new_name(name)
     password = _password(from_stdin)
@@ -50,10 +51,16 @@ def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> Non
         if subscribe:
             count = subscribe_listed(database, find_user(database, stored), at=utc_now())
             say(f"{stored} subscribes {count} feeds of {settings.feeds_file}, as the last poll read it.")
-            if closed := count_closed(database):
+            others = left_out(database)
+            if others.too_many:
                 say(
-                    f"Not subscribed: {closed} with a password, headers or allow_private; users may subscribe"
-                    " them where the file says `shared: true`."
+                    f"Not subscribed: {others.too_many} feeds, for a user subscribes at most"
+                    f" {MAX_SUBSCRIPTIONS}."
+                )
+            if others.closed:
+                say(
+                    f"Not subscribed: {others.closed} with a password, headers or allow_private; users may"
+                    " subscribe them where the file says `shared: true`."
                 )
     say(f"{stored} can log in now. `rss-pipeline user app {stored} phone` makes the password for an app.")
 

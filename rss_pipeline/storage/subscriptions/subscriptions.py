@@ -79,11 +79,13 @@ def joinable_listed() -> Statement:
     )
 
 
-def closed_listed() -> Statement:
-    """A query for `n`, the number of feeds of feeds.yaml that `joinable_listed` leaves out."""
+def count_listed() -> Statement:
+    """A query for the numbers of feeds of feeds.yaml that any user may subscribe, `joinable`, and of the
+    all, `listed`."""
     return Statement(
-        f"SELECT count(*) AS n FROM feeds WHERE listed = 1 AND forgotten = 0 AND NOT {OPEN}",
-        name="count listed feeds that users may not subscribe",
+        f"""SELECT count(*) AS listed, count(CASE WHEN {OPEN} THEN 1 END) AS joinable
+        FROM feeds WHERE listed = 1 AND forgotten = 0""",
+        name="count listed feeds to subscribe",
     )
 
 

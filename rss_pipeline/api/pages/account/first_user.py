@@ -16,7 +16,8 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.errors import HashingBusy, PasswordRefused, UserRefused
 from rss_pipeline.pipeline.accounts.passwords import LEAST_CHARACTERS, MOST_CHARACTERS, check_new
 from rss_pipeline.pipeline.reading.first_user import add_first_user, has_users
-from rss_pipeline.pipeline.reading.listed_feeds import count_closed
+from rss_pipeline.pipeline.reading.listed_feeds import left_out
+from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 from rss_pipeline.web.authority import own_authorities, read_authority
 
 router = APIRouter(include_in_schema=False)
@@ -107,7 +108,8 @@ async def _form(
         status=200 if name_error is None and password_error is None else 422,
         user_name=name[:_MOST_NAME_CHARACTERS],
         subscribe=subscribe,
-        closed=await run_in_threadpool(count_closed, request.app.state.stores.database),
+        left_out=await run_in_threadpool(left_out, request.app.state.stores.database),
+        most_subscriptions=MAX_SUBSCRIPTIONS,
         name_error=name_error,
         password_error=password_error,
         least=LEAST_CHARACTERS,
