@@ -106,4 +106,4 @@ def _round(result: dg.ExecuteInProcessResult) -> Round:
 
 def _visits(result: dg.ExecuteInProcessResult) -> Sequence[Visit]:
     passed = {event.step_key for event in result.all_events if event.is_step_success}
-    return result.output_for_node("extract_images") if "extract_images" in passed else ()
+    return result.output_for_node("visit_more") if "visit_more" in passed else ()

@@ -40,7 +40,7 @@ REPLAY_TAGS = {"dagster/priority": "-2", "rss_pipeline/replay": "1"}
 )
 def poll_feeds() -> None:
     visits = ops.claim()
-    for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
+    for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images, ops.visit_more):
         visits = step(visits)
     topic_ops.publish(ops.report(visits))
 

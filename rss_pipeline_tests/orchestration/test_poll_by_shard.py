@@ -80,6 +80,8 @@ def test_a_run_whose_claim_was_full_claims_again_until_nothing_of_its_shard_is_d
             if event.event_type_value == "STEP_OUTPUT" and event.node_name == "report"
         ]
         assert output["stored"].value == len(of_shard(number))
+        assert len(result.output_for_node("extract_images")) == 1, "the first claim"
+        assert len(result.output_for_node("visit_more")) == len(of_shard(number)), "before the report"
     assert feeds.rows("SELECT token FROM leases") == []
     assert feeds.rows("SELECT id FROM feeds WHERE change_count <> reported_count") == []
     assert says(tick(feeds)) == "No feed is due."

@@ -28,8 +28,8 @@ from rss_pipeline.pipeline.registry.sync import RegistrySync, registered_accesse
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
-from rss_pipeline.pipeline.visits import claim as claiming
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
+from rss_pipeline.pipeline.visits.claim import Accesses
 from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
 from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
@@ -99,11 +99,8 @@ def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
         accesses = session.accesses = accesses_of(session, synced)
         suspects = None if synced is None else synced.suspects
         reporting.mark_recorded(session.run, context.instance)
-        if context.has_partitions:
-            wanted: Wanted = Named(ids=list(context.partition_keys), now=session.run.clock())
-        else:
-            wanted = _wanted(config, session.run.clock())
-            _tag_shard(context, wanted)
+        wanted = _wanted(context, config, session.run.clock())
+        _tag_shard(context, wanted)
         visits = poll.claim_visits(session, wanted, accesses, suspects=suspects)
         if isinstance(wanted, Named):
             return visits
@@ -131,7 +128,7 @@ def synced_registry(context: dg.OpExecutionContext, session: Session) -> Registr
     return synced
 
 
-def accesses_of(session: Session, synced: RegistrySync | None) -> claiming.Accesses:
+def accesses_of(session: Session, synced: RegistrySync | None) -> Accesses:
     """The headers and passwords of feeds, by their ids; None where they are not known. A worker reads them in
     the feeds.yaml of its own machine."""
     settings = session.run.settings
@@ -142,7 +139,9 @@ def accesses_of(session: Session, synced: RegistrySync | None) -> claiming.Acces
     return None
 
 
-def _wanted(config: ClaimConfig, now: datetime) -> Wanted:
+def _wanted(context: dg.OpExecutionContext, config: ClaimConfig, now: datetime) -> Wanted:
+    if context.has_partitions:
+        return Named(ids=list(context.partition_keys), now=now)
     shard = None if config.feeds else _shard(config)
     if config.not_visited_since is not None:
         since = _instant(config.not_visited_since)
@@ -232,26 +231,29 @@ def extract_images(context: dg.OpExecutionContext, session: SessionResource, vis
         return visits
 
 
+@dg.op(ins=visits_in, out=visits_out, tags=kind("http"))
+def visit_more(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
+    """Visit the named feeds that another run held, and, in a poll of a shard, what its claim left due."""
+    with run_step(context, session):
+        wanted = _wanted(context, ClaimConfig(**_claim_config(context)), session.run.clock())
+        return poll.visit_more(session, wanted, session.accesses, visits)
+
+
 @dg.op(ins=visits_in, out=dg.Out(dg.Nothing))
 def report(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Iterator[Any]:
     """Record the feeds that changed as materialized (in a backfill, all that were read), their streams that
     changed, and failures."""
     with run_step(context, session):
         session.run.progress.begin("report", 0)
-        rest, held = poll.apart(visits)
+        counts = _log_summary(context, visits)
         if context.has_partitions:
-            _log_summary(context, visits)
-            failed = _recorded(context, reporting.report_named(session.run, rest))
-            waited = claiming.wait_for(session, held)
-            failed += _recorded(context, reporting.report_named(session.run, waited))
-            _record_streams(context, session, {visit.feed.id for visit in [*rest, *waited]})
-            for observations in reporting.report_failures(session.run, [*rest, *waited]):
+            failed = _recorded(context, reporting.report_named(session.run, visits))
+            _record_streams(context, session, {visit.feed.id for visit in visits})
+            for observations in reporting.report_failures(session.run, visits):
                 record_events(context, observations)
             reporting.raise_for(failed, visits=len(visits))
             yield dg.Output(None)
         else:
-            visits = [*rest, *claiming.wait_for(session, held), *_more(context, session, rest)]
-            counts = _log_summary(context, visits)
             changed: set[str] = set()
             for events in reporting.report_changes(session.run, context.instance, visits):
                 record_events(context, events)
@@ -275,12 +277,6 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
             # The table first: the run's log cuts a long message at its end.
             table = {"failed_feeds": failure_table(failed)} if failed else {}
             yield dg.Output(None, metadata={**table, **counts})
-
-
-def _more(context: dg.OpExecutionContext, session: Session, visits: Visits) -> Visits:
-    """The visits of further claims, where this is a poll of a shard that has more due."""
-    wanted = _wanted(ClaimConfig(**_claim_config(context)), session.run.clock())
-    return poll.go_on(session, wanted, session.accesses, visits)
 
 
 def _record_streams(context: dg.OpExecutionContext, session: Session, feed_ids: Collection[str]) -> None:

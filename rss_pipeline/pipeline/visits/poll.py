@@ -1,4 +1,4 @@
-"""One poll round: claim, every step, leases ended, held feeds waited for. Without Dagster.
+"""One poll round: claim, every step, leases ended, then held feeds and further claims. Without Dagster.
 
 The ops of `poll_feeds` call the same functions, one op a step, and report to Dagster in between. Rounds that
 follow each other until nothing is due are in rounds.py.
@@ -50,8 +50,7 @@ def poll_round(
         for step in STEPS[1:]:
             visits = step(session, visits)
         session.leases.end({visit.token for visit in visits})
-        rest, held = apart(visits)
-        return [*rest, *wait_for(session, held), *go_on(session, wanted, accesses, rest)]
+        return visit_more(session, wanted, accesses, visits)
 
 
 def claim_visits(
@@ -68,7 +67,17 @@ def claim_visits(
     return visits
 
 
-def go_on(session: Session, wanted: Wanted, accesses: Accesses, visits: Visits) -> Visits:
+def visit_more(session: Session, wanted: Wanted, accesses: Accesses, visits: Visits) -> Visits:
+    """These visits with those that come after them: of feeds that another run held, and of further claims.
+
+    Called when this run holds no feed any more.
+    """
+    held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
+    rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
+    return [*rest, *wait_for(session, held), *_go_on(session, wanted, accesses, rest)]
+
+
+def _go_on(session: Session, wanted: Wanted, accesses: Accesses, visits: Visits) -> Visits:
     """The visits of a shard's further claims, each through all steps, after the `visits` of the first one.
 
     The sensor would start the next run at its next tick, so that a shard got one batch a tick. Claims follow
@@ -92,10 +101,3 @@ def _leaves_some(session: Session, visits: Visits) -> bool:
     if any(visit.lost or isinstance(visit.outcome, CutOff) for visit in visits):
         return False
     return not all(isinstance(visit.outcome, NotBegun) for visit in visits)
-
-
-def apart(visits: Visits) -> tuple[Visits, Visits]:
-    """The visits of this run, and those of feeds that another run holds."""
-    held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
-    rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
-    return rest, held
