@@ -43,7 +43,7 @@ def claim_requested(context: dg.OpExecutionContext, session: SessionResource) ->
         requests = Requests(
             session,
             accesses=accesses_of(session, synced),
-            suspects=synced is None or synced.has_suspects,
+            suspects=None if synced is None else synced.suspects,
             search=_search,
         )
         visits = requests.claim()

@@ -130,7 +130,7 @@ def _visited(session: Session, spec: FeedSpec, found: Found, *, environ: Mapping
 
 def visit_found(session: Session, id: str, found: Found, accesses: Accesses) -> Visit:
     """Visit a stored feed by the steps of a poll, with the document that the search has brought."""
-    [visit] = claim_named(session, [id], accesses, suspects=False)
+    [visit] = claim_named(session, [id], accesses, suspects=())
     if not isinstance(visit.outcome, Pending):
         return visit
     response = replace(found.document.response, requested_url=visit.feed.requested_url)

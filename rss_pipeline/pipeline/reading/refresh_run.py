@@ -6,7 +6,7 @@ refresh.py's.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -57,7 +57,7 @@ class Requests:
         session: Session,
         *,
         accesses: Accesses,
-        suspects: bool = True,
+        suspects: Collection[str] | None = None,
         search: Search,
         stay_seconds: float = STAY_SECONDS,
     ) -> None:
@@ -163,6 +163,8 @@ class Requests:
             return []
         ids = list(self._claimed.by_feed)
         visits = claim_named(self._session, ids, self._accesses, suspects=self._suspects)
+        # A run that dies while this one waits for its feeds leaves more of them.
+        self._suspects = None
         # One lease on their hosts for the run's length is enough.
         go_first(self._session, [visit for visit in visits if visit.feed.id not in self._awaited])
         self._awaited |= {visit.feed.id for visit in visits}

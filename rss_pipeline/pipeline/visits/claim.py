@@ -60,11 +60,14 @@ def claim_wanted(
 
 
 def claim_named(
-    session: Session, ids: Sequence[str], accesses: Accesses, *, suspects: bool = True
+    session: Session, ids: Sequence[str], accesses: Accesses, *, suspects: Collection[str] | None = None
 ) -> list[Visit]:
-    """Claim each of these feeds; one that cannot be claimed now is `Refused`, `OnHold` or `HeldElsewhere`."""
+    """Claim each of these feeds; one that cannot be claimed now is `Refused`, `OnHold` or `HeldElsewhere`.
+
+    `suspects` is as for `claim_wanted`.
+    """
     wanted = Named(ids=ids, now=session.run.clock())
-    visits = claim_wanted(session, wanted, accesses, suspects=None if suspects else ())
+    visits = claim_wanted(session, wanted, accesses, suspects=suspects)
     claimed = {visit.feed.id for visit in visits}
     missing = [id for id in ids if id not in claimed]
     if not missing:

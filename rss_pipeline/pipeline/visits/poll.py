@@ -62,7 +62,7 @@ def claim_visits(
     """
     if not isinstance(wanted, Named):
         return claim_wanted(session, wanted, accesses, suspects=suspects)
-    visits = claim_named(session, wanted.ids, accesses, suspects=suspects is None or bool(suspects))
+    visits = claim_named(session, wanted.ids, accesses, suspects=suspects)
     go_first(session, visits)
     return visits
 

@@ -95,17 +95,17 @@ def _clash(url: str, row: Row) -> str:
 
 REGISTRY_ROWS = Statement(
     f"""SELECT {_REGISTRY_COLUMNS}, forgotten, unused_since IS NOT NULL AS unused,
-    {SUSPECT} AS suspect, {SUSPECT} AND {UNLEASED} AS free_suspect,
+    {SUSPECT} AND {UNLEASED} AS free_suspect,
     {WITHOUT_DOCUMENT} AS undocumented, bucket IS NULL AS unplaced
     FROM feeds""",
     [None],
     name="read registry",
 )
-"""Every feed with its entry in the last registry, and the flags suspect, free_suspect, undocumented,
-unplaced, forgotten and unused.
+"""Every feed with its entry in the last registry, and the flags free_suspect, undocumented, unplaced,
+forgotten and unused.
 
-A feed is suspect if its last claim never ended in a close, or its document crashed the parser, a free suspect
-if no run visits it either, undocumented if no document of it is known, and unplaced if its host's bucket is
+A feed is a free suspect if its last claim never ended in a close, or its document crashed the parser, and no
+run visits it, undocumented if no document of it is known, and unplaced if its host's bucket is
 not written yet. They are read here, for a query of their own would be one more request in every poll.
 """
 
@@ -266,7 +266,7 @@ def _stored_row(row: Row) -> Row:
     return {
         name: int(value) if isinstance(value, float) else value
         for name, value in row.items()
-        if name not in {"suspect", "free_suspect", "undocumented", "unplaced", "forgotten", "unused", "host"}
+        if name not in {"free_suspect", "undocumented", "unplaced", "forgotten", "unused", "host"}
     }
 
 

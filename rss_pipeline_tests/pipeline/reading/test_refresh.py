@@ -1,7 +1,7 @@
 """Refresh now, from the user's request to the result of its task: the steps of a run, without Dagster."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 
 import pytest
@@ -70,17 +70,22 @@ def run(
     stay: float = 0,
     objects: ObjectStore | None = None,
     before_the_rest: Callable[[], object] = lambda: None,
+    suspects: Collection[str] | None = None,
 ) -> None:
     """What a run of the job does, a second after what was before."""
     pipeline.clock.turn(seconds=1)
     with pipeline.session(objects=objects) as session, session.step():
-        steps_of_a_run(session, stay=stay, before_the_rest=before_the_rest)
+        steps_of_a_run(session, stay=stay, before_the_rest=before_the_rest, suspects=suspects)
 
 
 def steps_of_a_run(
-    session: Session, *, stay: float = 0, before_the_rest: Callable[[], object] = lambda: None
+    session: Session,
+    *,
+    stay: float = 0,
+    before_the_rest: Callable[[], object] = lambda: None,
+    suspects: Collection[str] | None = None,
 ) -> None:
-    requests = Requests(session, accesses={}, search=search, stay_seconds=stay)
+    requests = Requests(session, accesses={}, suspects=suspects, search=search, stay_seconds=stay)
     visits = requests.fetch(requests.claim())
     for step in (backup, parse, store):
         visits = step(session, visits)
@@ -251,6 +256,22 @@ def test_a_refresh_waits_for_a_feed_of_its_run_that_another_run_holds_until_then
     release = threading.Timer(0.2, lambda: leases.end(pipeline.database, held.token, forgive=True))
     run(pipeline, stay=60, before_the_rest=release.start)
     release.join()
+    assert len(server.requests) == 1
+    assert task(pipeline, answer.task_id).state == "done"
+
+
+def test_a_refresh_visits_a_feed_whose_run_died_after_this_one_had_begun(
+    pipeline: Pipeline, feed: str, server: FeedServer
+) -> None:
+    wanted = Named(ids=[feed], now=pipeline.clock())
+    claims.claim(pipeline.database, wanted, run_id="poll", lease_seconds=60, limit=1)
+    answer = request(pipeline, feed)
+    assert isinstance(answer, VisitRunning)
+
+    def die() -> None:
+        pipeline.database.query("DELETE FROM leases WHERE run_id = 'poll'")
+
+    run(pipeline, stay=5, suspects=pipeline.sync().suspects, before_the_rest=die)
     assert len(server.requests) == 1
     assert task(pipeline, answer.task_id).state == "done"
 
