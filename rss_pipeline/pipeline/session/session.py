@@ -5,7 +5,7 @@ The parts are modules of their own; a step takes those it uses (visits.steps han
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +54,7 @@ class Session:
         synced: RegistrySync | None = None,
         policy: FetchPolicy | None = None,
         parser_pool: ParserPool | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.run = RunContext(
             settings=settings,
@@ -84,12 +85,13 @@ class Session:
         """The registry as this process synced it just before the run; None: the run does it."""
         self.accesses: Mapping[str, Access] | None = None
         """The headers and passwords of feeds as the claim of this run read them; None: they are not known."""
-        self.began = time.monotonic()
+        self._monotonic = monotonic
+        self._began = monotonic()
 
     @property
     def seconds(self) -> float:
-        """How long the run has been at work."""
-        return time.monotonic() - self.began
+        """How long the run has lasted."""
+        return self._monotonic() - self._began
 
     def __enter__(self) -> Self:
         sweep(self.run.settings.spool_path, before=self.run.clock() - LEFTOVER_AGE)

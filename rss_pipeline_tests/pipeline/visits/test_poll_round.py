@@ -1,8 +1,10 @@
 """A poll round without Dagster: the same visits, rows and leases as a run of the job."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -78,8 +80,8 @@ def test_a_round_of_a_shard_claims_again_while_claims_are_full(
 def test_a_round_of_a_shard_does_not_claim_again_once_its_time_is_over(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
-    with a_session_of_many(pipeline, server, batch=3) as session:
-        session.began -= ROUND_SECONDS
+    its_time_is_over = count(step=ROUND_SECONDS).__next__
+    with a_session_of_many(pipeline, server, batch=3, monotonic=its_time_is_over) as session:
         assert len(poll_round(session, Due(now=pipeline.clock(), shard=Shard(number=1, of=2)), {})) == 3
 
 
@@ -92,7 +94,9 @@ def test_a_round_of_all_shards_or_of_all_feeds_claims_once(pipeline: Pipeline, s
 
 
 @contextmanager
-def a_session_of_many(pipeline: Pipeline, server: FeedServer, *, batch: int) -> Iterator[Session]:
+def a_session_of_many(
+    pipeline: Pipeline, server: FeedServer, *, batch: int, monotonic: Callable[[], float] = time.monotonic
+) -> Iterator[Session]:
     """One over a new feed on each of HOSTS."""
     for host in HOSTS:
         pipeline.register(server.route(host, "/feed", Answer(body=rss(host))), f"f{host[-2:]}")
@@ -103,5 +107,6 @@ def a_session_of_many(pipeline: Pipeline, server: FeedServer, *, batch: int) -> 
         objects=pipeline.objects,
         run_id="round",
         clock=pipeline.clock,
+        monotonic=monotonic,
     ) as session:
         yield session
