@@ -222,16 +222,17 @@ class LeaseKeeper:
             with self._lock:
                 self._hosts[kind][token] = hosts
 
-    def _note(self, tokens: Collection[str], renewed: float, *, have_lapsed: bool) -> None:
-        """Note that these leases were renewed, or that some had lapsed.
+    def _note(self, tokens: Collection[str], renewed: float, *, lapsed: int) -> None:
+        """Note that these leases were renewed, or that so many had lapsed.
 
         A lease that was ended meanwhile was not renewed either; then nothing is known of the others.
         """
         with self._lock:
-            if have_lapsed and self._renewed.keys() >= set(tokens):
-                self._renewed.update(dict.fromkeys(tokens, -math.inf))
-            elif not have_lapsed:
+            if not lapsed:
                 self._renewed.update((token, renewed) for token in tokens if token in self._renewed)
+            elif self._renewed.keys() >= set(tokens):
+                self._renewed.update(dict.fromkeys(tokens, -math.inf))
+                logger.warning("%d leases had lapsed already", lapsed)
 
     def _keep_alive(self, token: str, *, found: bool, began: float) -> None:
         if not found:
@@ -245,8 +246,10 @@ class LeaseKeeper:
 
     def _renew(self) -> None:
         while not self._over.wait(self._lease_seconds / 3):
+            # Not those of claims that the database has not made yet, nor those that are just ending: it has
+            # no such lease, and it would seem to have lapsed.
             with self._lock:
-                tokens, known = list(self._tokens), list(self._renewed)
+                tokens = list(self._renewed)
             if not tokens:
                 continue
             began = self._monotonic()
@@ -255,6 +258,4 @@ class LeaseKeeper:
             except InfrastructureError as error:
                 logger.warning("leases could not be renewed: %s", error)
             else:
-                self._note(known, began, have_lapsed=alive < len(known))
-                if alive < len(tokens):
-                    logger.warning("%d leases had lapsed already", len(tokens) - alive)
+                self._note(tokens, began, lapsed=len(tokens) - alive)

@@ -1,7 +1,7 @@
 """The parts of a session alone: leases that are kept alive, the spool, and the order in which all close."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.folder import FolderStore
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, Result, Statement
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline_tests.storage.values import NOW, feed_row, register, spec
 from rss_pipeline_tests.support.databases import migrated
@@ -67,6 +67,48 @@ def test_a_lease_that_another_run_took_over_is_lost_although_the_time_is_not(dat
     database.query("UPDATE leases SET expires_at = '2020-01-01T00:00:00Z'")
     soon(lambda: not keeper.is_leased())
     keeper.close()
+
+
+class _Slow:
+    """A database of which the batches with these statements take until leases were renewed meanwhile."""
+
+    waits_before = waits_after = ""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def batch(self, statements: Sequence[Statement]) -> list[Result]:
+        names = {statement.name for statement in statements}
+        if self.waits_before in names:
+            self._wait()
+        results = self._database.batch(statements)
+        if self.waits_after in names:
+            self._wait()
+        return results
+
+    def _wait(self) -> None:
+        before = _expiries(self._database)
+        soon(lambda: _expiries(self._database) != before)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+
+@pytest.mark.parametrize(("before", "after"), [("claim feeds", ""), ("", "end lease")])
+def test_a_lease_that_just_begins_or_ends_while_others_are_renewed_has_not_lapsed(
+    database: Database, caplog: pytest.LogCaptureFixture, before: str, after: str
+) -> None:
+    slow = _Slow(database)
+    keeper = LeaseKeeper(slow, run_id="run", lease_seconds=6)
+    keeper.claim(Named(ids=["a"], now=NOW), limit=1)
+    slow.waits_before, slow.waits_after = before, after
+    claim = keeper.claim(Named(ids=["b"], now=NOW), limit=1)
+    assert len(claim.feeds) == 1
+    keeper.end({claim.token})
+    assert keeper.is_leased()
+    slow.waits_after = ""
+    keeper.close()
+    assert caplog.messages == []
 
 
 def test_a_claim_of_nothing_leaves_no_lease_and_starts_no_renewal(database: Database) -> None:
