@@ -3,6 +3,7 @@
 Nothing is stored here, and feeds.yaml is not read; add.py does both.
 """
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urljoin
@@ -20,6 +21,9 @@ from rss_pipeline.pipeline.visits.document_failures import unreadable
 
 USUAL_PLACES = ("feed/", "feed.xml", "rss.xml", "atom.xml", "index.xml", "rss/")
 """Below a page's folder and, where they differ, `feed/` below its host: few, for each is a request."""
+
+LOOKS, LOOK_SECONDS = 20, 0.5
+"""For the turn at a host that another run holds; a poll makes way after three seconds and a request."""
 
 _NOT_THERE: frozenset[FailureKind] = frozenset({"html", "not_a_feed", "empty_body", "http_status", "gone"})
 """Failures of a guessed address after which another one may do; after others (429, time-out) it may not."""
@@ -42,9 +46,15 @@ class Found:
 def find_feed(session: Session, url: str, *, access: Access, allow_private: bool) -> Found | Failure:
     """Request `url` (without userinfo) and, if it is a web page, the feeds that it names, then usual places.
 
-    Each request is guarded and paced as in a poll. `access` goes to `url` only.
+    Each request is guarded and paced as in a poll, and waits some seconds for its turn where another run
+    requests from the host. `access` goes to `url` only.
     """
-    page, result = _visit(session, url, access=access, allow_private=allow_private)
+    with session.leases.without_feeds() as lease:
+        return _find(session, lease, url, access=access, allow_private=allow_private)
+
+
+def _find(session: Session, lease: str, url: str, *, access: Access, allow_private: bool) -> Found | Failure:
+    page, result = _visit(session, lease, url, access=access, allow_private=allow_private)
     if isinstance(result, Parsed):
         return _found(url, result, access)
     if page is None or result.kind != "html":
@@ -52,7 +62,7 @@ def find_feed(session: Session, url: str, *, access: Access, allow_private: bool
     named = _named(session, page)
     first: Failure | None = None
     for each in named:
-        _, outcome = _visit(session, each, allow_private=allow_private)
+        _, outcome = _visit(session, lease, each, allow_private=allow_private)
         if isinstance(outcome, Parsed):
             found = _found(each, outcome, Access())
             others = tuple(other for other in named if other != each)
@@ -62,7 +72,7 @@ def find_feed(session: Session, url: str, *, access: Access, allow_private: bool
     if first is not None:
         return first
     for each in usual_places(page.response.url):
-        _, outcome = _visit(session, each, allow_private=allow_private)
+        _, outcome = _visit(session, lease, each, allow_private=allow_private)
         if isinstance(outcome, Parsed):
             return replace(_found(each, outcome, Access()), is_typed=False)
         if outcome.kind not in _NOT_THERE:
@@ -94,7 +104,7 @@ def _found(url: str, parsed: Parsed, access: Access) -> Found:
 
 
 def _visit(
-    session: Session, url: str, *, access: Access | None = None, allow_private: bool
+    session: Session, lease: str, url: str, *, access: Access | None = None, allow_private: bool
 ) -> tuple[Document | None, Parsed | Failure]:
     """Request one address and read its document; the document, if one came, and what it is."""
     try:
@@ -107,6 +117,9 @@ def _visit(
         address=FeedAddress(host=registered.host),
         allow_private=allow_private,
     )
+    if not _turn_comes(session, lease, feed.address.host):
+        message = f"Another run requests from {feed.address.host} at this moment. Try again in a minute."
+        return None, Failure(kind="host_on_hold", message=message)
     access = access or Access()
     [outcome] = fetch_feeds(
         [(feed, access)],
@@ -115,6 +128,7 @@ def _visit(
         clock=session.run.clock,
         pace=session.politeness.pace,
         holds=session.politeness.holds,
+        other_runs=session.other_runs,
     )
     session.politeness.keep_holds()
     match outcome:
@@ -131,6 +145,22 @@ def _visit(
     if isinstance(result, WorkerFailure):
         return outcome, unreadable(outcome, result)
     return outcome, result
+
+
+def _turn_comes(session: Session, lease: str, host: str) -> bool:
+    """Take the host for this run; False if another run has not freed it within some seconds."""
+    for look in range(LOOKS):
+        if session.leases.has_host(host):
+            return True
+        taken = session.leases.take_host(host)
+        if taken.requested_elsewhere:
+            session.politeness.pace.requested_elsewhere([host])
+        if taken.is_ours:
+            return True
+        if look == 0:
+            session.leases.await_host(lease, host)
+        time.sleep(LOOK_SECONDS)
+    return False
 
 
 def _named(session: Session, page: Document) -> list[str]:

@@ -7,7 +7,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from rss_pipeline.collector.fetch.pacing import HostTaken
@@ -117,8 +118,8 @@ class LeaseKeeper:
     def take_host(self, host: str, kind: LeaseKind = "feeds") -> HostTaken:
         """Let the newest lease hold one more host, unless another run does; it ends with that lease.
 
-        Without a lease, as where a person adds a feed, nothing is held, and it may be requested from.
-        Where the database cannot be reached, it may not: another run may hold it then.
+        Without a lease nothing is held, and it may be requested from. Where the database cannot be reached,
+        it may not: another run may hold it then.
         """
         with self._lock:
             token = next(reversed(self._hosts[kind]), None)
@@ -149,6 +150,24 @@ class LeaseKeeper:
             for held in self._hosts.values():
                 for token in tokens:
                     held.pop(token, None)
+
+    @contextmanager
+    def without_feeds(self) -> Iterator[str]:
+        """A lease within the block, by which `take_host` holds hosts of addresses that are no feeds yet."""
+        token, began = self._new_token(), self._monotonic()
+        leases.begin_without_feeds(
+            self._database, token, run_id=self._run_id, lease_seconds=self._lease_seconds
+        )
+        self._keep_alive(token, found=True, began=began)
+        self._note_hosts("feeds", token, set())
+        try:
+            yield token
+        finally:
+            self.end({token})
+
+    def await_host(self, token: str, host: str) -> None:
+        """Wait by this lease for a host that another run holds; this run goes first there."""
+        leases.await_host(self._database, token, host)
 
     def await_hosts(self, ids: Sequence[str]) -> str:
         """Wait for the hosts of these feeds, which other runs hold; this run goes first there.

@@ -124,6 +124,23 @@ class RecentHosts:
         ]
 
 
+def begin_without_feeds(database: Database, token: str, *, run_id: str, lease_seconds: int) -> None:
+    """Make a lease to which `take_host` can add hosts."""
+    database.query(
+        f"""INSERT INTO leases (token, run_id, expires_at, seconds, feeds, hosts)
+        VALUES (?, ?, {EXPIRY}, ?, '[]', '[]')""",
+        [token, run_id, None, lease_seconds, lease_seconds],
+        name="begin lease without feeds",
+    )
+
+
+def await_host(database: Database, token: str, host: str) -> None:
+    """Record that the run with this lease waits for a host, as `await_hosts` does for hosts of feeds."""
+    database.query(
+        "UPDATE leases SET awaited = ? WHERE token = ?", [compact([host]), token], name="wait for a host"
+    )
+
+
 def await_hosts(
     database: Database,
     ids: Sequence[str],

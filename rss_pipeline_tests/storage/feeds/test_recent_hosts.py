@@ -27,6 +27,20 @@ def known(database: Database) -> KnownHolds:
     return known_holds(database.batch([known_statement(NOW)])[0])
 
 
+def test_a_lease_without_feeds_takes_hosts_and_has_polls_make_way(database: Database) -> None:
+    register(database, spec("a"), spec("b"))
+    poll = claim(database, limit=1)
+    leases.begin_without_feeds(database, "search", run_id="search", lease_seconds=60)
+    assert take(database, "search", "b.example", is_due=False) == (True, False)
+    assert take(database, "search", "a.example", is_due=False) == (False, False)
+    leases.await_host(database, "search", "a.example")
+    [awaited] = database.batch([leases.awaited_statement([poll.token])])
+    assert [row["host"] for row in awaited.rows] == ["a.example"]
+    assert ids(claim(database)) == [], "the search has the other host"
+    leases.end(database, "search", forgive=True)
+    assert ids(claim(database)) == ["b"]
+
+
 def test_a_host_that_a_redirect_leads_to_is_one_runs_alone(database: Database) -> None:
     register(database, spec("a"), spec("b"), spec("y"))
     first, second = claim(database, limit=1), claim(database, limit=1)
