@@ -16,6 +16,7 @@ from rss_pipeline.orchestration.checks import build_check_schedule, build_checks
 from rss_pipeline.orchestration.downstream.external_assets import reported_assets, with_storage_metadata
 from rss_pipeline.orchestration.fleet.watch import build_watch
 from rss_pipeline.orchestration.jobs import (
+    build_replay_all,
     download_images,
     poll_feeds,
     publish_topics,
@@ -64,6 +65,7 @@ def build_definitions(
             clean_store,
             purge_history,
             replay_backups,
+            build_replay_all(settings.shards),
             check_health,
         ],
         schedules=[*build_schedules(settings, clock=clock), build_check_schedule()],

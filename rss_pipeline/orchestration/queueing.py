@@ -1,7 +1,7 @@
 """The order of the run queue: what users of the reader wait for, a person's runs, the daemon's, backfills.
 
 dagster.yaml names the coordinator in here. Runs of equal priority start in the order of their submission, at
-most `max_concurrent_runs` at once, and at most two of a backfill and two replays. The sensor
+most `max_concurrent_runs` at once, and at most two of a backfill and two replays; more in a fleet. The sensor
 `poll_feeds_when_due` ensures one poll at a time, not a limit: a dead run would hold the limit's only place.
 https://docs.dagster.io/guides/operate/managing-concurrency
 """
@@ -24,6 +24,8 @@ QUEUE_TAG = "dagster-celery/queue"
 """A tag of each run of a fleet: the queue in which the workers find it."""
 WORKER_TAG = "rss_pipeline/worker"
 """A tag of each run of a fleet that has begun: the name of the worker that executes it."""
+REPLAY_TAG = "rss_pipeline/replay"
+"""A tag of replays; dagster.yaml limits how many run at once."""
 BACKFILL_PRIORITY = "-3"
 """A backfill of all feeds is hundreds of runs; a feed that is due does not wait for them."""
 

@@ -1,4 +1,5 @@
-"""The ops of a replay, from `open_backups` to `report_replay`, for the job `replay_backups`.
+"""The ops of replays: from `open_backups` to `report_replay` for the job `replay_backups`; `replay_part` for
+the job `replay_all`.
 
 Each body calls pipeline/replay. The value between two ops is the list of backups.
 https://docs.dagster.io/guides/build/ops
@@ -10,6 +11,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from rss_pipeline.batched import batched
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
 from rss_pipeline.orchestration.ops.poll import SessionResource, visits_in, visits_out
@@ -19,8 +21,11 @@ from rss_pipeline.orchestration.reporting.streams import report_judged
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.registry.sync import registered_accesses
-from rss_pipeline.pipeline.replay import replay, steps
+from rss_pipeline.pipeline.replay import parts, replay, steps
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisits
+
+_FEEDS_AT_ONCE = 100
+"""Their events are one transaction."""
 
 
 class ReplayConfig(dg.Config):
@@ -110,6 +115,42 @@ def report_replay(
             raise dg.Failure(
                 description=f"{done.unread[0].message} {len(done.unread)} of {done.backups} backups could not"
                 " be read; all others were.",
+                metadata=metadata,
+                allow_retries=False,
+            )
+        yield dg.Output(None, metadata=metadata)
+
+
+@dg.op(config_schema=plain(ReplayConfig), out=dg.Out(dg.Nothing, is_required=False), tags=kind("file"))
+def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Iterator[Any]:
+    """Replay all feeds of this part, and report those whose items differ; no request is made."""
+    config = ReplayConfig(**context.op_config)
+    with run_step(context, session):
+        run = session.run
+        part = parts.Part.read(context.partition_key)
+        ids = parts.feeds_of(run.database, part)
+        context.log.info(f"{len(ids)} feeds in part {part}")
+        done = replays.PartReplay()
+        streams: set[str] = set()
+        replayed = replay.replay_feeds(
+            ids,
+            run=run,
+            pool=session.parser_pool,
+            spool=session.spool,
+            dry_run=config.dry_run,
+            repair=config.repair,
+        )
+        for some in batched(replayed, _FEEDS_AT_ONCE):
+            record_events(context, [event for each in some if (event := done.add(each)) is not None])
+            streams.update(f"{each.feed.id}/{stream.name}" for each in some for stream in each.feed.streams)
+        for events in report_judged(run.database, context.instance, streams):
+            record_events(context, events)
+        metadata = done.metadata()
+        context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
+        if unread := done.counts.get("backups_unread"):
+            raise dg.Failure(
+                description=f"{done.problems[0].message} {unread} of {done.counts['backups']} backups could"
+                " not be read; all others were.",
                 metadata=metadata,
                 allow_retries=False,
             )

@@ -230,7 +230,8 @@ def _visits_of(
     for some in batched(ids, 100):
         feeds = feeds_by_id(run.database, some)
         for id in some:
-            feed = feeds.get(id) or one_feed(run.database, id)
+            if (feed := feeds.get(id)) is None:
+                continue  # It was removed since the ids were listed, which may be hours ago.
             visits = backup_visits(feed, run.objects, access=accesses.get(id), **options)
             under_way[id] = FeedReplay(feed=feed)
             yield from visits

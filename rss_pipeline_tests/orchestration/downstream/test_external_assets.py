@@ -213,7 +213,7 @@ def test_whatever_the_ui_shows_says_what_it_is_and_whose(pipeline: DagsterPipeli
 def test_every_op_but_the_reports_has_a_kind_that_is_true_of_any_store(pipeline: DagsterPipeline) -> None:
     """Dagster shows the kind of an asset's last op in place of the asset's own; no op names a product."""
     jobs = pipeline.definitions().get_repository_def().get_all_jobs()
-    names = {"poll_feeds", "replay_backups", "clean_store", "purge_history", "publish_topics"}
+    names = {"poll_feeds", "replay_backups", "replay_all", "clean_store", "purge_history", "publish_topics"}
     nodes = [op for job in jobs if job.name in names for op in job.graph.iterate_op_defs()]
     kinds = {op.name: op.tags.get("dagster/compute_kind") for op in nodes}
     assert (kinds.pop("report"), kinds.pop("publish")) == (None, None)

@@ -1,4 +1,4 @@
-"""The job `replay_backups`: a run of a partition, its observation, and what fails it.
+"""The jobs `replay_backups` and `replay_all`: a run of a partition, its observations, and what fails it.
 
 What a replay does to the rows is in pipeline/replay/test_replay.py.
 """
@@ -10,7 +10,8 @@ import pytest
 
 from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
-from rss_pipeline_tests.pipeline.replay.replays import all_rows
+from rss_pipeline.pipeline.replay.parts import parts
+from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected
 from rss_pipeline_tests.pipeline.replay.test_replay import poll_over_time, poll_with_worse_parser, serve
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
@@ -91,3 +92,63 @@ def test_a_run_of_the_job_fails_where_a_backup_cannot_be_read_after_all_others_w
     data: Any = failure.event_specific_data
     assert "1 of 3 backups could not be read" in data.user_failure_data.description
     assert pipeline.guids("one") == ["a"]
+
+
+def run_part(pipeline: DagsterPipeline, part: str, **config: bool) -> dg.ExecuteInProcessResult:
+    """A run of the job `replay_all` for one of its partitions."""
+    job = pipeline.definitions().resolve_job_def("replay_all")
+    return job.execute_in_process(
+        instance=pipeline.instance,
+        partition_key=part,
+        raise_on_error=False,
+        run_config={"ops": {"replay_part": {"config": config}}},
+    )
+
+
+def _of_parts(pipeline: DagsterPipeline) -> dict[str, str]:
+    """The ids of `one` and `two` by the parts that they are in."""
+    of_all = parts(pipeline.settings.shards)
+    found = {str(part): id for part in of_all for id in ("one", "two") if part.has(id)}
+    assert len(found) == 2
+    return found
+
+
+def test_a_run_of_a_part_replays_its_feeds_and_reports_those_that_changed(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    serve(pipeline, server, "one", rss("a", "b"))
+    serve(pipeline, server, "two", rss("c"))
+    pipeline.poll()
+    before = collected(pipeline)
+    pipeline.database.query("DELETE FROM items")
+    found = _of_parts(pipeline)
+    for part, id in found.items():
+        assert run_part(pipeline, part, dry_run=True).success
+        assert pipeline.guids(id) == []
+        run = run_part(pipeline, part)
+        assert run.success
+        [output] = [event.step_output_data for event in run.all_events if event.is_successful_output]
+        metadata = {name: value.value for name, value in output.metadata.items()}
+        assert (metadata["feeds"], metadata["items_new"]) == (1, len(pipeline.guids(id)))
+        assert [row.data["feed"] for row in metadata["changed_feeds"].records] == [id]
+        filter_ = dg.AssetRecordsFilter(asset_key=FEED_ITEMS, asset_partitions=[id])
+        assert len(pipeline.instance.fetch_observations(filter_, limit=5).records) == 2
+        assert run_part(pipeline, part).success
+        assert len(pipeline.instance.fetch_observations(filter_, limit=5).records) == 2, "nothing is new"
+    assert collected(pipeline) == before
+
+
+def test_a_part_with_a_backup_that_cannot_be_read_fails_after_all_others_were(
+    pipeline: DagsterPipeline, server: FeedServer
+) -> None:
+    serve(pipeline, server, "one", rss("a"))
+    serve(pipeline, server, "two", rss("b"))
+    pipeline.poll()
+    pipeline.objects.put("backups/one/9.xml", b"?", content_type="text/xml")
+    pipeline.database.query("DELETE FROM items")
+    runs = {id: run_part(pipeline, part) for part, id in _of_parts(pipeline).items()}
+    assert {id: run.success for id, run in runs.items()} == {"one": False, "two": True}
+    [failure] = [event for event in runs["one"].all_events if event.event_type_value == "STEP_FAILURE"]
+    data: Any = failure.event_specific_data
+    assert "1 of 2 backups could not be read" in data.user_failure_data.description
+    assert (pipeline.guids("one"), pipeline.guids("two")) == (["a"], ["b"])
