@@ -17,7 +17,7 @@ from dagster._core.run_coordinator.queued_run_coordinator import RunQueueConfig
 from dagster._core.storage.tags import BACKFILL_ID_TAG, PRIORITY_TAG, RETRY_STRATEGY_TAG
 
 from rss_pipeline.errors import RssPipelineError
-from rss_pipeline.orchestration.queueing import QUEUE_TAG, BackfillsLastRunCoordinator
+from rss_pipeline.orchestration.queueing import QUEUE_TAG, REPLAY_TAG, BackfillsLastRunCoordinator
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.fleet.workers import DEFAULT, HIGH, Fleet, fleet
@@ -26,6 +26,9 @@ _logger = logging.getLogger(__name__)
 
 _RETRY_STRATEGY = "ALL_STEPS"
 """What the steps of a run give to each other is in its memory: none can be left out the second time."""
+
+_SHARE = 3
+"""The places of the workers for each one that a backfill may have."""
 
 
 def queue_of(tags: Mapping[str, str]) -> str:
@@ -50,6 +53,15 @@ class Places:
         places = {DEFAULT: self.default, HIGH: self.high}
         return [{"key": QUEUE_TAG, "value": queue, "limit": limit} for queue, limit in places.items()]
 
+    def raised(self, limit: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A limit of dagster.yaml: backfills and replays may have a third of the places, where that is more.
+
+        Polls have the rest: a run that has its place keeps it until it ends, whatever its priority.
+        """
+        if limit["key"] not in (BACKFILL_ID_TAG, REPLAY_TAG) or "value" in limit:
+            return limit
+        return {**limit, "limit": max(limit["limit"], self.default // _SHARE)}
+
 
 def places_of(found: Fleet) -> Places:
     """The places of the workers that are alive."""
@@ -71,7 +83,7 @@ class FleetRunCoordinator(BackfillsLastRunCoordinator):
         except RssPipelineError as error:
             # The runs that are sent meanwhile wait in Redis at worst.
             _logger.warning("The places of the workers are not known: %s", error)
-        limits = [*(config.tag_concurrency_limits or ()), *self._known.limits()]
+        limits = [*map(self._known.raised, config.tag_concurrency_limits or ()), *self._known.limits()]
         return config._replace(tag_concurrency_limits=limits)
 
     def submit_run(self, context: SubmitRunContext) -> dg.DagsterRun:

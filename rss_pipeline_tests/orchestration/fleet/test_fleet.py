@@ -58,3 +58,15 @@ def test_as_many_runs_leave_the_queue_as_the_living_workers_have_places(tmp_path
         {"key": "dagster-celery/queue", "value": "default", "limit": 7},
         {"key": "dagster-celery/queue", "value": "high", "limit": 1},
     ]
+
+
+def test_backfills_and_replays_have_a_third_of_the_places_where_that_is_more() -> None:
+    places = Places(default=48, high=24)
+    assert places.raised({"key": "rss_pipeline/replay", "limit": 2}) == {
+        "key": "rss_pipeline/replay",
+        "limit": 16,
+    }
+    assert places.raised({"key": "dagster/backfill", "limit": 20})["limit"] == 20
+    assert Places().raised({"key": "dagster/backfill", "limit": 2})["limit"] == 2
+    for other in ({"key": "theirs", "limit": 1}, {"key": "dagster/backfill", "value": "abc", "limit": 1}):
+        assert places.raised(other) == other
