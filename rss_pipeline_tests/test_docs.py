@@ -165,7 +165,7 @@ def test_a_command_that_a_page_shows_works(
 ) -> None:
     arguments = filled(line)
     assert arguments[0] in main.list_commands(click.Context(main))
-    if arguments[0] in ENDLESS | OF_OTHERS or {"--listen", "--follow"} & {*arguments}:
+    if arguments[0] in ENDLESS | OF_OTHERS or {"--listen", "--follow", "--queue"} & {*arguments}:
         return
     if arguments[0] == "import":
         opml = '<opml><body><outline xmlUrl="https://example.org/feed"/></body></opml>'

@@ -1,6 +1,6 @@
-"""The commands `replay` and `restore`: backups read again, in this process.
+"""The commands `replay` and `restore`: backups read again, in this process unless `--queue` is given.
 
-The work itself is in pipeline/replay; the job `replay_backups` does the same in Dagster.
+The work itself is in pipeline/replay; the jobs `replay_backups` and `replay_all` do the same in Dagster.
 """
 
 import sys
@@ -58,16 +58,32 @@ def _session(settings: Settings, database: Database) -> "Iterator[Session]":
     is_flag=True,
     help="Also rewrite items that the parser now reads differently; old versions are kept.",
 )
+@click.option(
+    "--queue",
+    is_flag=True,
+    help="With --all: leave it to many runs of `rss-pipeline up` and its workers, and return at once.",
+)
 @as_json
 @click.pass_obj
 def replay(
-    settings: Settings, feed: tuple[str, ...], all_feeds: bool, dry_run: bool, repair: bool, as_json: bool
+    settings: Settings,
+    feed: tuple[str, ...],
+    all_feeds: bool,
+    dry_run: bool,
+    repair: bool,
+    queue: bool,
+    as_json: bool,
 ) -> None:
     """Read the backups of FEED again, oldest first, and store the items that are missing.
 
     FEED is an id, a URL or a part of one. No request is made to a publisher; validators, counts and schedule
     stay as they are. Exit code 1 if a backup could not be read.
     """
+    if queue:
+        if feed or not all_feeds:
+            raise click.UsageError("--queue replays all feeds: use it with --all")
+        _queue(settings, dry_run=dry_run, repair=repair, as_json=as_json)
+        return
     from rss_pipeline.pipeline.replay.replay import replay_feeds, summed
 
     if bool(feed) == all_feeds:
@@ -93,6 +109,23 @@ def replay(
         _show_replays(replays, dry_run=dry_run)
     if any(each.unread for each in replays):
         sys.exit(1)
+
+
+def _queue(settings: Settings, *, dry_run: bool, repair: bool, as_json: bool) -> None:
+    from rss_pipeline.orchestration.instance.home import open_instance
+    from rss_pipeline.orchestration.replay_backfill import start_replay_of_all
+    from rss_pipeline.pipeline.replay.parts import parts
+
+    wanted = parts(settings.shards)
+    with open_instance(settings) as instance:
+        backfill = start_replay_of_all(instance, wanted, dry_run=dry_run, repair=repair)
+    if as_json:
+        say_json({"backfill": backfill, "runs": len(wanted)})
+    else:
+        say(
+            f"{len(wanted)} runs of the job `replay_all` will replay all feeds: backfill {backfill}. The UI"
+            " shows it under Runs, Backfills, where it can be cancelled, and what failed started again."
+        )
 
 
 def _as_json(replay: "FeedReplay") -> dict[str, Any]:

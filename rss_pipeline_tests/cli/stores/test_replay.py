@@ -48,4 +48,21 @@ def test_the_command_wants_feeds_or_all(
     assert said.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("one", "--queue"), 2, "--queue replays all feeds: use it with --all"),
+        (("--all", "--queue"), 1, "start `rss-pipeline up` first: its daemon makes the runs"),
+    ],
+    ids=str,
+)
+def test_a_replay_in_the_queue_is_of_all_feeds_and_needs_a_daemon(
+    arguments: tuple[str, ...], code: int, sentence: str, invoke: Any, pipeline: Pipeline, server: FeedServer
+) -> None:
+    serve(pipeline, server, "one", rss("a"))
+    pipeline.poll()
+    said = invoke("replay", *arguments)
+    assert (said.exit_code, sentence in said.stderr) == (code, True), said.stderr
+
+
 # A law: replay after any history gives what the history gave, and a second replay nothing.
