@@ -71,8 +71,9 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
-        """Every object with a key that begins with `prefix`, in key order, without type and metadata."""
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
+        """Every object with a key that begins with `prefix`, in key order, without type and metadata; only
+        those with keys behind `after`."""
         ...
 
     def delete_many(self, keys: Iterable[str]) -> dict[str, str]:

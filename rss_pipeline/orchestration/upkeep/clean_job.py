@@ -26,7 +26,11 @@ from rss_pipeline.storage.objects import ObjectStore
 CLEAN_STORE = "clean_store"
 CLEAN_SECONDS = 600.0
 """A clean stops after this time; the next one, within the hour, continues."""
+BACKUPS_TAG = "rss_pipeline/backups_through"
+"""A tag of a clean that did not come to all backups: the last one that it looked at."""
 
+_RUNS_LOOKED_AT = 8
+"""For one that was no dry run."""
 _TABLE_ROWS = 200
 
 
@@ -86,6 +90,7 @@ def clean_(context: dg.OpExecutionContext, cleaning: dg.ResourceParam[Cleaning])
                 dry_run=config.dry_run,
                 confirmed=config.yes,
                 allowance=Allowance(CLEAN_SECONDS),
+                backups_after=_looked_through(context.instance),
             )
         except CleanRefused:
             context.instance.add_run_tags(context.run_id, {REFUSED_TAG: "true"})
@@ -94,9 +99,21 @@ def clean_(context: dg.OpExecutionContext, cleaning: dg.ResourceParam[Cleaning])
             context.log.warning(f"Without `dry_run`: {cleaned.refusal}")
         if cleaned.is_unfinished and not config.dry_run:
             context.instance.add_run_tags(context.run_id, {UNFINISHED_TAG: "true"})
+            if cleaned.backups_through is not None:
+                context.instance.add_run_tags(context.run_id, {BACKUPS_TAG: cleaned.backups_through})
         for key, reason in cleaned.refusals.items():
             context.log.warning(f"{key} could not be removed: {reason}")
         return dg.Output(None, metadata=metadata(cleaned))
+
+
+def _looked_through(instance: dg.DagsterInstance) -> str:
+    """The backup at which the last clean that ended by itself stopped, or nothing: to go on behind it."""
+    ended = dg.RunsFilter(job_name=CLEAN_STORE, statuses=[dg.DagsterRunStatus.SUCCESS])
+    for run in instance.get_runs(ended, limit=_RUNS_LOOKED_AT):
+        config: Any = run.run_config
+        if not config.get("ops", {}).get("clean", {}).get("config", {}).get("dry_run"):
+            return run.tags.get(BACKUPS_TAG, "")
+    return ""
 
 
 def metadata(cleaned: CleanResult) -> dict[str, Any]:

@@ -46,12 +46,15 @@ def clean(
     dry_run: bool = False,
     confirmed: bool = False,
     allowance: Allowance | None = None,
+    backups_after: str = "",
     progress: Progress | None = None,
 ) -> CleanResult:
     """Remove what is past its time at `now`; see storage.items.retention. Two at once are harmless.
 
     It may be ended at any moment; the next one completes it. Memory does not grow with what there is to
     remove. `confirmed`: a person wants it although a refusal (refusal.py) advises against it.
+    `backups_after` is `CleanResult.backups_through` of a clean that ran out of time: of 300 million backups
+    one clean lists a hundredth, and never came to the last feeds if each began with the first.
 
     Raises:
         CleanRefused: it was not confirmed, and nothing was removed; backups were put again.
@@ -70,7 +73,7 @@ def clean(
         cleaned=CleanResult(dry_run=dry_run),
     )
     # Backups come first: one that is not put again in time is lost.
-    cleaning.backups()
+    cleaning.backups(after=backups_after)
     cleaning.users()
     cleaning.items()
     cleaning.unused_feeds()
@@ -107,13 +110,13 @@ class _Cleaning:
         self.cleaned.refusal = self.refusal
         return self.refusal is None or self.cleaned.dry_run
 
-    def backups(self) -> None:
+    def backups(self, *, after: str) -> None:
         needed = expiry.needed_backups(self.database)
         self.progress.begin("backups", len(needed))
         ages = expiry.BackupAges.of(
             backup_days=self.settings.backup_days, rule=_lifecycle(self.objects, self.settings)
         )
-        listed = self._in_time(self.objects.list(expiry.BACKUPS), needed)
+        listed = self._in_time(self.objects.list(expiry.BACKUPS, after=after), needed)
         due = expiry.due_backups(listed, needed, now=self.now, ages=ages)
         with ThreadPoolExecutor(COPIED_AT_ONCE, "clean") as pool:
             for some in batched(due, _AT_ONCE):
@@ -135,14 +138,16 @@ class _Cleaning:
 
     def _in_time(self, listed: Iterable[ObjectInfo], needed: Mapping[str, object]) -> Iterator[ObjectInfo]:
         """Whole feeds only: where a feed is cut off, its last backup listed would pass for its newest."""
-        feed_id = None
+        feed_id = key = None
         for info in listed:
             if expiry.feed_of(info.key) != feed_id:
-                feed_id = expiry.feed_of(info.key)
-                if self.allowance.is_spent(BACKUPS_SHARE):
+                if self.allowance.is_spent(BACKUPS_SHARE) and key is not None:
                     self.cleaned.out_of_time = True
+                    self.cleaned.backups_through = key
                     return
+                feed_id = expiry.feed_of(info.key)
                 self.progress.advance("backups", int(feed_id in needed))
+            key = info.key
             yield info
 
     def _renew(self, infos: Sequence[ObjectInfo], pool: ThreadPoolExecutor) -> None:

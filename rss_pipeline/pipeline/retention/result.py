@@ -44,6 +44,8 @@ class CleanResult:
     """Unused feeds that were removed, with what `by_feed` has of them."""
     backups_renewed: int = 0
     """Put again under their keys, so that they do not age out."""
+    backups_through: str | None = None
+    """The last key that was looked at; None where that was the last of all."""
     users_backed_up: int = 0
     """Users with a new backup of their state: it had changed, or the backup was old."""
     leftovers: int = 0

@@ -97,9 +97,9 @@ class FolderStore:
         content_type = found.content_type or "application/octet-stream"
         self.put(target, self._paths(source)[0], content_type=content_type, metadata=found.metadata)
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
         with _faults(self._bodies):
-            for key, path in _files(self._bodies, "", prefix):
+            for key, path in _files(self._bodies, "", prefix, after):
                 try:
                     found = path.stat()
                 except FileNotFoundError:
@@ -222,7 +222,7 @@ def _file_name(segment: str) -> str:
     return "%2E" + name[1:] if name.startswith(".") else name
 
 
-def _files(folder: Path, above: str, prefix: str) -> Iterator[tuple[str, Path]]:
+def _files(folder: Path, above: str, prefix: str, after: str) -> Iterator[tuple[str, Path]]:
     """Keys and files in key order, one folder's names in memory at a time. `above` is the folder's key."""
     try:
         with os.scandir(folder) as entries:
@@ -235,10 +235,10 @@ def _files(folder: Path, above: str, prefix: str) -> Iterator[tuple[str, Path]]:
         return
     for key, path in sorted(names):
         if not key.endswith("/"):
-            if key.startswith(prefix):
+            if key.startswith(prefix) and key > after:
                 yield key, Path(path)
-        elif key.startswith(prefix) or prefix.startswith(key):
-            yield from _files(Path(path), key, prefix)
+        elif (key.startswith(prefix) or prefix.startswith(key)) and (key > after or after.startswith(key)):
+            yield from _files(Path(path), key, prefix, after)
 
 
 @contextmanager

@@ -216,13 +216,13 @@ class S3Store:
         if "CopyObjectResult" not in copied:
             raise self._unavailable(ValueError("200 without a result"), f"COPY {source}")
 
-    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+    def list(self, prefix: str, *, after: str = "") -> Iterator[ObjectInfo]:
         if not may_begin_a_key(prefix):
             return
-        after: dict[str, str] = {}
+        place = {"StartAfter": after} if after else {}
         while True:
             try:
-                page = self._call("list_objects_v2", Prefix=prefix, **after)
+                page = self._call("list_objects_v2", Prefix=prefix, **place)
             except _Answered as answer:
                 raise self._trouble(answer, f"LIST {prefix}") from answer
             if "IsTruncated" not in page:
@@ -232,7 +232,7 @@ class S3Store:
                 yield ObjectInfo(key=found["Key"], size=found["Size"], modified=found["LastModified"])
             if not page["IsTruncated"]:
                 return
-            after = {"ContinuationToken": page["NextContinuationToken"]}
+            place = {"ContinuationToken": page["NextContinuationToken"]}
 
     def delete_many(self, keys: Iterable[str]) -> dict[str, str]:
         wanted: dict[str, None] = {}

@@ -10,10 +10,17 @@ import pytest
 
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.recent_runs import recent_daily_runs
+from rss_pipeline.orchestration.upkeep import clean_job
 from rss_pipeline.orchestration.upkeep.clean_job import CLEAN_STORE
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
 from rss_pipeline_tests.pipeline.retention.archive import NEW, stock
-from rss_pipeline_tests.pipeline.retention.test_clean import Calls, FaultyObjects, Refusing
+from rss_pipeline_tests.pipeline.retention.test_clean import (
+    Calls,
+    FaultyObjects,
+    Refusing,
+    put_backups,
+    visited,
+)
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.server import FeedServer
 
@@ -57,6 +64,25 @@ def test_a_run_that_left_something_is_tagged_and_one_without_a_store_fails(stock
     resources = {"objects": dg.ResourceDefinition.hardcoded_resource(down)}
     job = stocked.definitions(resources=resources).resolve_job_def(CLEAN_STORE)
     assert not job.execute_in_process(instance=stocked.instance, raise_on_error=False).success
+
+
+def test_a_run_goes_on_with_the_backups_where_the_last_one_had_to_stop(
+    stocked: DagsterPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean_job, "CLEAN_SECONDS", 0.0)
+    for id in ("one", "two"):
+        put_backups(stocked, id, "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
+    stocked.clock.now = visited(stocked, days=31)
+    job = stocked.definitions().resolve_job_def(CLEAN_STORE)
+    dry = {"ops": {"clean": {"config": {"dry_run": True}}}}
+    left = []
+    for config in ({}, dry, {}, {}):
+        assert job.execute_in_process(instance=stocked.instance, run_config=config).success
+        left.append([len(stocked.backups(id)) for id in ("one", "two")])
+    assert left == [[1, 3], [1, 3], [1, 1], [1, 1]]
+    runs = stocked.instance.get_runs(dg.RunsFilter(job_name=CLEAN_STORE))
+    tags = [(run.tags.get(clean_job.BACKUPS_TAG) or "").split("/")[:2] for run in runs]
+    assert tags == [["backups", "one"], [""], [""], ["backups", "one"]], "the newest began anew"
 
 
 def test_a_run_that_would_remove_what_a_wrong_clock_makes_old_is_red_until_it_is_confirmed(

@@ -292,8 +292,8 @@ class FaultyDatabase(Faulty):
 
 
 class FaultyObjects(Faulty):
-    def list(self, prefix: str) -> Any:
-        return iter(self._do(lambda: tuple(self._real.list(prefix))))
+    def list(self, prefix: str, *, after: str = "") -> Any:
+        return iter(self._do(lambda: tuple(self._real.list(prefix, after=after))))
 
     def head(self, key: str) -> Any:
         return self._do(lambda: self._real.head(key))
@@ -572,6 +572,26 @@ def test_the_backup_that_the_newest_item_came_from_stays_though_junk_came_after_
     came = cleaned(pipeline, now=later)
     assert (came.total.backups, came.backups_renewed) == (1, 2)
     assert pipeline.backups("broken") == [good, "backups/broken/2027-02-01T00:00:00Z.xml"]
+
+
+def test_cleans_that_have_no_time_come_to_the_backups_of_each_feed_in_turn(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    ids = ["a", "a-b", "b", "c"]
+    for place, id in enumerate(ids, start=2):
+        pipeline.register(server.route(f"127.0.0.{place}", "/feed", Answer(body=rss("x"))), id)
+    pipeline.poll()
+    for id in ids:
+        put_backups(pipeline, id, "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z")
+    later = visited(pipeline, days=31)
+    through: str | None = ""
+    for cleans, id in enumerate(["a-b", "a", "b", "c"], start=1):
+        assert through is not None
+        came = cleaned(pipeline, now=later, allowance=Allowance(0), backups_after=through)
+        assert {feed: removed.backups for feed, removed in came.by_feed.items()} == {id: 2}
+        through = came.backups_through
+        assert (through is None) == (cleans == len(ids))
+    assert {id: len(pipeline.backups(id)) for id in ids} == dict.fromkeys(ids, 1)
 
 
 def test_a_tombstone_goes_when_the_feed_has_long_ceased_to_list_its_item(

@@ -290,6 +290,10 @@ def test_everything_is_listed_in_the_order_of_whole_keys(objects: ObjectStore) -
     for key in some:
         put(objects, key)
     assert keys(objects, "") == sorted(some)
+    for place in (*some, "a/", "a/b-", "a/b0", "b", "~"):
+        behind = [info.key for info in objects.list("", after=place)]
+        assert behind == [key for key in sorted(some) if key > place], place
+    assert [info.key for info in objects.list("a", after="a-b/c")] == ["a.b", "a/b", "a/b-c", "a0"]
 
 
 @pytest.mark.slow
