@@ -82,8 +82,10 @@ class BackupLoss:
 
 def backup_loss(database: Database, store: ObjectStore, *, limit: int) -> BackupLoss:
     """Compare the newest backup keys of the `limit` feeds that changed last with the store."""
+    # By feeds, of which there are hundreds of times fewer than items.
     feeds = database.query(
-        "SELECT count(DISTINCT feed_id) AS n FROM items", name="count feeds with items"
+        "SELECT count(*) AS n FROM feeds WHERE EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)",
+        name="count feeds with items",
     ).rows[0]["n"]
     rows = database.query(
         """SELECT feed_id AS id, max(backup_key) AS newest, count(*) AS items FROM items
