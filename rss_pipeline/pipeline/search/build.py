@@ -1,12 +1,15 @@
 """The search index brought up to date: new items, rewritten items, items that are gone, and rebuilds.
 
-Each step is bounded and ends in one transaction, so it may be killed at any moment; the next process goes on
-behind the last step. Two rows of the database say whether there is anything to do.
+Each transaction is bounded, and a process may be killed at any moment; the next one goes on behind the last
+transaction. Two rows of the database say whether there is anything to do.
+
+While a generation is built, the one that serves stays current: after each transaction of the new one the
+database is looked at again, and what the serving one lacks is written first.
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
@@ -58,18 +61,25 @@ def bring_up_to_date(
     """
     _check_database(file, database)
     done = Done()
-    ends = source.ends(database)
-    for generation in writing.generations(file):
-        done = _added(done, _catch_up(file, database, generation, ends, is_over, progress or NoProgress()))
-    if is_over() or not _is_caught_up(file, ends):
+    with ThreadPoolExecutor(1) as thread:
+        writer = _Writer(file, database, is_over, progress or NoProgress(), thread)
+        while not is_over():
+            ends = source.ends(database)
+            while not _is_at(serving := writing.generations(file)[0], ends) and not is_over():
+                done = _added(done, writer.go_on(serving, ends))
+            building = writing.generations(file)[1:]
+            if not building:
+                break
+            done = _added(done, writer.go_on(building[0], ends))
+    if is_over():
         return done
     compared = writing.state(file, _COMPARED)
     if compared is None or now - datetime.fromisoformat(compared) >= COMPARED_EVERY:
         dropped = compare(file, database)
         writing.set_state(file, _COMPARED, instant(now))
         done = _added(done, Done(dropped=dropped))
-    serving = writing.generations(file)
-    if len(serving) == 1 and writing.needs_rebuild(serving[0], documents=writing.count(file, serving[0])):
+    serving, *building = writing.generations(file)
+    if not building and writing.needs_rebuild(serving, documents=writing.count(file, serving)):
         writing.rebuild(file)
     return done
 
@@ -77,8 +87,8 @@ def bring_up_to_date(
 def is_behind(file: IndexFile, database: Database) -> bool:
     """True if there is something to do now."""
     ends = source.ends(database)
-    generations = writing.generations(file)
-    return len(generations) > 1 or not _is_caught_up(file, ends)
+    serving, *building = writing.generations(file)
+    return bool(building) or not _is_at(serving, ends)
 
 
 def compare(file: IndexFile, database: Database) -> int:
@@ -104,55 +114,59 @@ def compare(file: IndexFile, database: Database) -> int:
     return dropped
 
 
-def _catch_up(
-    file: IndexFile,
-    database: Database,
-    generation: Generation,
-    ends: Ends,
-    is_over: Callable[[], bool],
-    progress: Progress,
-) -> Done:
-    if generation.arrived == 0 and generation.version_row == 0:
-        writing.start(file, generation, version_row=ends.version_row, version_at=ends.version_at)
-    replaced = _replace(file, database, generation.number, ends, is_over)
-    added = 0
-    while (at := _again(file, generation.number)) is not None and at.arrived < ends.arrived and not is_over():
-        added += _add(file, database, at, ends, is_over, progress)
-    at = _again(file, generation.number)
-    is_new = at is not None and not at.is_complete and at.arrived >= ends.arrived
-    if at is not None and is_new:
-        writing.complete(file, at)
-    return Done(added=added, replaced=replaced, rebuilt=is_new)
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Brings generations on, some transactions at a time.
 
-
-def _add(
-    file: IndexFile,
-    database: Database,
-    generation: Generation,
-    ends: Ends,
-    is_over: Callable[[], bool],
-    progress: Progress,
-) -> int:
-    """The items behind a generation, until there are no more or another process adds some.
-
-    While one transaction is written, another thread makes the documents of the next one: SQLite works without
+    While items are written, another thread makes the documents of the next transaction: SQLite works without
     Python's lock, so two cores are used. The documents of two transactions are in memory.
     """
-    added = 0
-    with ThreadPoolExecutor(1) as maker:
-        made = maker.submit(_next_documents, database, generation.arrived, ends, is_over)
-        while True:
-            ready, arrived = made.result()
-            is_last = arrived >= ends.arrived or is_over()
-            if not is_last:
-                made = maker.submit(_next_documents, database, arrived, ends, is_over)
-            if not writing.add(file, generation, ready, arrived=arrived):
-                return added
-            progress.advance("items", len(ready))
-            added += len(ready)
-            if is_last:
-                return added
-            generation = replace(generation, arrived=arrived)
+
+    file: IndexFile
+    database: Database
+    is_over: Callable[[], bool]
+    progress: Progress
+    thread: ThreadPoolExecutor
+    ahead: dict[Generation, Future[tuple[list[Document], int]]] = field(default_factory=dict)
+    """The documents that are made already, by the state of the generation in which they are next."""
+
+    def go_on(self, at: Generation, ends: Ends) -> Done:
+        """Write the next items; behind the last item, the next new versions; behind the last version, that it
+        is complete. Nothing more is written where another process was first.
+
+        Versions come after all items, because an item may be rewritten after its document was made.
+        """
+        if at.arrived == 0 and at.version_row == 0 < ends.version_row:
+            writing.start(self.file, at, version_row=ends.version_row, version_at=ends.version_at)
+            return Done()
+        added = replaced = 0
+        if at.arrived < ends.arrived:
+            ready, arrived = self._documents(at, ends)
+            if not writing.add(self.file, at, ready, arrived=arrived):
+                return Done()
+            self.progress.advance("items", len(ready))
+            added, at = len(ready), replace(at, arrived=arrived)
+        if at.arrived >= ends.arrived and not _has_versions(at, ends):
+            rewritten, version = _rewritten(self.database, at, ends)
+            if not writing.replace(self.file, at, rewritten, version=version):
+                return Done(added=added)
+            replaced, at = len(rewritten), replace(at, version_row=version[0], version_at=version[1])
+        is_new = not at.is_complete and at.arrived >= ends.arrived and _has_versions(at, ends)
+        if is_new:
+            writing.complete(self.file, at)
+        return Done(added=added, replaced=replaced, rebuilt=is_new)
+
+    def _documents(self, at: Generation, ends: Ends) -> tuple[list[Document], int]:
+        made = self.ahead.pop(at, None)
+        ready, arrived = made.result() if made else self._make(at, ends)
+        if arrived < ends.arrived and not self.is_over():
+            following = replace(at, arrived=arrived)
+            self.ahead.clear()
+            self.ahead[following] = self.thread.submit(self._make, following, ends)
+        return ready, arrived
+
+    def _make(self, at: Generation, ends: Ends) -> tuple[list[Document], int]:
+        return _next_documents(self.database, at.arrived, ends, self.is_over)
 
 
 def _next_documents(
@@ -173,43 +187,24 @@ def _next_documents(
     return ready, arrived
 
 
-def _replace(
-    file: IndexFile, database: Database, number: int, ends: Ends, is_over: Callable[[], bool]
-) -> int:
-    replaced = 0
-    at = _again(file, number)
-    if at is None or (at.version_row, at.version_at) == (ends.version_row, ends.version_at):
-        return 0
+def _rewritten(database: Database, at: Generation, ends: Ends) -> tuple[list[Document], tuple[int, str]]:
+    """The next items that were rewritten, and the place of their last version."""
     place = source.version_place(database, version_row=at.version_row, version_at=at.version_at)
-    while place < ends.version_row and not is_over():
-        found, (place, version_at) = source.replaced(
-            database, version_row=place, version_at=ends.version_at, up_to=ends.version_row
-        )
-        # Those that are not in the index yet come as they are now.
-        old = [each for each in found if each.arrived <= at.arrived]
-        if not writing.replace(file, at, map(_document, old), version=(place, version_at)):
-            return replaced
-        replaced += len(old)
-        again = _again(file, number)
-        if again is None:
-            return replaced
-        at = again
-    if place >= ends.version_row:
-        writing.replace(file, at, [], version=(ends.version_row, ends.version_at))
-    return replaced
-
-
-def _again(file: IndexFile, number: int) -> Generation | None:
-    return next((each for each in writing.generations(file) if each.number == number), None)
-
-
-def _is_caught_up(file: IndexFile, ends: Ends) -> bool:
-    return all(
-        each.is_complete
-        and each.arrived >= ends.arrived
-        and (each.version_row, each.version_at) == (ends.version_row, ends.version_at)
-        for each in writing.generations(file)
+    found, (row, replaced_at) = source.replaced(
+        database, version_row=place, version_at=ends.version_at, up_to=ends.version_row
     )
+    if row >= ends.version_row:
+        row, replaced_at = ends.version_row, ends.version_at
+    # Those that are not in the index yet come as they are now.
+    return [_document(each) for each in found if each.arrived <= at.arrived], (row, replaced_at)
+
+
+def _is_at(at: Generation, ends: Ends) -> bool:
+    return at.is_complete and at.arrived >= ends.arrived and _has_versions(at, ends)
+
+
+def _has_versions(at: Generation, ends: Ends) -> bool:
+    return (at.version_row, at.version_at) == (ends.version_row, ends.version_at)
 
 
 def _check_database(file: IndexFile, database: Database) -> None:
