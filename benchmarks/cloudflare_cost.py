@@ -27,10 +27,10 @@ from rss_pipeline.storage.feeds.leases import end
 from rss_pipeline.storage.images.claims import claim_images
 from rss_pipeline.storage.images.closings import Archived, record_archived
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.support.cloudflare import Cloudflare, local_cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare, local_cloudflare
 
 
 class Counting(D1Database):

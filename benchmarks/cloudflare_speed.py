@@ -24,10 +24,10 @@ import dagster as dg
 from benchmarks.documents import made_up_feeds
 from benchmarks.feeds_file import feed_id
 from benchmarks.server import Feed, serving
-from rss_pipeline_tests.support.cloudflare import local_cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
-from rss_pipeline_tests.support.faults import FaultProxy
 from rss_pipeline_tests.support.pipeline import on_cloudflare
+from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.services.faults import FaultProxy
 
 FIRST, UNCHANGED = "first poll", "poll of unchanged feeds"
 FAR_SECONDS = 0.1

@@ -26,8 +26,8 @@ from rss_pipeline.pipeline.topics.publish import Publication, Stores, publish
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.topics.publications import due
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items, item, set_topics, topic
-from rss_pipeline_tests.support.cloudflare import Cloudflare, local_cloudflare
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare, local_cloudflare
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
 ITEMS = 30

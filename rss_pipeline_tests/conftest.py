@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-    from rss_pipeline_tests.support.cloudflare import Cloudflare
     from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
     from rss_pipeline_tests.support.kept_parsers import KeptParsers
     from rss_pipeline_tests.support.pipeline import Pipeline
-    from rss_pipeline_tests.support.postgres import Postgres
-    from rss_pipeline_tests.support.redis_server import RedisServer
+    from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+    from rss_pipeline_tests.support.services.postgres import Postgres
+    from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 
 # Tests that a shell starts in the background ignore SIGINT. Dagster gives SIGTERM the same handler, so that
@@ -94,7 +94,7 @@ def server() -> Iterator[FeedServer]:
 @pytest.fixture(scope="session")
 def running_cloudflare() -> Iterator["Cloudflare"]:
     """One process for all tests of the session; for fixtures of the session."""
-    from rss_pipeline_tests.support.cloudflare import local_cloudflare
+    from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
 
     with local_cloudflare() as running:
         yield running
@@ -117,7 +117,7 @@ def bare_cloudflare(shared_cloudflare: "Cloudflare") -> "Cloudflare":
 @pytest.fixture(scope="session")
 def running_postgres() -> Iterator["Postgres"]:
     """One cluster for all tests of the session; for fixtures of the session."""
-    from rss_pipeline_tests.support.postgres import local_postgres, programs
+    from rss_pipeline_tests.support.services.postgres import local_postgres, programs
 
     if programs() is None:
         pytest.skip("no Postgres on this machine: install the package postgresql")
@@ -128,7 +128,7 @@ def running_postgres() -> Iterator["Postgres"]:
 @pytest.fixture(scope="session")
 def running_redis() -> Iterator["RedisServer"]:
     """One server for all tests of the session; for fixtures of the session. Each test takes a database."""
-    from rss_pipeline_tests.support.redis_server import local_redis, program
+    from rss_pipeline_tests.support.services.redis_server import local_redis, program
 
     if program() is None:
         pytest.skip("no redis-server on this machine: install the package redis-server")
@@ -139,7 +139,7 @@ def running_redis() -> Iterator["RedisServer"]:
 @pytest.fixture(scope="session")
 def redis_with_tls() -> Iterator["RedisServer"]:
     """The same, where everything is encrypted."""
-    from rss_pipeline_tests.support.redis_server import local_redis, program
+    from rss_pipeline_tests.support.services.redis_server import local_redis, program
 
     if program() is None:
         pytest.skip("no redis-server on this machine: install the package redis-server")
@@ -149,7 +149,7 @@ def redis_with_tls() -> Iterator["RedisServer"]:
 
 @pytest.fixture(scope="session")
 def emptied_postgres(running_postgres: "Postgres") -> Iterator["Callable[[], PostgresDatabase]"]:
-    from rss_pipeline_tests.support.postgres_database import SHARED, emptied_database
+    from rss_pipeline_tests.support.services.postgres_database import SHARED, emptied_database
 
     with emptied_database(running_postgres, SHARED) as emptied:
         yield emptied
@@ -164,7 +164,7 @@ def migrated_postgres(emptied_postgres: "Callable[[], PostgresDatabase]") -> "Po
 @pytest.fixture
 def postgres_url(migrated_postgres: "PostgresDatabase", running_postgres: "Postgres") -> str:
     """The URL of that database, for programs that connect to it themselves."""
-    from rss_pipeline_tests.support.postgres_database import SHARED
+    from rss_pipeline_tests.support.services.postgres_database import SHARED
 
     return running_postgres.url(SHARED)
 

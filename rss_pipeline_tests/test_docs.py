@@ -24,10 +24,10 @@ from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
 from rss_pipeline.settings import FleetSettings, Settings
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 TOP = Path(__file__).parents[1]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md")), *sorted(TOP.glob("examples/*/README.md"))]

@@ -23,7 +23,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rss_pipeline.storage.schema import migrations
-from rss_pipeline_tests.support.cloudflare import Cloudflare, living, local_cloudflare
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare, living, local_cloudflare
 from rss_pipeline_tests.support.waiting import PATIENCE
 
 ONE = {"sql": "SELECT 1 AS one"}
@@ -347,7 +347,7 @@ def test_it_ends_also_when_node_was_killed() -> None:
 @pytest.mark.slow
 def test_it_ends_also_when_the_tests_are_killed() -> None:
     script = """
-        from rss_pipeline_tests.support.cloudflare import local_cloudflare
+        from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
         with local_cloudflare() as running:
             print(running.pid, flush=True)
             input()

@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import AuthenticationError
 
-from rss_pipeline_tests.support.redis_server import RedisServer
+from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 
 def test_a_redis_of_our_own_answers_who_has_the_password(running_redis: RedisServer) -> None:

@@ -43,7 +43,7 @@ from rss_pipeline_tests.storage.values import (
     spec,
     store,
 )
-from rss_pipeline_tests.support.postgres import local_postgres
+from rss_pipeline_tests.support.services.postgres import local_postgres
 
 _FEW, _MANY = 100, 500
 _REGISTERED = 10_000

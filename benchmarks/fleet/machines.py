@@ -18,8 +18,8 @@ from benchmarks.fleet.namespaces import HERE, namespaces
 from benchmarks.fleet.processor import Process, Processor
 from benchmarks.fleet.publishers import Asked, Plan, Publishers, publishing
 from rss_pipeline_tests.soak.machines import Fleet, fleet
-from rss_pipeline_tests.support.postgres import Postgres, local_postgres
-from rss_pipeline_tests.support.redis_server import RedisServer, local_redis
+from rss_pipeline_tests.support.services.postgres import Postgres, local_postgres
+from rss_pipeline_tests.support.services.redis_server import RedisServer, local_redis
 from rss_pipeline_tests.support.waiting import soon
 
 START_SECONDS = 240.0

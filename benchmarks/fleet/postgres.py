@@ -38,7 +38,7 @@ from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline.storage.feeds.feed_row import FEED_COLUMNS
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sql import compact
-from rss_pipeline_tests.support.postgres import Postgres, local_postgres
+from rss_pipeline_tests.support.services.postgres import Postgres, local_postgres
 
 CLAIMERS = 16
 CLAIMED = 500

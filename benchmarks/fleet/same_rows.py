@@ -25,10 +25,10 @@ from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.copy.tables import TABLES
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.pipeline.replay.replays import replayed
-from rss_pipeline_tests.support.cloudflare import local_cloudflare
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare
-from rss_pipeline_tests.support.postgres import local_postgres
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.services.postgres import local_postgres
 
 PAGE_ROWS = 200
 OWN = {"sequences", "installation"}

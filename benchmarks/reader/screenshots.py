@@ -17,7 +17,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import item, register, spec, visit
-from rss_pipeline_tests.support.chromium import chromium, watched
+from rss_pipeline_tests.support.clients.chromium import chromium, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

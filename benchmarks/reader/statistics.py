@@ -22,7 +22,7 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline_tests.pipeline.accounts.signed_in import add_user, begin
-from rss_pipeline_tests.support.cloudflare import local_cloudflare
+from rss_pipeline_tests.support.services.cloudflare import local_cloudflare
 
 NOW = datetime(2026, 11, 22, 19, tzinfo=UTC)
 DAYS, ROUNDS = 90, 7

@@ -17,8 +17,8 @@ from rss_pipeline.pipeline.accounts.login import LoggedIn, log_in_with_app_passw
 from rss_pipeline.settings import D1Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.reader import HOST, SECRET, Reader, reader_settings
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 from rss_pipeline_tests.support.waiting import PROMPT
 
 PASSWORD = "correct-horse-battery"

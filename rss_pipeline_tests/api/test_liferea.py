@@ -12,8 +12,8 @@ import pytest
 from rss_pipeline.web.authority import Authority
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
 from rss_pipeline_tests.storage.values import change, register, spec
-from rss_pipeline_tests.support import liferea
-from rss_pipeline_tests.support.liferea import Liferea
+from rss_pipeline_tests.support.clients import liferea
+from rss_pipeline_tests.support.clients.liferea import Liferea
 from rss_pipeline_tests.support.reader import Reader, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon

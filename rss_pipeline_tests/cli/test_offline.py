@@ -1,7 +1,7 @@
 """A first start without network, as a person at the terminal sees it.
 
-What happens to the feeds is in pipeline/visits/test_first_start.py. No name below .invalid resolves, with or
-without a network (RFC 6761).
+What happens to the feeds is in pipeline/visits/faults/test_first_start.py. No name below .invalid resolves,
+with or without a network (RFC 6761).
 """
 
 import json

@@ -21,8 +21,8 @@ from rss_pipeline.storage.fleet import workers
 from rss_pipeline.storage.fleet.workers import Member
 from rss_pipeline.storage.schema import migrations
 from rss_pipeline_tests.pipeline.fleet.machines import machine, main
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.redis_server import RedisServer
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 Join = Callable[..., Result]
 MAIN = main(code_version=code_version(), schema_version=migrations()[-1].version)

@@ -6,10 +6,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import on_cloudflare
 from rss_pipeline_tests.support.prepared import Prepared
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 
 @pytest.fixture(scope="session")

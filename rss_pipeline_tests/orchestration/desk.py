@@ -1,6 +1,6 @@
 """The Dagster UI as a person has it: a dozen feeds for `rss-pipeline up`, and a browser on it.
 
-No test is in here. The browser is that of support/chromium.py.
+No test is in here. The browser is that of support/clients/chromium.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from rss_pipeline_tests.support.chromium import chromium, watched
+from rss_pipeline_tests.support.clients.chromium import chromium, watched
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.server import Request as Asked

@@ -14,10 +14,10 @@ from dagster._serdes import serialize_value
 from rss_pipeline.orchestration.resources import database_resource
 from rss_pipeline.settings import D1Settings, Settings
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 
 def test_a_second_machine_reports_to_its_own_dagster_what_it_had_never_heard_of(

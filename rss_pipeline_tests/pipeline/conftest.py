@@ -11,6 +11,11 @@ from rss_pipeline_tests.support.prepared import Prepared
 def prepared() -> Iterator[Prepared]:
     """Processes that kill themselves, without the second of their imports."""
     room = "rss_pipeline_tests.pipeline"
-    dying = ("visits.dying_poll", "replay.dying_restore", "retention.dying_clean", "images.dying_download")
+    dying = (
+        "visits.faults.dying_poll",
+        "replay.dying_restore",
+        "retention.dying_clean",
+        "images.dying_download",
+    )
     with Prepared(*(f"{room}.{name}" for name in dying)) as prepared:
         yield prepared

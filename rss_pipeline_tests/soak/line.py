@@ -1,6 +1,6 @@
 """A line on loopback to a server, which can be cut for a while: connections break, new ones are refused.
 
-A cut at one byte of one transaction is support/cut_network.py's.
+A cut at one byte of one transaction is support/services/cut_network.py's.
 """
 
 import socket

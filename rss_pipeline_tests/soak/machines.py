@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.services.postgres import Postgres
 from rss_pipeline_tests.support.up import PROGRAM, Up, free_port, kill_session, members
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 

@@ -24,9 +24,9 @@ from rss_pipeline.pipeline.triggers.poll import PATIENCE
 from rss_pipeline_tests.soak.line import Line
 from rss_pipeline_tests.soak.machines import Fleet, fleet
 from rss_pipeline_tests.soak.test_killing import FEEDS, Publishers, parsers
-from rss_pipeline_tests.support.postgres import Postgres, local_postgres
-from rss_pipeline_tests.support.redis_server import RedisServer, local_redis
 from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.services.postgres import Postgres, local_postgres
+from rss_pipeline_tests.support.services.redis_server import RedisServer, local_redis
 from rss_pipeline_tests.support.up import LAUNCH_RUN, Up, free_port, location, members
 from rss_pipeline_tests.support.waiting import soon
 

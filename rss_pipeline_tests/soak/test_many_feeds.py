@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from rss_pipeline_tests.orchestration.desk import Desk, browser
-from rss_pipeline_tests.support.chromium import CHROMIUM
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.up import Up, location, started

@@ -18,7 +18,7 @@ from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 FEEDS = 12
-COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.dying_poll"]
+COMMAND = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.faults.dying_poll"]
 
 
 @pytest.mark.parametrize(

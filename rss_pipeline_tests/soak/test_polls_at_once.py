@@ -19,8 +19,8 @@ from rss_pipeline_tests.pipeline.visits.polls_at_once import (
     register,
 )
 from rss_pipeline_tests.support.pipeline import Pipeline
-from rss_pipeline_tests.support.postgres import Postgres
 from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.services.postgres import Postgres
 
 PACE = 1.0
 HOSTS = [f"127.0.1.{n}" for n in range(1, 61)]

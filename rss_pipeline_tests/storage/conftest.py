@@ -24,10 +24,10 @@ from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.databases import migrated
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.postgres_database import tables_of
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.postgres_database import tables_of
 
 
 @pytest.fixture(params=["sqlite", "d1", "postgres"])

@@ -22,8 +22,8 @@ import psycopg
 
 from rss_pipeline.orchestration.fleet.app import TASK, new_app
 from rss_pipeline.settings import Settings
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.redis_server import PASSWORD, RedisServer
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.redis_server import PASSWORD, RedisServer
 from rss_pipeline_tests.support.up import PROGRAM, Up, kill_session, started
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 

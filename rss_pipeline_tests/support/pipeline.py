@@ -36,9 +36,9 @@ from rss_pipeline.storage.feeds.claimable import Named, Wanted
 from rss_pipeline.storage.feeds.visit_facts import known_facts
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrate
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
 

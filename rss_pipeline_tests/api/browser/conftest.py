@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from rss_pipeline_tests.api.browser.library import Library, library
-from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, chromium
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, chromium
 
 
 @pytest.fixture(scope="package")

@@ -17,7 +17,7 @@ from rss_pipeline.storage.feeds import feeds
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import NOW, item, spec, visit
-from rss_pipeline_tests.support.chromium import Watched, watched
+from rss_pipeline_tests.support.clients.chromium import Watched, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
 
 ARTICLE = "<p>It rained for a week.</p><h2>And then</h2><p>It <b>stopped</b>.</p>"

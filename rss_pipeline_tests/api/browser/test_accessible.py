@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, ViewportSize
 
 from rss_pipeline_tests.api.browser.library import Library
-from rss_pipeline_tests.support.chromium import HEIGHT, WIDTH
+from rss_pipeline_tests.support.clients.chromium import HEIGHT, WIDTH
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-playwright-python")
 

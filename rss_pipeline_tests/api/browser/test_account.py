@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
 from rss_pipeline_tests.storage.values import register, spec
-from rss_pipeline_tests.support.chromium import CHROMIUM, watched
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM, watched
 from rss_pipeline_tests.support.reader import Reader, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 

@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.feeds import refresh_claims
 from rss_pipeline_tests.api.pages.browsing import browser as cookies_of
 from rss_pipeline_tests.pipeline.reading.test_refresh import steps_of_a_run
-from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, watched
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, watched
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.reader import Reader, User, served
 from rss_pipeline_tests.support.server import Answer, FeedServer

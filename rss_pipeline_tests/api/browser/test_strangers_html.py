@@ -22,7 +22,7 @@ from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.support import pictures
-from rss_pipeline_tests.support.chromium import CHROMIUM, PATIENCE_MS, Watched, watched
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, Watched, watched
 from rss_pipeline_tests.support.reader import Reader, User, reader_settings, served
 from rss_pipeline_tests.support.up import free_port
 from rss_pipeline_tests.support.waiting import soon

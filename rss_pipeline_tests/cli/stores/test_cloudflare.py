@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 
 def _files_with(folder: Path, *secrets: str) -> list[str]:

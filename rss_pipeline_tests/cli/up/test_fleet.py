@@ -10,11 +10,11 @@ import pytest
 
 from rss_pipeline_tests.support.fleet import Machine, Machines, fleet
 from rss_pipeline_tests.support.pipeline import rss
-from rss_pipeline_tests.support.postgres import PASSWORD as DATABASE_PASSWORD
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.redis_server import PASSWORD as BROKER_PASSWORD
-from rss_pipeline_tests.support.redis_server import RedisServer
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.postgres import PASSWORD as DATABASE_PASSWORD
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.redis_server import PASSWORD as BROKER_PASSWORD
+from rss_pipeline_tests.support.services.redis_server import RedisServer
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 
 BROKER = 1

@@ -10,9 +10,9 @@ import pytest
 from rss_pipeline.pipeline.replay.parts import Part, parts
 from rss_pipeline_tests.support.fleet import Machines, fleet
 from rss_pipeline_tests.support.pipeline import rss
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.redis_server import RedisServer
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.redis_server import RedisServer
 from rss_pipeline_tests.support.up import PROGRAM
 from rss_pipeline_tests.support.waiting import PATIENCE, soon
 

@@ -29,7 +29,7 @@ from rss_pipeline_tests.cli.up.up_while_read import (
 )
 from rss_pipeline_tests.orchestration import desk
 from rss_pipeline_tests.soak.reading_up import Publishers, allowed
-from rss_pipeline_tests.support.chromium import CHROMIUM
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.up import (

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import expect
 
 from rss_pipeline_tests.orchestration.desk import Desk
-from rss_pipeline_tests.support.chromium import REBOUND
+from rss_pipeline_tests.support.clients.chromium import REBOUND
 from rss_pipeline_tests.support.server import Answer
 from rss_pipeline_tests.support.up import LAUNCH_RUN, location, runs_of
 from rss_pipeline_tests.support.waiting import soon

@@ -14,7 +14,7 @@ from playwright.sync_api import Error, Locator, Page, expect
 from rss_pipeline_tests.cli.up.up_and_strangers import no_page_of_another_site_starts_a_run_or_shows_the_ui
 from rss_pipeline_tests.cli.up.up_feeds import ALL_FEEDS
 from rss_pipeline_tests.orchestration.desk import BROKEN, BUSY, GONE, QUIET, Desk, browser, host
-from rss_pipeline_tests.support.chromium import PATIENCE_MS
+from rss_pipeline_tests.support.clients.chromium import PATIENCE_MS
 from rss_pipeline_tests.support.server import FeedServer
 from rss_pipeline_tests.support.up import Up, location, runs_of
 from rss_pipeline_tests.support.waiting import soon

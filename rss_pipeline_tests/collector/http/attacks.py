@@ -1,7 +1,7 @@
 """Servers and documents that are built to hold, fill or break whoever reads them, and what becomes of each.
 
 No test is in here. What comes over the wire is tried in test_bounds.py, all of it in one poll in
-pipeline/visits/test_hostile.py.
+pipeline/visits/faults/test_hostile.py.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """Servers that never end: each attack over real connections ends in time, unread beyond its cap, by its kind.
 
-Documents built to be costly once they are here are in pipeline/visits/test_hostile.py: a worker's limits end
-them.
+Documents built to be costly once they are here are in pipeline/visits/faults/test_hostile.py: a worker's
+limits end them.
 """
 
 import gzip

@@ -11,7 +11,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
-from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.services.postgres import Postgres
 
 _NAME = "of_a_fleet"
 

@@ -29,8 +29,8 @@ from rss_pipeline_tests.orchestration.instance.test_tick_history import Instigat
 from rss_pipeline_tests.orchestration.upkeep.test_purge import OLD, green, run_ids
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
-from rss_pipeline_tests.support.postgres import PASSWORD
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.postgres import PASSWORD
 
 pytestmark = pytest.mark.slow
 

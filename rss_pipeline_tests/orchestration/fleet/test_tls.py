@@ -8,7 +8,7 @@ from kombu.exceptions import OperationalError
 
 from rss_pipeline.orchestration.fleet.app import TASK, new_app
 from rss_pipeline.settings import Settings
-from rss_pipeline_tests.support.redis_server import AUTHORITY, RedisServer
+from rss_pipeline_tests.support.services.redis_server import AUTHORITY, RedisServer
 from rss_pipeline_tests.support.waiting import PROMPT
 
 

@@ -1,7 +1,7 @@
 """A run of the poll job in a process that kills itself somewhere, with the arguments HOME STEP [ADVANCES].
 
-The places are those of pipeline/visits/dying_poll.py, and `report`. POLL_MINUTES of the environment is the
-time in minutes after noon. Started by test_crashes.py and test_downstream.py.
+The places are those of pipeline/visits/faults/dying_poll.py, and `report`. POLL_MINUTES of the environment is
+the time in minutes after noon. Started by test_crashes.py and test_downstream.py.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from rss_pipeline_tests.pipeline.visits.dying_poll import Death
+from rss_pipeline_tests.pipeline.visits.faults.dying_poll import Death
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 
 

@@ -1,7 +1,7 @@
 """A run of the poll job killed at any place reports each item once: the next one tells what it left.
 
-What it stores is proven without Dagster, at more places, in pipeline/visits/test_crashes.py; the report of a
-run that had stored all is in downstream/test_downstream.py.
+What it stores is proven without Dagster, at more places, in pipeline/visits/faults/test_crashes.py; the
+report of a run that had stored all is in downstream/test_downstream.py.
 """
 
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline_tests.pipeline.visits.test_crashes import FEEDS, serve
+from rss_pipeline_tests.pipeline.visits.faults.test_crashes import FEEDS, serve
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.prepared import Prepared

@@ -1,6 +1,6 @@
 """Faults of the stores in runs of Dagster: the run fails with a sentence, and no item is reported twice.
 
-Faults at every place of a poll are made without Dagster in pipeline/visits/test_faults.py.
+Faults at every place of a poll are made without Dagster in pipeline/visits/faults/test_faults.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ import pytest
 
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline_tests.pipeline.visits.test_faults import (
+from rss_pipeline_tests.pipeline.visits.faults.test_faults import (
     FEEDS,
     PLACES,
     SENTENCES,

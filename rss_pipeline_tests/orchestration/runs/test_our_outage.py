@@ -1,10 +1,10 @@
 """Our own network's outages in runs of Dagster: what came before is reported, the rest says it is us.
 
-What happens to the feeds is in pipeline/visits/test_our_outage.py.
+What happens to the feeds is in pipeline/visits/faults/test_our_outage.py.
 """
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS
-from rss_pipeline_tests.pipeline.visits.test_our_outage import (
+from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import (
     blamed,
     feeds_before_the_outage,
     feeds_that_answered,

@@ -30,8 +30,8 @@ from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.storage.conftest import nobody
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.healthy_home import KEY, fill, healthy_home
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

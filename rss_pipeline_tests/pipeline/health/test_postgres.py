@@ -13,9 +13,9 @@ from rss_pipeline.pipeline.health.findings import Check
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline_tests.support.healthy_home import healthy_home
-from rss_pipeline_tests.support.postgres import PASSWORD, Postgres
-from rss_pipeline_tests.support.redis_server import PASSWORD as BROKER_PASSWORD
-from rss_pipeline_tests.support.redis_server import RedisServer
+from rss_pipeline_tests.support.services.postgres import PASSWORD, Postgres
+from rss_pipeline_tests.support.services.redis_server import PASSWORD as BROKER_PASSWORD
+from rss_pipeline_tests.support.services.redis_server import RedisServer
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from rss_pipeline.pipeline.read import page
 from rss_pipeline.pipeline.read.page import content_policy, image_sources, item_page
 from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline_tests.support import pictures
-from rss_pipeline_tests.support.chromium import CHROMIUM
+from rss_pipeline_tests.support.clients.chromium import CHROMIUM
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Listener:
 def browser() -> "Iterator[Browser]":
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    # As in support/chromium.py.
+    # As in support/clients/chromium.py.
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:

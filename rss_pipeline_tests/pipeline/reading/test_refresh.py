@@ -26,7 +26,7 @@ from rss_pipeline.storage.feeds import claims, leases, refresh_claims
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh
-from rss_pipeline_tests.pipeline.visits.test_our_outage import feeds_that_answered
+from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import feeds_that_answered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.readers import subscribe
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.pipeline.reading.refresh import VisitRunning
 from rss_pipeline_tests.pipeline.reading.test_refresh import is_waiting, request, run, task
-from rss_pipeline_tests.pipeline.visits.test_crashes import POLL
+from rss_pipeline_tests.pipeline.visits.faults.test_crashes import POLL
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.readers import subscribe

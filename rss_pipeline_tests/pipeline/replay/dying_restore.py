@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rss_pipeline_tests.pipeline.replay.replays import restored
-from rss_pipeline_tests.pipeline.visits.dying_poll import Death
+from rss_pipeline_tests.pipeline.visits.faults.dying_poll import Death
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 

@@ -14,8 +14,8 @@ from rss_pipeline_tests.pipeline.replay.replays import collected, replayed
 from rss_pipeline_tests.pipeline.replay.test_replay import poll_over_time, serve
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.postgres import Postgres
 from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.services.postgres import Postgres
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -35,13 +35,13 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     nothing_is_left_to_do,
     stock,
 )
-from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.faults import FaultProxy, Refuse, Reset, number
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.support.places import EMBEDDED_IN_CI, EVERYWHERE
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.faults import FaultProxy, Refuse, Reset, number
 
 
 @pytest.fixture

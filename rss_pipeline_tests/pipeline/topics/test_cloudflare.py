@@ -14,9 +14,9 @@ from rss_pipeline.settings import D1Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.topics.publications import set_installation
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items, item, set_topics, topic
-from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.faults import FaultProxy
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.faults import FaultProxy
 
 FEEDS = [f"f{number}" for number in range(20)]
 KEYS = ("topics/index.json", "topics/index.opml", "topics/t.atom", "topics/t.json")

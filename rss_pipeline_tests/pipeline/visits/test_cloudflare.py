@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from rss_pipeline.settings import D1Settings
-from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.faults import FaultProxy
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, on_cloudflare, rss
 from rss_pipeline_tests.support.places import ELSEWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.faults import FaultProxy
 
 ATOM = """<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://example.org/blog/">

@@ -11,8 +11,8 @@ from rss_pipeline.collector.models.shard import shards
 from rss_pipeline.settings import PostgresSettings
 from rss_pipeline_tests.pipeline.visits.polls_at_once import QuickClock, judge, poll_until_visited, register
 from rss_pipeline_tests.support.pipeline import Pipeline
-from rss_pipeline_tests.support.postgres import Postgres
 from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.services.postgres import Postgres
 
 PACE = 0.1
 HOSTS = [f"127.0.0.{n}" for n in range(2, 10)]

@@ -7,8 +7,8 @@ import pytest
 from rss_pipeline_tests.pipeline.replay.replays import collected, drop_database, restored
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.s3_server import rclone, s3_server
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.s3_server import rclone, s3_server
 
 
 @pytest.mark.slow

@@ -24,8 +24,8 @@ from rss_pipeline.storage.backends.connect import check_schema, connect
 from rss_pipeline.storage.backends.d1 import CONNECTIONS, D1Database
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 TOKEN = "hunter2-hunter2-hunter2"
 INSERT = "INSERT INTO notes (id)\n  VALUES (?)"

@@ -14,8 +14,8 @@ from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.connect import check_schema, open_database
 from rss_pipeline.storage.backends.postgres.database import CONNECTIONS, PostgresDatabase
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.support.postgres import PASSWORD, Postgres
-from rss_pipeline_tests.support.postgres_database import batch_that_writes
+from rss_pipeline_tests.support.services.postgres import PASSWORD, Postgres
+from rss_pipeline_tests.support.services.postgres_database import batch_that_writes
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ from rss_pipeline.storage.database import Beside, Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named
 from rss_pipeline_tests.storage.values import HOUR, NOW, claim, feed_row, ids, register, spec
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.postgres_database import batch_that_writes
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.postgres_database import batch_that_writes
 from rss_pipeline_tests.support.waiting import soon
 
 CLAIMERS = 16

@@ -11,7 +11,7 @@ from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.connect import check_schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.support.postgres import Postgres, programs
+from rss_pipeline_tests.support.services.postgres import Postgres, programs
 
 PAGE = Path(__file__).parents[3] / "docs" / "fleet.md"
 

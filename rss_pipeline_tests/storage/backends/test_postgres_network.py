@@ -7,8 +7,8 @@ import pytest
 from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.support.cut_network import Cut, CutNetwork
-from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.services.cut_network import Cut, CutNetwork
+from rss_pipeline_tests.support.services.postgres import Postgres
 
 SILENT_SECONDS = 2.0
 WANTED = [f"{n}" for n in range(300)]

@@ -18,7 +18,7 @@ from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
 from rss_pipeline.storage.backends.s3 import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, S3Store
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
-from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 KEY_ID, SECRET = "0123456789abcdef0123456789abcdef", "hunter2" * 9 + "h"
 PUT_ANSWER = answer(200, b"", ETag='"0"')

@@ -13,7 +13,7 @@ from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline_tests.storage.backends.test_r2 import PUT_ANSWER, answering, put, refusal
 from rss_pipeline_tests.storage.raw import Asked, answer
-from rss_pipeline_tests.support.s3_server import S3Server, rclone, s3_server
+from rss_pipeline_tests.support.services.s3_server import S3Server, rclone, s3_server
 
 KEY = "backups/a/2026-02-18T08:30:00Z.xml"
 

@@ -18,11 +18,11 @@ from rss_pipeline.storage.copy.tables import TABLES
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.pipeline.replay.kept_users import FEEDS, MANY, USERS, act, serve, subscribe_feeds
 from rss_pipeline_tests.storage.subscriptions import readers
-from rss_pipeline_tests.support.cloudflare import Cloudflare
 from rss_pipeline_tests.support.kept_parsers import KeptParsers
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, on_cloudflare, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 Contents = dict[str, list[dict[str, Any]]]
 

@@ -30,7 +30,7 @@ from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.sql import chunked, compact
-from rss_pipeline_tests.support.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 

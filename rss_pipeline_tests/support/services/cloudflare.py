@@ -28,7 +28,7 @@ from typing import IO, Any
 import httpx
 import psutil
 
-WORKER = Path(__file__).parents[2] / "proxy-worker"
+WORKER = Path(__file__).parents[3] / "proxy-worker"
 START_SECONDS = 180.0
 """It takes one; a busy machine some more."""
 END_SECONDS = 10.0

@@ -20,14 +20,16 @@ from rss_pipeline.storage.backends.connect import check_schema
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline.storage.database import Database
-from rss_pipeline_tests.pipeline.visits.test_faults import (
+from rss_pipeline_tests.pipeline.visits.faults.test_faults import (
     FEEDS,
     assert_complete,
     assert_nothing_lost_yet,
     serve,
 )
-from rss_pipeline_tests.support.cloudflare import Cloudflare
-from rss_pipeline_tests.support.faults import (
+from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.server import Answer, FeedServer
+from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.services.faults import (
     Drip,
     Fault,
     FaultProxy,
@@ -40,8 +42,6 @@ from rss_pipeline_tests.support.faults import (
     s3,
     sql,
 )
-from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.server import Answer, FeedServer
 
 PATIENT = 120.0
 IMPATIENT = 1.0

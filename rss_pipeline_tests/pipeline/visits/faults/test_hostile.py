@@ -78,12 +78,12 @@ def test_in_one_poll_every_attack_ends_alone_and_twenty_feeds_are_stored_as_usua
     for number, id in enumerate(good):
         pipeline.register(server.route(f"127.0.2.{number + 1}", "/feed", Answer(body=rss(id, "b"))), id)
 
-    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.hostile_poll"]
+    command = [sys.executable, "-W", "ignore", "-m", "rss_pipeline_tests.pipeline.visits.faults.hostile_poll"]
     done = subprocess.run(
         [*command, str(tmp_path), str(DEADLINE), str(PARSE_SECONDS)],
         check=False,
         capture_output=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         timeout=280,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]

@@ -38,7 +38,7 @@ PLACES = [
 ]
 
 
-POLL = "rss_pipeline_tests.pipeline.visits.dying_poll"
+POLL = "rss_pipeline_tests.pipeline.visits.faults.dying_poll"
 
 
 def serve(server: FeedServer, pipeline: Pipeline) -> None:

@@ -9,7 +9,7 @@ import psycopg
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Statement
-from rss_pipeline_tests.support.postgres import Postgres
+from rss_pipeline_tests.support.services.postgres import Postgres
 from rss_pipeline_tests.support.waiting import soon
 
 SHARED = "shared"

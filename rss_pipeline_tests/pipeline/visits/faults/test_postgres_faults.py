@@ -5,16 +5,16 @@ from collections.abc import Iterator
 import pytest
 
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
-from rss_pipeline_tests.pipeline.visits.test_faults import (
+from rss_pipeline_tests.pipeline.visits.faults.test_faults import (
     assert_complete,
     assert_nothing_lost_yet,
     serve,
 )
-from rss_pipeline_tests.support.cut_network import Cut, CutNetwork
 from rss_pipeline_tests.support.pipeline import Pipeline
-from rss_pipeline_tests.support.postgres import Postgres
-from rss_pipeline_tests.support.postgres_database import SHARED
 from rss_pipeline_tests.support.server import FeedServer
+from rss_pipeline_tests.support.services.cut_network import Cut, CutNetwork
+from rss_pipeline_tests.support.services.postgres import Postgres
+from rss_pipeline_tests.support.services.postgres_database import SHARED
 
 PLACES = {"amid its items": b"0490-xxx", "its closing": b'"id":"big"'}
 """Bytes that the statements of one feed have there, and none before."""

@@ -24,7 +24,7 @@ from rss_pipeline_tests.support.waiting import soon
 START_SECONDS = 30
 PASSWORD = "sEcReT-bRoKeR"
 DATABASES = 1_024
-_TLS = Path(__file__).parent / "tls"
+_TLS = Path(__file__).parents[1] / "tls"
 AUTHORITY = _TLS / "authority.pem"
 _TLS_ADDRESS = "127.0.0.2"
 """One that the certificate has."""

@@ -365,7 +365,7 @@ def test_no_worker_outlives_a_process_that_was_killed_not_even_one_at_a_hostile_
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 list(ParserPool(processes=2, timeout=2).map(sum, [range(10**13)]))
 """
-    parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3])
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[4])
     process = psutil.Process(parent.pid)
 
     def is_busy() -> bool:
