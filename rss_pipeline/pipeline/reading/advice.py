@@ -20,7 +20,7 @@ _ADVICE = {
     "http_status": "If this lasts, look on the site for a new address of the feed.",
     "gone": "The site has removed this feed for good: unsubscribe it, or look for a new one on the site.",
     "rate_limited": "Wait: the site wants fewer requests.",
-    "host_on_hold": "Wait: the site wants fewer requests.",
+    "host_on_hold": "Try again later: the site wants fewer requests, or another run requests from it now.",
     "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
     "html": _ADDRESS,
     "not_a_feed": _ADDRESS,
