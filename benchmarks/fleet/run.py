@@ -26,8 +26,7 @@ from benchmarks.fleet.machines import DUE, START_SECONDS, Phase, Running, Settin
 from benchmarks.fleet.namespaces import PUBLISHERS, are_allowed
 from benchmarks.fleet.publishers import Plan, feed_id, manners
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
-from rss_pipeline_tests.soak.machines import Fleet
-from rss_pipeline_tests.support.up import PROGRAM
+from rss_pipeline_tests.support.up import PROGRAM, Up
 from rss_pipeline_tests.support.waiting import soon
 
 _PASSWORD = "a password of the benchmark"
@@ -79,7 +78,9 @@ def refreshes(run: Running, count: int, *, seconds: float) -> list[float]:
     """Seconds from so many requests of a person to the first byte at the publisher, with all feeds due."""
     feeds = run.publishers.plan.feeds
     run.phase("new", seconds=seconds)
-    api = _Reader(run.machines)
+    [up] = run.machines.mains
+    api = Reader(up)
+    api.add_user()
     run.all_due()
     before = run.seen
     soon(lambda: len(run.publishers.asked(before)) > 20, seconds=START_SECONDS)
@@ -102,30 +103,37 @@ def refreshes(run: Running, count: int, *, seconds: float) -> list[float]:
     return found
 
 
-class _Reader:
-    """A user of the reader's API who subscribes all feeds, or the first MAX_SUBSCRIPTIONS of them."""
+class Reader:
+    """A user of the reader's API."""
 
-    def __init__(self, machines: Fleet) -> None:
-        [up] = machines.mains
+    def __init__(self, up: Up) -> None:
+        self._up = up
         self._base = f"http://127.0.0.1:{up.reader_port}/api"
+        self._token = ""
+
+    def add_user(self) -> None:
+        """Add the user, who subscribes all feeds or the first MAX_SUBSCRIPTIONS of them, and log in."""
         subprocess.run(
             [PROGRAM, "user", "add", "ada", "--password-stdin", "--subscribe"],
-            env=up.environment,
+            env=self._up.environment,
             input=_PASSWORD.encode(),
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        self._token = ""
-        self._token = self._ask("/auth/login", {"name": "ada", "password": _PASSWORD})["token"]
+        self.log_in()
+
+    def log_in(self) -> None:
+        self._token = self.ask("/auth/login", {"name": "ada", "password": _PASSWORD})["token"]
 
     def refresh(self, id: str) -> str:
         """Request a visit; return the task's id."""
-        return str(self._ask(f"/feeds/{id}/refresh", {})["task_id"])
+        return str(self.ask(f"/feeds/{id}/refresh", {})["task_id"])
 
     def is_done(self, task: str) -> bool:
-        return bool(self._ask(f"/tasks/{task}")["state"] == "done")
+        return bool(self.ask(f"/tasks/{task}")["state"] == "done")
 
-    def _ask(self, path: str, body: dict[str, str] | None = None) -> Any:
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The answer to a GET, or to a POST of `body`."""
         headers = {"Content-Type": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
