@@ -21,8 +21,8 @@ FEEDS = 20
 ITEMS = "SELECT id, feed_id, guid, title, pub_date, created_at FROM items ORDER BY id"
 
 
-@pytest.mark.slow
-@pytest.mark.minutes
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_all_feeds_are_replayed_by_all_workers_each_feed_by_one_run(
     tmp_path: Path, running_postgres: Postgres, running_redis: RedisServer, server: FeedServer
 ) -> None:
