@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.fleet.machines import DUE, START_SECONDS
 from benchmarks.fleet.publishers import Plan, Publishers, publishing
 from benchmarks.fleet.run import Reader
+from rss_pipeline.storage.copy.objects import copied_keys
 from rss_pipeline.storage.copy.sides import open_side
 from rss_pipeline.storage.copy.tables import TABLES
 from rss_pipeline_tests.soak.machines import Fleet, fleet
@@ -34,8 +35,8 @@ WORKERS = 3
 _PAGE_ROWS = 5_000
 _IN_TOPIC = 20
 _ELSEWHERE = ("DATABASE_URL", "RSS_BROKER_URL", "RSS_SHARDS", "S3_")
-_BY_VISITS = {"leases", "feeds", "hosts", "sequences"}
-"""Tables that a visit changes which finds nothing new."""
+_BY_VISITS = {"feeds", "hosts", "sequences", "users"}
+"""Tables that change where nothing new is found: a user's states are backed up, too."""
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -69,8 +70,8 @@ class Move:
                 order = f"SELECT * FROM {table} ORDER BY {', '.join(key)} LIMIT {_PAGE_ROWS} OFFSET "
                 while page := found.database.query(f"{order}{len(rows[table])}").rows:
                     rows[table] += page
-            names = {each.key for each in found.objects.list("")}
-        return rows, {name for name in names if not name.startswith(("topics/", "copies/"))}
+            names = {each.key for each in copied_keys(found.objects)}
+        return rows, {name for name in names if not name.startswith("topics/")}
 
     def copy(self, source: str, target: str, environ: Mapping[str, str]) -> None:
         """The command, and a comparison of both sides."""

@@ -36,7 +36,7 @@ PARTITIONS_A_RUN = 100
 )
 def feed_items(registry: Any) -> Any:
     visits = ops.claim(registry)
-    for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images, ops.visit_more):
+    for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
     return topic_ops.publish(ops.report(visits))
 

@@ -29,7 +29,7 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
-from rss_pipeline.pipeline.visits.claim import Accesses
+from rss_pipeline.pipeline.visits.claim import Accesses, wait_for
 from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
 from rss_pipeline.pipeline.visits.visit import Refused, Visit
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
@@ -233,7 +233,10 @@ def extract_images(context: dg.OpExecutionContext, session: SessionResource, vis
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("http"))
 def visit_more(context: dg.OpExecutionContext, session: SessionResource, visits: Visits) -> Visits:
-    """Visit the named feeds that another run held, and, in a poll of a shard, what its claim left due."""
+    """Visit the named feeds that another run held, and, in a poll of a shard, what its claim left due.
+
+    In the job only: `report` waits for the partitions of a backfill, after it has reported the others.
+    """
     with run_step(context, session):
         wanted = _wanted(context, ClaimConfig(**_claim_config(context)), session.run.clock())
         return poll.visit_more(session, wanted, session.accesses, visits)
@@ -247,7 +250,12 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
         session.run.progress.begin("report", 0)
         counts = _log_summary(context, visits)
         if context.has_partitions:
-            failed = _recorded(context, reporting.report_named(session.run, visits))
+            # What is collected is reported before others are waited for: else their failure would hide it.
+            rest, held = poll.apart(visits)
+            failed = _recorded(context, reporting.report_named(session.run, rest))
+            waited = wait_for(session, held)
+            failed += _recorded(context, reporting.report_named(session.run, waited))
+            visits = [*rest, *waited]
             _record_streams(context, session, {visit.feed.id for visit in visits})
             for observations in reporting.report_failures(session.run, visits):
                 record_events(context, observations)

@@ -199,7 +199,8 @@ def replay_feeds(
     repair: bool = False,
     retired_since: datetime | None = None,
 ) -> Iterator[FeedReplay]:
-    """Replay these feeds, one after the other; yields the result of each as it is done.
+    """Replay these feeds, one after the other; yields the result of each as it is done. One that was removed
+    since its id was listed is left out.
 
     With `retired_since` items that were retired since then come back, too.
 

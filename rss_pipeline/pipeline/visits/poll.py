@@ -72,9 +72,15 @@ def visit_more(session: Session, wanted: Wanted, accesses: Accesses, visits: Vis
 
     Called when this run holds no feed any more.
     """
+    rest, held = apart(visits)
+    return [*rest, *wait_for(session, held), *_go_on(session, wanted, accesses, rest)]
+
+
+def apart(visits: Visits) -> tuple[Visits, Visits]:
+    """The visits of this run, and those of feeds that another run holds."""
     held = [visit for visit in visits if isinstance(visit.outcome, HeldElsewhere)]
     rest = [visit for visit in visits if not isinstance(visit.outcome, HeldElsewhere)]
-    return [*rest, *wait_for(session, held), *_go_on(session, wanted, accesses, rest)]
+    return rest, held
 
 
 def _go_on(session: Session, wanted: Wanted, accesses: Accesses, visits: Visits) -> Visits:

@@ -427,7 +427,7 @@ def test_many_backups_of_one_feed_cost_one_insert_an_item_and_little_room(
 
 def test_a_feed_that_is_not_there_is_told_with_what_to_do(pipeline: Pipeline) -> None:
     with pytest.raises(RssPipelineError, match="rss-pipeline restore"):
-        replayed(pipeline, "unknown")
+        one_feed(pipeline.database, "unknown")
 
 
 def test_a_feed_that_is_being_polled_is_replayed_beside(pipeline: Pipeline, server: FeedServer) -> None:
