@@ -183,7 +183,7 @@ def main() -> None:
 
 def walk(move: Move) -> None:
     machines, home = move.machines, move.machines.home("main")
-    alone = _up(home.parent, move.alone)
+    alone = _up(machines, home.parent, move.alone)
     move.visited(alone.rows)
     api = Reader(alone)
     api.add_user()
@@ -227,7 +227,7 @@ def walk(move: Move) -> None:
     for path in (*home.glob("rss.sqlite*"), home / "objects"):
         path.rename(path.with_name(f"moved-{path.name}"))
     move.copy("postgres", "embedded", move.fleets)
-    again = _up(home.parent, move.alone)
+    again = _up(machines, home.parent, move.alone)
     soon(again.answers, seconds=START_SECONDS)
     subprocess.run([PROGRAM, "poll", "--all"], env=move.alone, check=True, stdout=subprocess.DEVNULL)
     move.expect_unchanged("at home again", move.visited(again.rows))
@@ -237,8 +237,9 @@ def walk(move: Move) -> None:
     _end(again.process)
 
 
-def _up(folder: Path, environ: Mapping[str, str]) -> Up:
+def _up(machines: Fleet, folder: Path, environ: Mapping[str, str]) -> Up:
     up = Up(folder, free_port(), **environ)
+    machines.mains.append(up)  # Ended with the fleet, if not before.
     soon(lambda: up.process.poll() is not None or up.answers(), seconds=START_SECONDS)
     return up
 
