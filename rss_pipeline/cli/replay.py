@@ -18,8 +18,8 @@ from rss_pipeline.cli.output.terminal import ROWS_SHOWN, Bars, complain, say, sa
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
-from rss_pipeline.storage.backups.restore import feed_ids
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.ids import feed_ids
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -89,7 +89,7 @@ def replay(
     if bool(feed) == all_feeds:
         raise click.UsageError("name feeds, or use --all")
     with open_database(settings) as database:
-        ids = sorted(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
+        ids = list(feed_ids(database)) if all_feeds else [one_feed(database, text)["id"] for text in feed]
         with _session(settings, database) as session:
             unique = list(dict.fromkeys(ids))
             replays = list(

@@ -5,13 +5,12 @@ tenth of all feeds, and a feed that moves to another host meanwhile would change
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 from zlib import crc32
 
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.ids import pages_of_ids
+from rss_pipeline.storage.feeds.ids import feed_ids
 
 PARTS_A_SHARD = 16
 """With a shard for each 3,000 feeds a part has some 200 of them: a run that is killed loses minutes."""
@@ -53,9 +52,4 @@ def parts(shards: int) -> list[Part]:
 
 def feeds_of(database: Database, part: Part) -> list[str]:
     """The ids of the feeds of a part, in their order. In memory is no more than those and a page."""
-    return list(_of(database, part))
-
-
-def _of(database: Database, part: Part) -> Iterator[str]:
-    for page in pages_of_ids(database):
-        yield from filter(part.has, page)
+    return list(filter(part.has, feed_ids(database)))

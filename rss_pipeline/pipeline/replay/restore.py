@@ -23,6 +23,7 @@ from rss_pipeline.pipeline.session.spool import Spool
 from rss_pipeline.storage.backups import restore as restores
 from rss_pipeline.storage.backups.backups import Backup, describe_backup, list_backups
 from rss_pipeline.storage.backups.restore import FeedState
+from rss_pipeline.storage.feeds.ids import feed_ids
 from rss_pipeline.storage.images.objects import TASK_METADATA, stored_pixels
 from rss_pipeline.storage.objects import ObjectInfo
 
@@ -127,7 +128,7 @@ def _register(
 
 def _feeds_with_backups(run: RunContext, restored: Restored) -> list[str]:
     """Every feed that has backups; those that the registry does not know get a row."""
-    known = restores.feed_ids(run.database)
+    known = set(feed_ids(run.database))
     found: list[str] = []
     run.progress.begin("find backups", 0)
     for id, objects in groupby(run.objects.list("backups/"), key=lambda info: _folder(info.key)):

@@ -12,7 +12,7 @@ from rss_pipeline.pipeline.replay.replay import ReplayProblem, replay_feeds
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool
-from rss_pipeline.storage.backups.restore import feed_ids
+from rss_pipeline.storage.feeds.ids import feed_ids
 from rss_pipeline.storage.items import tombstones
 
 
@@ -39,7 +39,7 @@ def revive(run: RunContext, *, pool: ParserPool, spool: Spool, since: datetime) 
 
     They are as new as their arrival, so that the next clean does not retire them again.
     """
-    known = feed_ids(run.database)
+    known = set(feed_ids(run.database))
     retired = {
         each.feed_id: each.items
         for each in tombstones.retired_since(run.database, since)

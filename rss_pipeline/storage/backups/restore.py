@@ -25,11 +25,6 @@ REASON = "restored from its backups: due at once"
 _PAGE = 5_000
 
 
-def feed_ids(database: Database) -> set[str]:
-    """The ids of all feeds."""
-    return {row["id"] for row in database.query("SELECT id FROM feeds", name="read feed ids").rows}
-
-
 def add_unregistered(database: Database, feed_id: str, backup: Backup, *, now: datetime) -> str:
     """Insert a row for a feed that only its backups know, not scheduled, and return the URL it has now.
 

@@ -1,4 +1,4 @@
-"""The ids of all feeds, a page at a time: a million of them are some 100 MB in memory at once."""
+"""The ids of all feeds, read page by page: there may be a million."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,14 @@ from rss_pipeline.storage.database import Database
 _PAGE = 5_000
 
 
-def pages_of_ids(database: Database) -> Iterator[list[str]]:
+def feed_ids(database: Database) -> Iterator[str]:
     """The ids of all feeds, in their order."""
     after = ""
-    while rows := database.query(
-        f"SELECT id FROM feeds WHERE id > ? ORDER BY id LIMIT {_PAGE}", [after], name="read ids of feeds"
-    ).rows:
-        yield [row["id"] for row in rows]
+    while True:
+        rows = database.query(
+            f"SELECT id FROM feeds WHERE id > ? ORDER BY id LIMIT {_PAGE}", [after], name="read feed ids"
+        ).rows
+        yield from (row["id"] for row in rows)
+        if len(rows) < _PAGE:
+            return
         after = rows[-1]["id"]

@@ -80,8 +80,8 @@ def joinable_listed() -> Statement:
 
 
 def count_listed() -> Statement:
-    """A query for the numbers of feeds of feeds.yaml that any user may subscribe, `joinable`, and of the
-    all, `listed`."""
+    """A query for `listed`, the number of feeds of feeds.yaml, and `joinable`, the number of those that any
+    user may subscribe."""
     return Statement(
         f"""SELECT count(*) AS listed, count(CASE WHEN {OPEN} THEN 1 END) AS joinable
         FROM feeds WHERE listed = 1 AND forgotten = 0""",

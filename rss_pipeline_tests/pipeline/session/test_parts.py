@@ -99,7 +99,7 @@ def test_a_lease_that_just_begins_or_ends_while_others_are_renewed_has_not_lapse
     database: Database, caplog: pytest.LogCaptureFixture, before: str, after: str
 ) -> None:
     slow = _Slow(database)
-    keeper = LeaseKeeper(slow, run_id="run", lease_seconds=6)
+    keeper = LeaseKeeper(slow, run_id="run", lease_seconds=12)
     keeper.claim(Named(ids=["a"], now=NOW), limit=1)
     slow.waits_before, slow.waits_after = before, after
     claim = keeper.claim(Named(ids=["b"], now=NOW), limit=1)
