@@ -23,6 +23,9 @@ from rss_pipeline.web.authority import Authority, read_authority
 
 _Number = TypeVar("_Number", int, float)
 
+_PRODUCT = f"rss_pipeline/{version('rss_pipeline')}"
+"""What a User-Agent begins with."""
+
 
 class EnvironmentReader:
     """Reads one variable after the other and collects the mistakes.
@@ -66,10 +69,9 @@ class EnvironmentReader:
         return text
 
     def user_agent(self, name: str) -> str:
-        product = f"rss_pipeline/{version('rss_pipeline')}"
         contact = self.text(name)
         if contact is None:
-            return product
+            return _PRODUCT
         if (
             not contact.isascii()
             or not contact.isprintable()
@@ -80,7 +82,7 @@ class EnvironmentReader:
                 "write an address or URL in at most 200 ASCII characters, without brackets and backslashes"
             )
             self._wrong(name, contact, wanted)
-        return f"{product} (+{contact})"
+        return f"{_PRODUCT} (+{contact})"
 
     def proxy(self, name: str) -> str | None:
         text = self.text(name)

@@ -64,6 +64,8 @@ LARGER_BODIES: dict[str, int] = {
 }
 """Bytes of a body by path, for addresses that take more than `limits.BODY_BYTES`."""
 
+_VERSION = version("rss_pipeline")
+
 DESCRIPTION = """\
 Feeds, items, read states and stars of one user. Log in by `POST /api/auth/login`, then send the token with
 every request as `Authorization: Bearer ...`. Errors are problem details (RFC 9457) with a `kind` for
@@ -77,7 +79,7 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
     proxies = [str(each) for each in settings.reader_proxies]
     app = FastAPI(
         title="rss_pipeline reader",
-        version=version("rss_pipeline"),
+        version=_VERSION,
         description=DESCRIPTION,
         openapi_url=None,
         redirect_slashes=False,

@@ -1,7 +1,5 @@
 """The addresses about the API itself: whether it is there, its OpenAPI document, and a page that lists it."""
 
-from importlib.metadata import version
-
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
@@ -21,9 +19,9 @@ class About(BaseModel):
 
 
 @router.get("/about", response_model=About, openapi_extra=PUBLIC)
-async def about() -> About:
+async def about(request: Request) -> About:
     """The name and version of the reader: for a check that it answers. No store is used."""
-    return About(name="rss_pipeline", version=version("rss_pipeline"))
+    return About(name="rss_pipeline", version=request.app.version)
 
 
 @router.get("/openapi.json", include_in_schema=False)
