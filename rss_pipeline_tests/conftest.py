@@ -226,10 +226,10 @@ def on_postgres(tmp_path: Path, postgres_url: str, kept_parsers: "KeptParsers") 
     pipeline.close()
 
 
-@pytest.fixture(params=["embedded", "cloudflare"])
+@pytest.fixture(params=["embedded", pytest.param("cloudflare", marks=pytest.mark.soak)])
 def place(request: pytest.FixtureRequest) -> "Pipeline":
-    """A pipeline with its state in a folder, and one with it in D1 and R2; with its tables in Postgres for
-    tests that ask for it (support/places.py)."""
+    """A pipeline with its state in a folder, in `make soak` also one with it in D1 and R2; for a few tests
+    everywhere (support/places.py)."""
     names = {"embedded": "pipeline", "cloudflare": "away", "postgres": "on_postgres"}
     found: Pipeline = request.getfixturevalue(names[request.param])
     return found

@@ -30,6 +30,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Pipelin
         yield [stack.enter_context(closing(Pipeline(tmp_path, postgres=postgres))) for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_runs_of_two_parts_at_once_restore_all_items_and_each_feed_is_of_one_of_them(
     two: list[Pipeline], server: FeedServer
 ) -> None:

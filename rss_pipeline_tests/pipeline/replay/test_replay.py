@@ -30,7 +30,7 @@ from rss_pipeline_tests.pipeline.replay.replays import (
     replays_of,
 )
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.places import EMBEDDED_IN_CI
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 COLUMN = {name: number for number, name in enumerate(COLUMNS)}
@@ -111,7 +111,7 @@ def poll_with_worse_parser(place: Pipeline, server: FeedServer, monkeypatch: pyt
     place.parser_pool = kept
 
 
-@EMBEDDED_IN_CI
+@pytest.mark.slow
 def test_a_mended_parser_brings_in_what_was_missed_as_of_when_it_was_published(
     with_worse_parser: Pipeline,
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_mended_parser_brings_in_what_was_missed_as_of_when_it_was_published(
     assert place.rows("SELECT id FROM items WHERE images_extracted_at IS NULL") == []
 
 
-@EMBEDDED_IN_CI
+@pytest.mark.slow
 def test_repair_mends_what_was_read_wrongly_and_keeps_what_it_was(with_worse_parser: Pipeline) -> None:
     place = with_worse_parser
     before = {row["guid"]: row for row in place.items("one")}
@@ -184,6 +184,8 @@ def test_repair_adds_all_authors_to_items_from_before_there_were_several(
     assert mended == {"a": ("Ada", '["Ada","Bo"]'), "b": (None, None)}
 
 
+@pytest.mark.slow
+@EVERYWHERE
 def test_a_repaired_table_is_what_todays_parser_would_have_collected(with_worse_parser: Pipeline) -> None:
     place = with_worse_parser
     replayed(place, "one", repair=True)
@@ -194,7 +196,7 @@ def test_a_repaired_table_is_what_todays_parser_would_have_collected(with_worse_
     assert [row for row in collected(place)["items"] if row["feed_id"] == "one"] == mended
 
 
-@EMBEDDED_IN_CI
+@pytest.mark.slow
 def test_a_dry_run_writes_nothing_and_said_all_of_it(with_worse_parser: Pipeline) -> None:
     place = with_worse_parser
     rows = all_rows(place)
@@ -219,7 +221,6 @@ def test_a_dry_run_writes_nothing_and_said_all_of_it(with_worse_parser: Pipeline
 
 
 @pytest.mark.slow
-@EMBEDDED_IN_CI
 def test_replay_of_a_full_table_changes_nothing(place: Pipeline, server: FeedServer) -> None:
     serve(place, server, "one", rss("a", "b", image="http://i.example"), rss("b", "c"), rss("d"))
     serve(place, server, "two", b"<rss><channel><title>T</title><item><guid>1</guid></item></channel></rss>")
@@ -278,7 +279,6 @@ def test_old_backups_are_read_with_the_item_key_of_their_time(pipeline: Pipeline
     assert [{**row, **again} for row in pipeline.items("one")] == [{**row, **again} for row in before]
 
 
-@EMBEDDED_IN_CI
 def test_a_bad_backup_is_a_row_of_the_report_and_stops_no_other(place: Pipeline, server: FeedServer) -> None:
     serve(place, server, "one", rss("a"), b"<html>down</html>", rss("b"))
     poll_over_time(place, 3)

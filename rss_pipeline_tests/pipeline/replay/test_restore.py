@@ -13,7 +13,7 @@ from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected, drop
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import HOSTS, serve
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
-from rss_pipeline_tests.support.places import EMBEDDED_IN_CI, EVERYWHERE
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
@@ -235,7 +235,6 @@ def test_two_feeds_of_one_url_are_both_kept_and_told_apart(pipeline: Pipeline, s
     assert pipeline.guids("old") == pipeline.guids("new") == ["a"]
 
 
-@EMBEDDED_IN_CI
 def test_what_cannot_be_restored_is_named_and_stops_nothing(place: Pipeline, server: FeedServer) -> None:
     changing(place, server)
     _poll_over_time(place, 2)
@@ -268,7 +267,6 @@ def test_what_cannot_be_restored_is_named_and_stops_nothing(place: Pipeline, ser
 
 
 @pytest.mark.slow
-@EMBEDDED_IN_CI
 def test_restore_on_a_full_database_changes_nothing(place: Pipeline, server: FeedServer) -> None:
     _register_documents(place, server)
     changing(place, server)
@@ -319,6 +317,7 @@ def _archive(pipeline: Pipeline) -> list[dict[str, Any]]:
     return tasks
 
 
+@EVERYWHERE
 def test_images_that_are_there_are_adopted_and_orphans_counted(place: Pipeline, server: FeedServer) -> None:
     changing(place, server)
     _poll_over_time(place)
@@ -346,7 +345,6 @@ def test_images_that_are_there_are_adopted_and_orphans_counted(place: Pipeline, 
     assert all_rows(place) == rows
 
 
-@EMBEDDED_IN_CI
 def test_downloaded_images_are_not_asked_for_again(place: Pipeline, server: FeedServer) -> None:
     place.set(image_host_delay_seconds=0.0)
     host = "127.0.0.80"

@@ -37,7 +37,7 @@ from rss_pipeline_tests.pipeline.retention.archive import (
 )
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, on_cloudflare, rss
-from rss_pipeline_tests.support.places import EMBEDDED_IN_CI, EVERYWHERE
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
@@ -306,7 +306,6 @@ class FaultyObjects(Faulty):
 
 
 @pytest.mark.slow
-@EMBEDDED_IN_CI
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 def test_a_store_that_fails_at_any_call_is_made_good_by_the_next_clean(
     stocked: Pipeline, server: FeedServer, applied: bool, monkeypatch: pytest.MonkeyPatch
@@ -434,7 +433,6 @@ def _die(prepared: Prepared, pipeline: Pipeline, place: str, now: datetime) -> i
 
 
 @pytest.mark.slow
-@EMBEDDED_IN_CI
 @pytest.mark.parametrize("death", PLACES)
 def test_a_clean_killed_anywhere_is_completed_by_the_next_one(
     stocked: Pipeline, server: FeedServer, prepared: Prepared, death: str

@@ -14,6 +14,7 @@ from rss_pipeline_tests.pipeline.replay.replays import collected, replayed
 from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, cleaned, stock
 from rss_pipeline_tests.pipeline.retention.test_clean import Calls, FaultyDatabase
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,6 +39,7 @@ def is_back(pipeline: Pipeline) -> None:
     assert pipeline.rows("SELECT * FROM expired_items") == []
 
 
+@EVERYWHERE
 def test_items_come_back_with_their_content_and_stay(retired: Pipeline) -> None:
     result = revived(retired)
     assert (result.feeds, result.items_retired, result.items_revived, result.items_lost) == (2, 6, 6, 0)

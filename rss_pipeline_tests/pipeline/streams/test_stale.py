@@ -19,6 +19,7 @@ from rss_pipeline_tests.pipeline.retention.archive import age, cleaned
 from rss_pipeline_tests.pipeline.retention.test_revive import LONG_AGO
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
+from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 
@@ -166,6 +167,7 @@ def test_retention(topic: Topic) -> None:
     assert pipeline.guids("feed") == ["1", "2"]
 
 
+@EVERYWHERE
 def test_images(topic: Topic) -> None:
     pipeline, server = topic.pipeline, topic.server
     for guid in ("3", "4"):
