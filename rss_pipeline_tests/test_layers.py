@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 PROGRAM = """
@@ -23,11 +25,13 @@ assert not {name.partition(".")[0] for name in sys.modules} & set(FOREIGN)
 """
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_without_dagster_click_and_rich() -> None:
     rooms = [f"rss_pipeline.{room}" for room in ("collector", "storage", "pipeline", "web")]
     _import_all("dagster,click,rich", *rooms)
 
 
+@pytest.mark.slow
 def test_the_reader_is_imported_without_dagster() -> None:
     """It may run on a machine of its own. Its server brings click."""
     _import_all("dagster", "rss_pipeline.api")
@@ -39,6 +43,7 @@ def _import_all(foreign: str, *rooms: str) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_a_poll_s_own_process_loads_neither_a_command_line_nor_a_parser() -> None:
     """httpx imports click and rich if they are installed; documents are parsed in other processes."""
     names = ("dagster", "click", "rich", "pygments", "feedparser", "bs4", "charset_normalizer", "lxml")

@@ -98,6 +98,7 @@ def test_a_login_without_a_form_is_refused(anybody: httpx.Client) -> None:
     assert anybody.post(LOGIN, data={"Email": "ann"}).status_code == 400
 
 
+@pytest.mark.slow
 def test_many_wrong_logins_are_told_to_wait(phone: Phone, anybody: httpx.Client) -> None:
     answers = [anybody.post(LOGIN, data={"Email": "ann", "Passwd": str(n)}) for n in range(200)]
     late = answers[-1]

@@ -207,6 +207,7 @@ class TestWhatIsNone:
         assert time.monotonic() - started < PROMPT
         assert "0.4 s" in outcome.message
 
+    @pytest.mark.slow
     def test_the_deadline_is_for_all_requests_together(self, server: FeedServer, tmp_path: Path) -> None:
         slow = Answer(status=403, delay=0.3)
         outcome = failure(fetch_one(server, slow, tmp_path, deadline=0.5), "timeout")
@@ -398,6 +399,7 @@ class TestPoliteness:
         failure(fetch_one(server, Answer(raw=b""), tmp_path), "connect")
         assert len(server.requests) == 1
 
+    @pytest.mark.slow
     def test_the_pause_is_each_connection_s_own(self, server: FeedServer, tmp_path: Path) -> None:
         urls = [server.route(A, f"/{n}", Answer(body=pictures.PNG, delay=0.05)) for n in range(6)]
         fetch(urls, tmp_path, pace=Pace(), host_delay=0.15)
@@ -477,6 +479,7 @@ class TestTheRound:
     def test_no_requests_no_outcomes(self, tmp_path: Path) -> None:
         assert fetch([], tmp_path) == []
 
+    @pytest.mark.slow
     def test_no_more_bodies_at_once_than_slots(self, server: FeedServer, tmp_path: Path) -> None:
         urls = [server.route(f"127.0.3.{n % 30 + 1}", f"/{n}", GOOD) for n in range(120)]
         held, most = set[str](), list[int]()

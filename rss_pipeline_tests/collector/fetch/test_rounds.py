@@ -167,6 +167,7 @@ def test_a_host_is_left_alone_for_a_second_after_each_request(server: FeedServer
     assert seen == [1000.0, 1006.0, 1012.0, 1018.0]
 
 
+@pytest.mark.slow
 def test_in_real_time_too_and_one_connection_at_a_time(server: FeedServer, tmp_path: Path) -> None:
     jobs = feeds(server, A, 4, Answer(body=RSS, delay=0.1))
     round_of(jobs, tmp_path, pace=Pace(), host_delay=0.1, concurrency=5)

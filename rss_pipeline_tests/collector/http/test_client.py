@@ -151,6 +151,7 @@ class TestGunzip:
 
 
 class TestTime:
+    @pytest.mark.slow
     def test_a_drip_ends_at_the_deadline(self, server: FeedServer, tmp_path: Path) -> None:
         started = time.monotonic()
         outcome = ask(server, Answer(body=RSS * 999, drip=(1, 0.02)), tmp_path, deadline=1)

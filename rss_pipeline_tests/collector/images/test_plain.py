@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rss_pipeline.collector.images.plain import with_places
 from rss_pipeline.collector.images.render import render, render_by_tree
 from rss_pipeline.collector.images.urls import resolver
+from rss_pipeline_tests.support.examples import examples
 
 BASES = ["https://example.com/posts/1"]
 
@@ -118,6 +119,6 @@ parts = st.one_of(
 
 
 @given(st.lists(parts, max_size=15).map("".join))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_all_plain_html_is_as_a_parser_reads_it(html: str) -> None:
     assert render(html, archived=Archive(), bases=BASES) == (by_tree(html) if "img" in html.lower() else html)

@@ -11,6 +11,7 @@ from lxml import etree
 from rss_pipeline.collector.images.find import LAZY_SRC, LAZY_SRCSET, find_images, tree
 from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.images.urls import image_url, resolver
+from rss_pipeline_tests.support.examples import examples
 
 BASE = "https://example.com/posts/1"
 A, B, C = (f"https://example.com/posts/{name}.jpg" for name in "abc")
@@ -265,7 +266,7 @@ def mapping(urls: tuple[str, ...], chosen: int) -> Mapping[str, str]:
 
 @pytest.mark.slow
 @given(document, st.integers(min_value=0))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_tree_text_and_all_other_attributes_are_equal_before_and_after(html: str, chosen: int) -> None:
     archived = mapping(find_images(html, bases=[BASE]), ~chosen)
     rendered = render(html, archived=archived, bases=[BASE])
@@ -310,7 +311,8 @@ PIECES += ["%20", ";", ",", "[", "data:", "\\", "\t", "-", "HTTP://h/", "\x01", 
     st.lists(st.sampled_from(PIECES), max_size=7).map("".join),
     st.sampled_from(["https://e.com/a/b?q/r", None, "http://e.com", "http://e.com//x//y;p/../z?q"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
+@pytest.mark.slow
 def test_many_references_resolve_as_each_alone_does(reference: str, base: str | None) -> None:
     assert resolver([base])(reference) == image_url(reference, base)
 

@@ -46,6 +46,7 @@ from rss_pipeline.collector.schedule.next_visit import next_after_failure, next_
 from rss_pipeline.errors import NotAFeed
 from rss_pipeline_tests.collector.fetch.rounds import NOW, POLICY, InstantPace, feed
 from rss_pipeline_tests.collector.parse import mutations
+from rss_pipeline_tests.support.examples import examples
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
 SECONDS = 5.0
@@ -68,7 +69,7 @@ def fuzz(cases: int, check: Callable[..., None], **strategies: st.SearchStrategy
         assert time.process_time() - started < SECONDS
 
     wanted = settings(
-        max_examples=max(1, cases * settings().max_examples // 100),
+        max_examples=examples(cases),
         deadline=None,
         # What a case is made of tells enough: shrinking it is what takes the time, where one fails.
         phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),

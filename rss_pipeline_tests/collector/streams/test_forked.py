@@ -29,6 +29,7 @@ def tree(items: int) -> ItemTree:
     return found
 
 
+@pytest.mark.slow
 def test_a_slow_selector_fails_alone_with_those_after_it() -> None:
     before = os.times()
     found = selected_items(
@@ -52,6 +53,7 @@ def test_a_slow_selector_fails_alone_with_those_after_it() -> None:
     assert after.children_user - before.children_user < 1.5, "the copy may take as much again"
 
 
+@pytest.mark.slow
 def test_selectors_that_are_slow_together_are_told_so() -> None:
     slow = {f"s{n}": "//item[count(preceding-sibling::item) mod 2 = 0]" for n in range(500)}
     found = selected_items(tree(1_000), slow, feed_id="idol", limit=0.5)

@@ -265,6 +265,7 @@ def test_what_is_selected_outside_of_items_selects_none() -> None:
         assert selected(feed, xpath) == ["1", "2"], xpath
 
 
+@pytest.mark.slow
 def test_items_that_are_dropped_or_come_again_belong_to_no_stream() -> None:
     """Of two items with a guid the first is stored: the second's author would be told of the wrong one."""
     feed = read(

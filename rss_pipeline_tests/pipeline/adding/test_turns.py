@@ -23,6 +23,7 @@ def search(pipeline: Pipeline, url: str) -> Found | Failure:
         return find_feed(session, url, access=Access(), allow_private=True)
 
 
+@pytest.mark.slow
 def test_a_search_begins_once_the_run_that_requests_from_the_host_has_ended(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,6 +46,7 @@ def test_a_search_begins_once_the_run_that_requests_from_the_host_has_ended(
     assert server.most_open[HOST] == 1
 
 
+@pytest.mark.slow
 def test_a_search_at_a_host_that_another_run_does_not_free_says_so(
     pipeline: Pipeline, server: FeedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

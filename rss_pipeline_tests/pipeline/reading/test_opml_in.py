@@ -14,6 +14,7 @@ from rss_pipeline.collector.registry.printable import printable
 from rss_pipeline.pipeline.reading.opml_in import OpmlRefused, UploadedList, read_upload
 from rss_pipeline.pipeline.reading.opml_out import Subscribed, export_opml
 from rss_pipeline_tests.support.cost import costs_less_than
+from rss_pipeline_tests.support.examples import examples
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -135,6 +136,7 @@ def test_a_list_is_read_in_its_encoding(encoding: str) -> None:
     assert read(body).feeds[0].title == title
 
 
+@pytest.mark.slow
 def test_a_list_of_ten_thousand_feeds_is_read_within_seconds() -> None:
     body = document("\n".join(feed(f"https://a.example/{number}") for number in range(10_000)))
     assert len(body) < 1_000_000
@@ -166,7 +168,7 @@ PATH = st.text(string.ascii_letters + string.digits + "/?&=%$'{}()+,;:~.-_é語"
         unique_by=lambda each: same_as(each.url),
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_a_list_of_ours_is_read_back_equal(subscriptions: list[Subscribed]) -> None:
     found = read(export_opml(subscriptions, now=NOW))
     # Folders are written at the place of their first feed.

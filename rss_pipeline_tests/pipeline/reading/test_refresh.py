@@ -246,6 +246,7 @@ def test_what_is_requested_while_a_run_works_is_visited_by_the_same_run(
     assert task(pipeline, later[0]).state == "done"
 
 
+@pytest.mark.slow
 def test_a_refresh_waits_for_a_feed_of_its_run_that_another_run_holds_until_then(
     pipeline: Pipeline, feed: str, server: FeedServer
 ) -> None:

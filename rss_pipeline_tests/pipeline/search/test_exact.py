@@ -19,6 +19,7 @@ from rss_pipeline_tests.pipeline.search.test_build import repair
 from rss_pipeline_tests.storage.subscriptions.readers import add_user, subscribe
 from rss_pipeline_tests.storage.values import change, item, register, spec, visit
 from rss_pipeline_tests.support.databases import migrated
+from rss_pipeline_tests.support.examples import examples
 
 FEEDS = [f"feed{n}" for n in range(8)]
 USERS = {"one": FEEDS[6:7], "most": FEEDS[:7]}
@@ -120,7 +121,7 @@ def _words(draw: st.DrawFn) -> tuple[list[Word], list[Word]]:
     user=st.sampled_from(sorted(USERS)),
     limit=st.sampled_from([7, 40, 500]),
 )
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(50))
 def test_a_search_finds_what_a_scan_finds(
     library: Library,
     marked_feeds: int,

@@ -17,6 +17,7 @@ from rss_pipeline.storage.search.index_file import open_to_write
 from rss_pipeline_tests.pipeline.search.conftest import Library, new_library
 from rss_pipeline_tests.support.cost import costs_less_than
 from rss_pipeline_tests.support.databases import migrated
+from rss_pipeline_tests.support.examples import examples
 
 TODAY = date(2026, 2, 18)
 
@@ -83,7 +84,7 @@ _ODD = st.text(
 @example("\ue000f1")
 @example("- a:-b *")
 @example("col:\0")
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_text_fails(shared: Library, text: str) -> None:
     for order in ("date", "rank"):
         shared.search(text, order=order)

@@ -33,6 +33,7 @@ def _expiries(database: Database) -> list[str]:
     return [row["expires_at"] for row in database.query("SELECT expires_at FROM leases").rows]
 
 
+@pytest.mark.slow
 def test_a_claim_is_renewed_until_it_is_ended(database: Database) -> None:
     keeper = LeaseKeeper(database, run_id="run", lease_seconds=3)
     claim = keeper.claim(Due(now=NOW), limit=10)
@@ -61,6 +62,7 @@ def test_a_run_that_was_stopped_for_longer_than_its_lease_knows_it_at_once(datab
     keeper.close()
 
 
+@pytest.mark.slow
 def test_a_lease_that_another_run_took_over_is_lost_although_the_time_is_not(database: Database) -> None:
     keeper = LeaseKeeper(database, run_id="run", lease_seconds=3, monotonic=lambda: 100.0)
     keeper.claim(Due(now=NOW), limit=10)
@@ -94,6 +96,7 @@ class _Slow:
         return getattr(self._database, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [("claim feeds", ""), ("", "end lease")])
 def test_a_lease_that_just_begins_or_ends_while_others_are_renewed_has_not_lapsed(
     database: Database, caplog: pytest.LogCaptureFixture, before: str, after: str

@@ -320,6 +320,7 @@ print(hashlib.sha256(documents.atom + documents.json).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_equal_items_give_equal_bytes_in_another_process() -> None:
     hashes = {
         subprocess.run(

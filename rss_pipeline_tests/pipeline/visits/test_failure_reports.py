@@ -26,6 +26,7 @@ def visit(pipeline: Pipeline, server: FeedServer, answers: Sequence[Answer], *, 
         pipeline.poll("feed")
 
 
+@pytest.mark.slow
 def test_a_failure_is_reported_at_once_and_then_once_a_day(
     pipeline: Pipeline, server: FeedServer, feed: str
 ) -> None:
@@ -38,6 +39,7 @@ def test_a_new_kind_is_reported_at_once(pipeline: Pipeline, server: FeedServer, 
     assert pipeline.failure_reports(feed) == [("http_status", 1), ("html", 3), ("gone", 5)]
 
 
+@pytest.mark.slow
 def test_a_feed_that_fails_at_every_other_visit_is_reported_once_a_day(
     pipeline: Pipeline, server: FeedServer, feed: str
 ) -> None:

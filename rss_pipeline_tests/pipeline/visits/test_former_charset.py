@@ -92,6 +92,7 @@ FEEDS: dict[str, tuple[str, Callable[[str], str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("codec", "former", "text"), [("koi8-r", "cp1251", RUSSIAN), ("cp1252", "cp1250", "não")]
 )

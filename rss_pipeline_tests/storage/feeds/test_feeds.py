@@ -37,6 +37,7 @@ from rss_pipeline_tests.storage.values import (
     unchanged,
     visit,
 )
+from rss_pipeline_tests.support.examples import examples
 
 LATER = NOW + HOUR
 
@@ -281,8 +282,7 @@ registries = st.lists(
 # D1 has SQLite's engine, and runs the same statements in other tests.
 @pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 @settings(
-    max_examples=60,
-    deadline=None,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(first=registries, second=registries)

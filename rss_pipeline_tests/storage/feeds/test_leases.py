@@ -39,6 +39,7 @@ from rss_pipeline_tests.storage.values import (
     spec,
     unchanged,
 )
+from rss_pipeline_tests.support.examples import examples
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -434,8 +435,7 @@ feeds_of_a_table = st.lists(
 # D1 has SQLite's engine, and runs the same statements in other tests.
 @pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 @settings(
-    max_examples=60,
-    deadline=None,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(feeds=feeds_of_a_table, held=st.sets(st.sampled_from("xyz")), kept=st.sets(st.sampled_from("xyz")))

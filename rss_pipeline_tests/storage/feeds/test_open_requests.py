@@ -18,6 +18,7 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     request_statements,
     search_request_statements,
 )
+from rss_pipeline_tests.support.examples import examples
 
 NOW = datetime(2026, 3, 2, 12, 0, 0, tzinfo=UTC)
 FEEDS, USERS = ("a", "b", "c"), ("ann", "ben")
@@ -166,8 +167,7 @@ STEPS: list[st.SearchStrategy[tuple[Any, ...]]] = [
 
 @pytest.mark.slow
 @settings(
-    max_examples=150,
-    deadline=None,
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(st.one_of(STEPS), max_size=25))

@@ -31,6 +31,7 @@ from rss_pipeline_tests.storage.values import (
     spec,
     visit,
 )
+from rss_pipeline_tests.support.examples import examples
 
 LATER = NOW + HOUR
 HIDDEN: dict[str, Any] = {"access": Access(password="x")}
@@ -316,8 +317,7 @@ STEPS = st.one_of(
 
 
 @settings(
-    max_examples=150,
-    deadline=None,
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(STEPS, max_size=12))

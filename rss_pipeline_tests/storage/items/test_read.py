@@ -25,6 +25,7 @@ from rss_pipeline.storage.items.cursor import Position
 from rss_pipeline.storage.schema import migrate, migrations
 from rss_pipeline_tests.storage.values import HOUR, NOW, change, item, register, spec, visit
 from rss_pipeline_tests.support.databases import migrated
+from rss_pipeline_tests.support.examples import examples
 
 START = Position()
 
@@ -326,8 +327,7 @@ def empty(tmp_path: Any) -> Iterator[SqliteDatabase]:
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)

@@ -116,6 +116,7 @@ def test_another_name_of_this_machine_is_refused(reader: Reader) -> None:
     assert users(reader) == []
 
 
+@pytest.mark.slow
 def test_nginx_as_it_comes_speaks_http_1_0_and_makes_nobody(reader: Reader) -> None:
     """Its defaults send no header that shows a proxy, and our own address as Host."""
     body = httpx.QueryParams(GIVEN).__str__().encode()

@@ -193,6 +193,7 @@ def test_a_database_that_fails_at_any_place_fails_the_run_and_no_feed(
     assert_complete(feeds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", BEFORE_CLOSE)
 def test_feeds_are_due_at_once_where_the_fault_left_their_claim_to_be_given_back(
     place: str, feeds: Pipeline
@@ -404,6 +405,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("at", REFUSED.values(), ids=REFUSED)
+@pytest.mark.slow
 def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_not_tried_again(
     at: Callable[[Statement], bool], feeds: Pipeline, server: FeedServer
 ) -> None:

@@ -162,6 +162,7 @@ def test_what_a_run_is_told_of_a_document_is_short(tmp_path: Path) -> None:
     assert len(pickle.dumps(parsed)) < 5000
 
 
+@pytest.mark.slow
 def test_what_needs_more_memory_than_a_worker_has_is_its_own_trouble_and_the_pool_lives_on() -> None:
     workers = ParserPool(processes=1, timeout=20)
     try:
