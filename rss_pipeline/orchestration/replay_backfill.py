@@ -16,6 +16,7 @@ from dagster._core.utils import make_new_backfill_id
 
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.jobs import REPLAY_ALL
+from rss_pipeline.orchestration.run_config import QUIET
 from rss_pipeline.pipeline.replay.parts import Part
 
 _SENSOR = "poll_feeds_when_due"
@@ -40,7 +41,7 @@ def start_replay_of_all(
         from_failure=False,
         tags={},
         backfill_timestamp=time.time(),
-        run_config={"ops": {"replay_part": {"config": {"dry_run": dry_run, "repair": repair}}}},
+        run_config={**QUIET, "ops": {"replay_part": {"config": {"dry_run": dry_run, "repair": repair}}}},
         partition_set_origin=RemotePartitionSetOrigin(
             repository_origin=_repository(instance), partition_set_name=name
         ),

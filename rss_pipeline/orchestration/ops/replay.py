@@ -146,7 +146,8 @@ def replay_part(context: dg.OpExecutionContext, session: SessionResource) -> Ite
         for events in report_judged(run.database, context.instance, streams):
             record_events(context, events)
         metadata = done.metadata()
-        context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
+        if ids:
+            context.log.info(", ".join(f"{name} {count}" for name, count in done.counts.items()))
         if unread := done.counts.get("backups_unread"):
             raise dg.Failure(
                 description=f"{done.problems[0].message} {unread} of {done.counts['backups']} backups could"
