@@ -45,6 +45,10 @@ def migrated(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> Datab
     for rows in OLD_ROWS:
         empty_database.query(rows)
     empty_database.query("UPDATE feeds SET warning = 'unstable guids: 9 of 9' WHERE id = 'failing'")
+    for id, age in (("postponed", 7200), ("failing", 10**9)):
+        empty_database.query(
+            "UPDATE feeds SET last_success_at = last_fetched_at, max_age = ? WHERE id = ?", [age, id]
+        )
     applied = schema.migrate(empty_database)
     assert applied[0] == "0009_kinds.sql"
     return empty_database
@@ -55,6 +59,11 @@ def test_a_feed_that_an_outage_postponed_before_the_migration_is_known_as_such(m
     assert kinds == {"postponed": "our_outage", "failing": None, "new": None}
     assert feeds.not_our_outage(migrated, list(kinds), answered=True) == {"postponed"}
     assert feeds.not_our_outage(migrated, list(kinds), answered=False) == frozenset()
+
+
+def test_what_the_publisher_wanted_before_the_migration_holds_after_it(migrated: Database) -> None:
+    found = {id: feed_row(migrated, id)["not_before"] for id in ("postponed", "failing", "new")}
+    assert found == {"postponed": "2026-02-18T09:00:00Z", "failing": "2026-02-19T07:00:00Z", "new": None}
 
 
 def test_a_warning_from_before_the_migration_is_of_the_only_kind_there_was(migrated: Database) -> None:

@@ -230,6 +230,8 @@ class NextVisit:
     reason: str
     """For people only; code goes by `kind`."""
     kind: ScheduleKind = "interval"
+    not_before: datetime | None = None
+    """The instant before which the publisher wants no visit, whatever interval is wished from now on."""
 
 
 NOT_ANSWERING_FAILURES = 3

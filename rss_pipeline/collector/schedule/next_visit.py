@@ -61,7 +61,8 @@ def next_after_success(
         if at > now + LONGEST:
             reasons.append(f"at most {duration(LONGEST)}")
             at = now + LONGEST
-    return NextVisit(at=whole_second(at), reason="; ".join(reasons))
+    not_before = whole_second(now + least) if least else None
+    return NextVisit(at=whole_second(at), reason="; ".join(reasons), not_before=not_before)
 
 
 def next_after_failure(

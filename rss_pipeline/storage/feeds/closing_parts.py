@@ -159,7 +159,7 @@ def set_address_row(feed: Feed, address: FeedAddress, answer: Response | None = 
     }
 
 
-SET_SCHEDULE = from_json("next_fetch_at", "schedule_reason", "schedule_kind")
+SET_SCHEDULE = from_json("next_fetch_at", "schedule_reason", "schedule_kind", "not_before")
 
 
 def schedule_row(next: NextVisit) -> Row:
@@ -168,6 +168,7 @@ def schedule_row(next: NextVisit) -> Row:
         "next_fetch_at": instant(next.at),
         "schedule_reason": next.reason,
         "schedule_kind": next.kind,
+        "not_before": None if next.not_before is None else instant(next.not_before),
     }
 
 
@@ -211,6 +212,7 @@ SET_GAP = f"""next_fetch_at = {_if_gap(FIELD.format("gap_next"), FIELD.format("n
   planned_at = {_if_gap(FIELD.format("gap_next"), FIELD.format("next_fetch_at"))},
   schedule_reason = {_if_gap(FIELD.format("gap_reason"), FIELD.format("schedule_reason"))},
   schedule_kind = {FIELD.format("schedule_kind")},
+  not_before = {FIELD.format("not_before")},
   gaps = gaps + {number(_IS_GAP)},
   last_gap_at = {_if_gap("clock.now", "last_gap_at")},
   gap_halvings = {_if_gap(NUMBER_FIELD.format("halvings"), "gap_halvings")},

@@ -211,6 +211,11 @@ _FIELDS = ", ".join(
 )
 # An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
 _KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
+_HAS_OTHER_INTERVAL = """(feeds.interval IS NOT excluded.interval AND excluded.interval IS NOT NULL
+  AND feeds.consecutive_failures = 0)"""
+_BY_INTERVAL = """max(coalesce(feeds.not_before, ''),
+  strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))"""
+_SOONER = "sooner than planned: interval in feeds.yaml"
 _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, created_at, bucket)
   SELECT {_FIELDS}, {NUMBER_FIELD.format("bucket")} FROM json_each(?) AS v WHERE true
   ON CONFLICT (id) DO UPDATE SET
@@ -233,11 +238,11 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     next_fetch_at = CASE
       WHEN feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
         OR feeds.needs_access < excluded.needs_access THEN excluded.next_fetch_at
-      WHEN feeds.interval IS NOT excluded.interval AND excluded.interval IS NOT NULL
-        AND feeds.consecutive_failures = 0
-        THEN min(feeds.next_fetch_at,
-          strftime('%Y-%m-%dT%H:%M:%SZ', excluded.next_fetch_at, '+' || excluded.interval || ' seconds'))
-      ELSE feeds.next_fetch_at END"""
+      WHEN {_HAS_OTHER_INTERVAL} THEN min(feeds.next_fetch_at, {_BY_INTERVAL})
+      ELSE feeds.next_fetch_at END,
+    schedule_reason = CASE WHEN {_HAS_OTHER_INTERVAL} AND {_BY_INTERVAL} < feeds.next_fetch_at
+      THEN '{_SOONER}' ELSE feeds.schedule_reason END,
+    not_before = CASE WHEN feeds.url = excluded.url THEN feeds.not_before END"""
 
 
 def _wanted_row(spec: FeedSpec) -> Row:

@@ -36,8 +36,8 @@ def recount_without(user_id: str, *, at: datetime) -> Statement:
 
 
 _ANEW = "new.used = 1 AND registered = 0 AND listed = 0"
-_WISHED = """strftime('%Y-%m-%dT%H:%M:%SZ', ?,
-  '+' || CAST(max(new.wish, coalesce(max_age, 0), coalesce(ttl, 0)) AS INTEGER) || ' seconds')"""
+_WISHED = """max(coalesce(not_before, ''),
+  strftime('%Y-%m-%dT%H:%M:%SZ', ?, '+' || CAST(new.wish AS INTEGER) || ' seconds'))"""
 _IS_SHORTER = "(new.wish < coalesce(feeds.wished_interval, 9e9) AND consecutive_failures = 0)"
 _SOONER = "sooner than planned: wished by a subscriber"
 _PLANNED = "planned before a subscriber's wish was changed"

@@ -5,6 +5,8 @@ The rules as such are tests of collector.schedule; all of them at once are polit
 
 from datetime import timedelta
 
+import pytest
+
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
@@ -30,6 +32,19 @@ def test_a_max_age_that_came_with_the_document_holds_after_a_304_that_says_nothi
     url = server.route(HOST, "/feed", first, Answer(status=304))
     pipeline.register(url, "feed", interval="30m")
     assert asked_at(pipeline, server, 0, 125, 185) == [0, 125]
+
+
+@pytest.mark.parametrize("header", ["Cache-Control: max-age=7200", "Retry-After: 7200"])
+def test_a_shorter_interval_in_feeds_yaml_brings_no_visit_that_the_publisher_does_not_want(
+    pipeline: Pipeline, server: FeedServer, header: str
+) -> None:
+    name, value = header.split(": ")
+    url = server.route(HOST, "/feed", Answer(body=rss("a"), headers={name: value}))
+    pipeline.register(url, "feed", interval="3h")
+    assert asked_at(pipeline, server, 0) == [0]
+    pipeline.feeds[0]["interval"] = "15m"
+    pipeline.write_registry()
+    assert asked_at(pipeline, server, 10, 30, 119, 121) == [121]
 
 
 def test_a_poll_that_is_late_asks_no_feed_in_an_hour_that_it_asks_to_skip(

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.hold import HostHold
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
@@ -151,6 +151,25 @@ def test_a_shorter_interval_counts_from_now(database: Database) -> None:
     assert feed_row(database)["next_fetch_at"] == instant(LATER + 2 * HOUR)
     register(database, spec("a"), now=LATER)
     assert feed_row(database)["next_fetch_at"] == instant(LATER + 2 * HOUR)
+
+
+def test_a_shorter_interval_leads_to_no_time_that_the_publisher_does_not_want(database: Database) -> None:
+    register(database, spec("a", interval=12 * HOUR))
+    planned = NextVisit(at=NOW + 12 * HOUR, reason="every 12 h", not_before=NOW + 6 * HOUR)
+    unchanged(database, *claim_one(database), next=planned)
+
+    def plan(*specs: FeedSpec) -> tuple[object, object]:
+        register(database, *specs, now=LATER)
+        row = feed_row(database)
+        return row["next_fetch_at"], row["schedule_reason"]
+
+    assert plan(spec("a", interval=24 * HOUR)) == (instant(NOW + 12 * HOUR), "every 12 h")
+    sooner = "sooner than planned: interval in feeds.yaml"
+    assert plan(spec("a", interval=8 * HOUR)) == (instant(LATER + 8 * HOUR), sooner)
+    assert plan(spec("a", interval=HOUR)) == (instant(NOW + 6 * HOUR), sooner)
+    assert plan(spec("a", interval=HOUR / 4)) == (instant(NOW + 6 * HOUR), sooner)
+    register(database, spec("a", interval=HOUR / 4, url="https://a.example/other"), now=LATER)
+    assert feed_row(database)["not_before"] is None, "it was another document's"
 
 
 def test_a_shorter_interval_ends_no_backoff(database: Database) -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.feed import Access, FeedSpec
+from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.storage.database import Database
@@ -24,11 +24,13 @@ from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,
     claim,
+    claim_one,
     feed_row,
     ids,
     item,
     register,
     spec,
+    unchanged,
     visit,
 )
 from rss_pipeline_tests.support.examples import examples
@@ -148,11 +150,11 @@ def test_the_reason_of_the_next_visit_follows_a_changed_wish(database: Database)
     assert wish(900) == (soon, "failed once")
 
 
-@pytest.mark.parametrize("column", ["max_age", "ttl"])
-def test_a_wish_brings_no_visit_that_the_publisher_does_not_want(database: Database, column: str) -> None:
+def test_a_wish_brings_no_visit_that_the_publisher_does_not_want(database: Database) -> None:
     user(database, "ada", "bob")
     subscribe(database, "ada", "a")
-    database.query(f"UPDATE feeds SET next_fetch_at = ?, {column} = 7200", [instant(NOW + DAY)])
+    planned = NextVisit(at=NOW + DAY, reason="once a day", not_before=NOW + 2 * HOUR)
+    unchanged(database, *claim_one(database), next=planned)
     subscribe(database, "bob", "a", wish=1800)
     assert feed_row(database)["next_fetch_at"] == instant(NOW + 2 * HOUR)
 
