@@ -1,6 +1,7 @@
 """Which tests of a whole pipeline run in which places.
 
-Others run at home, and in Cloudflare by `make soak`: each statement is tested in all databases in storage/.
+Others run at home, and in Cloudflare by `make soak`: the statements themselves run in all databases in other
+tests.
 """
 
 import pytest

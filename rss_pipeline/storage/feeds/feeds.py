@@ -211,6 +211,8 @@ _FIELDS = ", ".join(
 )
 # An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
 _KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
+_IS_DUE_AT_ONCE = """(feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
+  OR feeds.needs_access < excluded.needs_access)"""
 _HAS_OTHER_INTERVAL = """(feeds.interval IS NOT excluded.interval AND excluded.interval IS NOT NULL
   AND feeds.consecutive_failures = 0)"""
 _BY_INTERVAL = """max(coalesce(feeds.not_before, ''),
@@ -236,11 +238,11 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
       THEN feeds.items_listed END,
     images_pending = CASE WHEN feeds.images < excluded.images THEN 1 ELSE feeds.images_pending END,
     next_fetch_at = CASE
-      WHEN feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
-        OR feeds.needs_access < excluded.needs_access THEN excluded.next_fetch_at
+      WHEN {_IS_DUE_AT_ONCE} THEN excluded.next_fetch_at
       WHEN {_HAS_OTHER_INTERVAL} THEN min(feeds.next_fetch_at, {_BY_INTERVAL})
       ELSE feeds.next_fetch_at END,
-    schedule_reason = CASE WHEN {_HAS_OTHER_INTERVAL} AND {_BY_INTERVAL} < feeds.next_fetch_at
+    schedule_reason = CASE
+      WHEN NOT {_IS_DUE_AT_ONCE} AND {_HAS_OTHER_INTERVAL} AND {_BY_INTERVAL} < feeds.next_fetch_at
       THEN '{_SOONER}' ELSE feeds.schedule_reason END,
     not_before = CASE WHEN feeds.url = excluded.url THEN feeds.not_before END"""
 

@@ -307,12 +307,12 @@ PIECES = [
 PIECES += ["%20", ";", ",", "[", "data:", "\\", "\t", "-", "HTTP://h/", "\x01", "file:", "\xa0", "$"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(PIECES), max_size=7).map("".join),
     st.sampled_from(["https://e.com/a/b?q/r", None, "http://e.com", "http://e.com//x//y;p/../z?q"]),
 )
 @settings(max_examples=examples(300))
-@pytest.mark.slow
 def test_many_references_resolve_as_each_alone_does(reference: str, base: str | None) -> None:
     assert resolver([base])(reference) == image_url(reference, base)
 

@@ -168,7 +168,8 @@ def test_a_shorter_interval_leads_to_no_time_that_the_publisher_does_not_want(da
     assert plan(spec("a", interval=8 * HOUR)) == (instant(LATER + 8 * HOUR), sooner)
     assert plan(spec("a", interval=HOUR)) == (instant(NOW + 6 * HOUR), sooner)
     assert plan(spec("a", interval=HOUR / 4)) == (instant(NOW + 6 * HOUR), sooner)
-    register(database, spec("a", interval=HOUR / 4, url="https://a.example/other"), now=LATER)
+    unchanged(database, *claim_one(database, now=NOW + DAY), next=planned)
+    assert plan(spec("a", interval=HOUR, url="https://a.example/other")) == (instant(LATER), "every 12 h")
     assert feed_row(database)["not_before"] is None, "it was another document's"
 
 
