@@ -33,6 +33,9 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 35.0
 """For all of an answer. D1 gives a whole batch 30 s."""
 CONNECTIONS = 16
+IDLE_SECONDS = 3.0
+"""For a connection that nothing uses. workerd closes it after 5 s, and httpx by default keeps it for as long:
+a request sent at that moment gets no answer."""
 
 DATA_KINDS = frozenset({"constraint", "limit", "too_large"})
 """The Worker's error kinds that concern one statement's data and not the database."""
@@ -119,6 +122,7 @@ class D1Database:
                 base_url=self._url,
                 headers={"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"},
                 timeout=httpx.Timeout(self._answer_seconds, connect=CONNECT_SECONDS),
+                limits=httpx.Limits(keepalive_expiry=IDLE_SECONDS),
                 verify=self._trust,
             )
         except httpx.InvalidURL as error:

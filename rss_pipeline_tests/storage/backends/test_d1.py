@@ -8,24 +8,27 @@ import json
 import logging
 import socket
 import ssl
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
 from rss_pipeline.settings import D1Settings, Settings
 from rss_pipeline.storage import schema
-from rss_pipeline.storage.backends import probes
+from rss_pipeline.storage.backends import d1, probes
 from rss_pipeline.storage.backends.connect import check_schema, connect
-from rss_pipeline.storage.backends.d1 import CONNECTIONS, D1Database
+from rss_pipeline.storage.backends.d1 import CONNECTIONS, IDLE_SECONDS, D1Database
 from rss_pipeline.storage.database import Statement
 from rss_pipeline_tests.storage.raw import Answers, Asked, RawServer, answer
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.services.cloudflare import Cloudflare
+from rss_pipeline_tests.support.waiting import PATIENCE
 
 TOKEN = "hunter2-hunter2-hunter2"
 INSERT = "INSERT INTO notes (id)\n  VALUES (?)"
@@ -294,6 +297,7 @@ def test_the_wrong_token_is_named_by_the_real_worker(cloudflare: Cloudflare) -> 
     database.close()
 
 
+@pytest.mark.slow
 def test_connections_are_kept_and_shared_by_threads() -> None:
     with answering(answer(200, json.dumps(NOTHING).encode())) as (database, server):
         for _ in range(5):
@@ -303,6 +307,26 @@ def test_connections_are_kept_and_shared_by_threads() -> None:
             assert len(list(threads.map(lambda _: database.query("SELECT 1"), range(200)))) == 200
         assert max(asked.connection for asked in server.requests) <= CONNECTIONS
     assert len(server.requests) == 205
+
+
+def test_a_connection_that_was_idle_for_too_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(d1, "IDLE_SECONDS", 0.0)
+    with answering(answer(200, json.dumps(NOTHING).encode())) as (database, server):
+        for _ in range(3):
+            database.query("SELECT 1")
+    assert [asked.connection for asked in server.requests] == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_workerd_keeps_an_idle_connection_for_longer_than_we_do(shared_cloudflare: Cloudflare) -> None:
+    address = urlsplit(shared_cloudflare.url)
+    with socket.create_connection((address.hostname, address.port), timeout=PATIENCE) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: local\r\n\r\n")
+        while b"true" not in (came := connection.recv(65_536)):
+            assert came
+        answered = time.monotonic()
+        assert connection.recv(1) == b"", "the other end closes it"
+    assert time.monotonic() - answered > IDLE_SECONDS + 1
 
 
 def test_what_is_refused_before_sending_is_not_sent() -> None:
