@@ -45,7 +45,7 @@ help:
 	@echo "                 reader on port 3001 (RSS_READER_PORT); stop with Ctrl-C"
 	@echo "make install     set up, or update after a git pull; starts nothing"
 	@echo "make quick       formatting, lint, types, import rules and the tests that need no Dagster and"
-	@echo "                 take less than half a second each: a minute or two"
+	@echo "                 take less than a quarter of a second each: a minute"
 	@echo "make test        the same with all tests: what CI runs"
 	@echo "make lint        formatting, lint, types and import rules only"
 	@echo "make format      format the code and fix what ruff can fix"

@@ -56,6 +56,7 @@ print([name for name in {names} if name in sys.modules])
     assert done.stdout.decode().strip() == "[]"
 
 
+@pytest.mark.slow
 def test_collecting_a_room_s_tests_loads_nothing_heavy() -> None:
     """A test of the parser starts without Node's wheel, boto3 and Dagster."""
     program = (

@@ -95,6 +95,7 @@ def test_logins_that_go_on_failing_have_to_wait_and_are_in_the_log_without_words
     assert "ada" not in caplog.text
 
 
+@pytest.mark.slow
 def test_the_address_of_a_client_is_believed_of_our_own_proxies_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -381,6 +382,7 @@ def test_a_read_waits_for_no_writer(reader: Reader) -> None:
         writer.execute("ROLLBACK")
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_the_log(reader: Reader, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     ada = reader.user("ada", password=PASSWORD)

@@ -25,10 +25,13 @@ GET = f"GET /api/about HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
 JSON_TYPE = "Content-Type: application/json\r\n"
 
 
-@pytest.fixture
-def port(reader: Reader) -> Iterator[int]:
-    """The whole reader, with its own limits."""
-    with served(reader.app) as found:
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The whole reader, with its own limits: one for all that is sent to it."""
+    with (
+        Reader.on(reader_settings(tmp_path_factory.mktemp("reader") / "home")) as reader,
+        served(reader.app) as found,
+    ):
         yield found.port
 
 

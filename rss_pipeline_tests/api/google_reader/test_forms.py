@@ -95,6 +95,7 @@ def test_a_form_has_as_many_ids_as_clients_send(ids: int) -> None:
     assert fields.first("T") == "x"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "content_type", "body", "status"),
     [

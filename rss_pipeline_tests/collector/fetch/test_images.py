@@ -117,6 +117,7 @@ class TestWhatIsKept:
         outcome = fetch_one(server, Answer(body=body, headers=headers), tmp_path)
         assert outcome == KeptImage((extension, body, False))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("size", "in_file"), [(900_000, False), (1_000_001, True), (14_000_000, True)])
     def test_a_large_image_waits_in_a_file_which_is_removed(
         self, size: int, in_file: bool, server: FeedServer, tmp_path: Path
@@ -200,6 +201,7 @@ class TestWhatIsNone:
         failure(bad, "bad_url")
         assert isinstance(kept, KeptImage)
 
+    @pytest.mark.slow
     def test_a_server_that_drips(self, server: FeedServer, tmp_path: Path) -> None:
         started = time.monotonic()
         answer = Answer(body=LARGE, drip=(1, 0.02))
@@ -214,6 +216,7 @@ class TestWhatIsNone:
         assert len(server.requests) == 2
         assert 400 < (outcome.fetch_ms or 0) < 2000
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("chunked", [False, True])
     def test_forty_megabytes_are_not_read(self, chunked: bool, server: FeedServer, tmp_path: Path) -> None:
         answer = Answer(body=pictures.JPEG.ljust(40_000_000, b"."), chunked=chunked, drip=(65_536, 0.0))
@@ -347,6 +350,7 @@ class TestTheRefererLadder:
 
 
 class TestPoliteness:
+    @pytest.mark.slow
     def test_two_connections_a_host_and_sixteen_in_all(self, server: FeedServer, tmp_path: Path) -> None:
         slow = Answer(body=pictures.PNG, delay=0.03, keep_alive=True)
         urls = [server.route(f"127.0.3.{n % 12 + 1}", f"/{n}", slow) for n in range(72)]
@@ -543,6 +547,7 @@ class TestTheRound:
             )
         assert fetch_threads() == []
 
+    @pytest.mark.slow
     @pytest.mark.timeout(PATIENCE)
     @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
     def test_an_interrupt_ends_the_round_when_what_is_being_kept_has_been(

@@ -31,6 +31,7 @@ BUFFERED = 16_000_000
 """What the two systems' buffers on loopback may hold beyond what we read."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
 def test_whatever_is_dripped_the_deadline_ends_it(answer: Answer, server: FeedServer, tmp_path: Path) -> None:
     started = time.monotonic()
@@ -158,6 +159,7 @@ def test_each_answer_on_a_kept_connection_has_the_whole_cap(server: FeedServer, 
     assert len({request.connection for request in server.requests}) == 1
 
 
+@pytest.mark.slow
 def test_through_a_proxy_the_caps_hold_as_well(server: FeedServer, tmp_path: Path) -> None:
     flood = Answer(raw=b"", endless=b"HTTP/1.1 100 Continue\r\n\r\n" * 1000)
     server.route(OTHER, "http://feeds.example/feed", flood)

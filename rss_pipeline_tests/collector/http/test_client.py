@@ -92,11 +92,13 @@ class TestBodies:
         answer = Answer(body=bomb, headers={"Content-Encoding": "gzip, gzip, gzip"})
         failure(ask(server, answer, tmp_path), "bad_compression", tmp_path)
 
+    @pytest.mark.slow
     def test_a_bomb_stops_at_the_cap(self, server: FeedServer, tmp_path: Path) -> None:
         answer = Answer(body=b"\0" * 30_000_000, gzip=True)
         outcome = failure(ask(server, answer, tmp_path), "too_large", tmp_path)
         assert "20,000,000" in outcome.message
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("chunked", [True, False])
     def test_more_than_the_cap_is_not_read(self, chunked: bool, server: FeedServer, tmp_path: Path) -> None:
         answer = Answer(body=b"x" * 15_000_000, chunked=chunked)
@@ -166,6 +168,7 @@ class TestTime:
         assert outcome.fetch_ms is not None
         assert 150 < outcome.fetch_ms < PROMPT * 1000
 
+    @pytest.mark.slow
     def test_the_deadline_holds_for_all_hops_together(self, server: FeedServer, tmp_path: Path) -> None:
         for number in range(5):
             hop = Answer(status=302, headers={"Location": f"/{number + 1}"}, delay=0.15)

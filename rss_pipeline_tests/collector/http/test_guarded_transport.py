@@ -336,6 +336,7 @@ class TestNames:
         assert isinstance(outcome, Document)
         assert server.requests[0].headers["host"] == f"two.example:{server.port}"
 
+    @pytest.mark.slow
     def test_the_next_address_is_tried_where_one_says_nothing(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
@@ -370,6 +371,7 @@ class TestNames:
         assert (outcome.kind, len(world.dialled)) == ("connect", MAX_ADDRESSES)
         assert "connection refused" in outcome.message
 
+    @pytest.mark.slow
     def test_addresses_that_all_say_nothing_are_a_time_out(self, server: FeedServer, tmp_path: Path) -> None:
         class Silent(World):
             async def connect_tcp(self, host: str, *args: Any, **more: Any) -> httpcore.AsyncNetworkStream:

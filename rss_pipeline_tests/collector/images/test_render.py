@@ -274,6 +274,7 @@ def test_tree_text_and_all_other_attributes_are_equal_before_and_after(html: str
     assert render(rendered, archived=archived, bases=[BASE]) == rendered
 
 
+@pytest.mark.slow
 @given(document)
 def test_no_image_found_and_archived_is_found_again(html: str) -> None:
     """A browser that looks where we look asks for no original of which there is a copy."""

@@ -144,6 +144,7 @@ def test_a_feed_without_items_is_a_feed(text: str, expected: str) -> None:
     assert (feed.header.format, feed.items) == (expected, ())
 
 
+@pytest.mark.slow
 def test_items_beyond_5000_are_counted() -> None:
     feed = parsed(rss("".join(f"<item><guid>{n}</guid></item>" for n in range(5_003))))
     assert (len(feed.items), feed.dropped_items) == (5_000, 3)

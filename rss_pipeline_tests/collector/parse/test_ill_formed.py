@@ -266,6 +266,7 @@ def documents(draw: st.DrawFn) -> str:
     )
 
 
+@pytest.mark.slow
 @given(documents())
 def test_a_well_formed_document_reads_the_same_on_both_ways(text: str) -> None:
     strict = read_feed(read_tree(text), URL, now=NOW)

@@ -50,6 +50,7 @@ class TestFile:
         path.write_text("- https://example.org/\n", encoding="utf-16")
         assert self.refused(path) == "the file is UTF-16; save it as UTF-8"
 
+    @pytest.mark.slow
     def test_larger_than_any_list_of_feeds(self, tmp_path: Path) -> None:
         path = tmp_path / "feeds.yaml"
         path.write_bytes(b"#" * 32_000_001)

@@ -70,6 +70,7 @@ def test_a_tree_that_takes_too_long_to_copy_fails_them_all() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "words"),
     [
@@ -98,6 +99,7 @@ def _raise(error: Exception) -> None:
     raise error
 
 
+@pytest.mark.slow
 def test_the_child_runs_none_of_the_parent_s_ends_and_leaves_nothing(tmp_path: Path) -> None:
     """Neither exit handlers nor unwritten buffers, neither open files nor a process."""
     script = f"""

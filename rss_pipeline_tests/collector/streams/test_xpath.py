@@ -302,6 +302,7 @@ def test_a_namespace_that_is_no_uri_harms_nothing() -> None:
     assert selected(feed, "//item[*[local-name()='y']]") == ["1"]
 
 
+@pytest.mark.slow
 def test_a_document_nested_deeper_than_the_stack_is_copied() -> None:
     deep = "<b>" * 10_000 + "x" + "</b>" * 10_000
     feed = read(rss(f"<item><guid>1</guid><description>{deep}</description></item>"))

@@ -150,6 +150,7 @@ def test_a_read_waits_for_nobody_who_writes(sqlite: SqliteDatabase, time: Time) 
         sqlite._command("ROLLBACK")
 
 
+@pytest.mark.slow
 def test_what_is_written_while_its_session_ends_is_written_before_or_not_at_all(
     sqlite: SqliteDatabase, time: Time
 ) -> None:

@@ -150,6 +150,7 @@ def test_another_password_ends_every_session_and_apps_log_in_again(door: Door) -
     assert door.app(secret) == LoginRefused()
 
 
+@pytest.mark.slow
 def test_a_user_gives_another_password_and_stays_where_it_was_given(door: Door) -> None:
     here, elsewhere = door.enter(), door.enter(address=AWAY)
     secret = app_passwords.create(door.caller(here), "phone").secret
@@ -167,6 +168,7 @@ def test_a_user_gives_another_password_and_stays_where_it_was_given(door: Door) 
     assert door.count("login_failures WHERE key LIKE 'account:%'") == 0
 
 
+@pytest.mark.slow
 def test_whoever_has_a_session_cannot_guess_the_password(home: Door) -> None:
     found = home.enter()
     for _ in range(5):

@@ -52,6 +52,7 @@ def mine(pipeline: Pipeline) -> Pipeline:
     return pipeline
 
 
+@pytest.mark.slow
 def test_a_feed_is_written_visited_once_and_collected(mine: Pipeline, server: FeedServer) -> None:
     url = server.route(HOST, "/feed", Answer(body=rss("a", "b", title="A & B"), etag='"1"'))
     [result] = added(mine, url)

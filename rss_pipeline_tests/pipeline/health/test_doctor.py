@@ -396,6 +396,7 @@ def pretender() -> Iterator[Pretender]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ahead", "state", "said"),
     [
@@ -416,6 +417,7 @@ def test_a_wrong_clock_shows_against_both(
         assert (check.state, said in check.found, bool(check.fix)) == (state, True, state != "ok"), check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "state", "said"),
     [
@@ -449,12 +451,14 @@ def test_a_database_near_its_limit(size: int, state: State) -> None:
     assert findings.check_d1_size(size).state == state
 
 
+@pytest.mark.slow
 def test_the_size_is_what_d1_tells(home: Path, pretender: Pretender) -> None:
     pretender.size = 8_500_000_000
     check = finding(examined(home, pretender.environ, now=NOW), "database size")
     assert (check.state, check.found) == ("warning", "8,500.0 MB of 10 GB, D1's limit")
 
 
+@pytest.mark.slow
 def test_a_proxy_that_is_something_else_is_a_failure(home: Path, pretender: Pretender) -> None:
     environ = {**pretender.environ, "D1_PROXY_URL": f"{pretender.environ['D1_PROXY_URL']}/elsewhere"}
     check = finding(examined(home, environ, now=NOW), "database")

@@ -321,6 +321,7 @@ def test_what_was_used_longest_ago_makes_room(database: Counting, tmp_path: Path
     assert none.known(wanted) == {}
 
 
+@pytest.mark.slow
 def test_bodies_of_long_texts_are_read_in_parts_and_gone_items_left_out(
     database: Counting, cache: Bodies
 ) -> None:
@@ -340,6 +341,7 @@ def test_items_of_any_number_are_read(database: Counting, cache: Bodies) -> None
     assert database.requests - before == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "html",
     [

@@ -61,6 +61,7 @@ def test_the_first_user_may_begin_with_no_feed(database: Database, time: Time) -
     assert subscriptions(database) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listed", [0, 2])
 def test_of_many_first_users_at_once_one_is_added_and_subscribed(
     database: Database, time: Time, listed: int

@@ -154,6 +154,7 @@ FOLDER = st.none() | st.lists(SEGMENT, min_size=1, max_size=4).map("/".join)
 PATH = st.text(string.ascii_letters + string.digits + "/?&=%$'{}()+,;:~.-_é語", max_size=60)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(

@@ -183,6 +183,7 @@ def test_what_an_item_says_of_its_parts_fits_into_the_page(html: str, expected: 
         assert found == expected
 
 
+@pytest.mark.slow
 def test_a_page_of_5000_images_is_made_in_a_second() -> None:
     html = "".join(f'<p><a href="/p{n}"><img src="/i{n}.png" alt="a&amp;b"></a></p>' for n in range(5_000))
     with costs_less_than(5):

@@ -192,6 +192,7 @@ def test_a_user_has_a_bound_of_feeds_and_of_searches(open_pipeline: Pipeline, an
     assert subscribe_address(ann, open_pipeline.settings, "http://127.0.0.1:80/y") == TooManyFeeds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leads", ["by a redirect", "by a link"])
 def test_what_leads_into_a_private_network_is_not_followed_and_tells_nothing(
     pipeline: Pipeline, server: FeedServer, leads: str

@@ -121,6 +121,7 @@ def test_a_sync_reads_feeds_and_topics_in_one_request(pipeline: Pipeline) -> Non
     assert "read topics" not in str(database.batches[1:])
 
 
+@pytest.mark.slow
 def test_a_feed_that_is_gone_is_not_scheduled_keeps_all_it_has_and_comes_back(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

@@ -56,6 +56,7 @@ def test_runs_of_two_parts_at_once_restore_all_items_and_each_feed_is_of_one_of_
     assert collected(first) == before
 
 
+@pytest.mark.slow
 def test_a_feed_that_was_removed_meanwhile_is_left_out(two: list[Pipeline], server: FeedServer) -> None:
     first = two[0]
     serve(first, server, "one", rss("a"))
@@ -77,6 +78,7 @@ def test_the_parts_of_so_many_shards_have_every_feed_once_and_much_the_same_numb
         assert sizes.total() == len(ids)
 
 
+@pytest.mark.slow
 def test_the_feeds_of_a_part_are_found_however_many_there_are(tmp_path: Path) -> None:
     with closing(migrated(tmp_path / "rss.sqlite")) as database:
         database.query(

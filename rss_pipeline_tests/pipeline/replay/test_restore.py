@@ -96,6 +96,7 @@ def test_after_the_database_is_lost_restore_gives_back_the_same_items(
         assert row["images_extracted_at"] == row["created_at"], "items without images were not looked at"
 
 
+@pytest.mark.slow
 def test_the_next_poll_asks_with_the_validators_of_the_last_stored_document(
     place: Pipeline, server: FeedServer
 ) -> None:
@@ -160,6 +161,7 @@ def test_validators_are_those_of_the_last_document_that_could_be_stored(
     assert "if-none-match" not in headers["127.0.0.3"]
 
 
+@pytest.mark.slow
 def test_feeds_that_left_the_registry_come_back_unregistered(place: Pipeline, server: FeedServer) -> None:
     changing(place, server)
     place.poll(all_feeds=True)
@@ -190,6 +192,7 @@ def test_feeds_that_left_the_registry_come_back_unregistered(place: Pipeline, se
     assert request.headers["if-none-match"] == etag_of(rss(*"abc", image="http://i.example"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("registry", [None, "feeds: [{url: 7"], ids=["missing", "broken"])
 def test_without_a_registry_all_comes_from_the_objects_and_that_is_said(
     registry: str | None, pipeline: Pipeline, server: FeedServer
@@ -235,6 +238,7 @@ def test_two_feeds_of_one_url_are_both_kept_and_told_apart(pipeline: Pipeline, s
     assert pipeline.guids("old") == pipeline.guids("new") == ["a"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_restored_is_named_and_stops_nothing(place: Pipeline, server: FeedServer) -> None:
     changing(place, server)
     _poll_over_time(place, 2)
@@ -277,6 +281,7 @@ def test_restore_on_a_full_database_changes_nothing(place: Pipeline, server: Fee
     assert all_rows(place) == before
 
 
+@pytest.mark.slow
 def test_what_was_polled_meanwhile_stays_and_the_rest_comes_in(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
@@ -317,6 +322,7 @@ def _archive(pipeline: Pipeline) -> list[dict[str, Any]]:
     return tasks
 
 
+@pytest.mark.slow
 @EVERYWHERE
 def test_images_that_are_there_are_adopted_and_orphans_counted(place: Pipeline, server: FeedServer) -> None:
     changing(place, server)

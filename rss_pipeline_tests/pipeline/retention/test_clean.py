@@ -528,6 +528,7 @@ def put_backups(pipeline: Pipeline, feed_id: str, *names: str) -> None:
         pipeline.objects.put(key, b"<rss/>", content_type="application/xml", metadata={"rss-pipeline": "{}"})
 
 
+@pytest.mark.slow
 def test_a_feed_that_answers_304_for_a_year_keeps_its_backup(pipeline: Pipeline, server: FeedServer) -> None:
     pipeline.set(keep_days=36_500)
     url = server.route("127.0.0.2", "/feed", Answer(body=rss("a"), etag='"1"'))

@@ -114,6 +114,7 @@ def test_a_body_that_the_spool_has_no_room_for_is_no_failure_of_its_feed(
     is_untouched(pipeline)
 
 
+@pytest.mark.slow
 def test_a_database_without_room_counts_against_no_feed(pipeline: Pipeline, server: FeedServer) -> None:
     pipeline.register(server.route(HOST, "/feed", Answer(body=rss("1", "x" * 400_000), etag='"1"')), "a")
     pipeline.sync()

@@ -56,6 +56,7 @@ def test_a_run_keeps_the_pace_after_the_last_request_of_another(
     assert second.arrived - first.arrived >= 1.0
 
 
+@pytest.mark.slow
 def test_an_image_that_leads_to_a_host_of_another_download_is_put_off(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

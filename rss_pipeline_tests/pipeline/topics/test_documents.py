@@ -263,6 +263,7 @@ def test_a_summary_that_is_all_of_an_item_is_its_content() -> None:
     assert atom(documents, "//a:summary") == []
 
 
+@pytest.mark.slow
 def test_older_items_have_no_content_where_250_kb_are_full_and_none_goes_beyond_1_mb() -> None:
     def sizes(documents: Documents) -> list[int]:
         return [len(documents.atom), len(documents.json)]

@@ -143,6 +143,7 @@ def test_each_shows_the_latest_of_each_stream_of_one_feed(pipeline: Pipeline, fe
     assert sorted(titles(pipeline)) == ["Ann-4", "Bob-3"]
 
 
+@pytest.mark.slow
 def test_a_private_feed_is_published_only_in_a_topic_that_says_so(pipeline: Pipeline, feeds: Feeds) -> None:
     feeds.register("a", entry("a1", 1))
     set_topics(pipeline, t={"of": ["a"], "public": False})

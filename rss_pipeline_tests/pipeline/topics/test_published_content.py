@@ -72,6 +72,7 @@ def test_archived_images_are_shown_where_they_are_public_and_the_others_where_th
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "html",
     [

@@ -98,6 +98,7 @@ def test_no_registered_feed_is_unvisited_for_more_than_a_day(pipeline: Pipeline,
     assert {id for id in STATES if requests.longest_gap(id, until=end) > DAY + TICK} == set()
 
 
+@pytest.mark.slow
 def test_a_feed_that_is_always_refused_does_not_keep_its_neighbour_on_the_host_from_its_visits(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

@@ -218,6 +218,7 @@ def test_a_parser_that_the_kernel_killed_condemns_no_document(pipeline: Pipeline
     assert len(pipeline.items(id)) == 3_000
 
 
+@pytest.mark.slow
 def test_a_full_disk_in_a_worker_fails_the_run_and_counts_against_no_feed(
     pipeline: Pipeline, server: FeedServer
 ) -> None:

@@ -107,6 +107,7 @@ def old(tmp_path: Path, server: FeedServer) -> Iterator[Installation]:
     database.close()
 
 
+@pytest.mark.slow
 def test_the_feed_of_a_killed_run_is_visited_once_its_lease_has_lapsed(old: Installation) -> None:
     old.answer()
     assert "f1" not in old.poll()

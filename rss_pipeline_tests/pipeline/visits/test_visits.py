@@ -241,6 +241,7 @@ def test_a_feed_may_opt_out_of_images(pipeline: Pipeline, server: FeedServer) ->
     assert pipeline.tasks() == ["http://images.example/a.png"], "opting in later takes the items stored too"
 
 
+@pytest.mark.slow
 def test_a_hostile_document_costs_its_own_visit_and_no_more(pipeline: Pipeline, server: FeedServer) -> None:
     huge = rss(*(f"{n}{'<b>' * 300}".replace("<", "&lt;") for n in range(1_200)))
     pipeline.set(parse_timeout_seconds=0.05)

@@ -102,6 +102,7 @@ def test_every_ending_releases_the_claim_and_says_when_next_and_why(known: Datab
     assert row["last_visited_at"] == instant(NOW)
 
 
+@pytest.mark.slow
 def test_many_visits_close_at_once_each_with_its_own_values(database: Database) -> None:
     register(database, *(spec(f"f{n:03}") for n in range(400)))
     found = claim(database)

@@ -245,6 +245,7 @@ def test_feeds_that_were_gone_before_are_not_lost_again(database: Database) -> N
     assert (changes.registered_before, len(changes.unregistered), changes.is_suspicious) == (12, 6, False)
 
 
+@pytest.mark.slow
 def test_a_large_registry_goes_in_and_out(database: Database) -> None:
     many = [spec(f"f{n:05}", title="語" * 100) for n in range(3_000)]
     register(database, *many)

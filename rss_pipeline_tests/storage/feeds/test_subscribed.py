@@ -318,6 +318,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(150),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

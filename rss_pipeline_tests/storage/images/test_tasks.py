@@ -106,6 +106,7 @@ def test_nothing_found_in_nothing_writes_nothing(known: Database) -> None:
     assert record(known) == 0
 
 
+@pytest.mark.slow
 def test_many_tasks_go_in_batches_below_a_megabyte_in_their_order_and_items_are_marked_last(
     known: Database,
 ) -> None:

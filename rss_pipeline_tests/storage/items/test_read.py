@@ -164,6 +164,7 @@ def _insert_again(database: Database) -> list[Statement]:
     return items.insert_statements(chunk, feed_id="a", token="t", fetched_at=NOW, backup_key="k")
 
 
+@pytest.mark.slow
 def test_large_items_come_one_by_one_and_an_item_too_large_for_json_is_in_its_place(known: Database) -> None:
     big = "世" * 300_000
     replay(known, *(item(str(n), content_html=big) for n in range(4)))

@@ -194,6 +194,7 @@ def test_topics_are_stale_where_members_changed_and_not_else(database: Database)
     assert not is_stale(database), "a feed of no topic"
 
 
+@pytest.mark.slow
 def test_many_members_fit_into_batches_of_d1(sqlite: SqliteDatabase) -> None:
     """200 streams that all match the 3,000 items of a megabyte of rows."""
     many = {f"s{'x' * 20}{n}": by("*") for n in range(200)}

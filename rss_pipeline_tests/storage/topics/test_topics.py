@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.collector.models.topic import Member, TopicSpec
 from rss_pipeline.storage.database import Database
@@ -95,6 +97,7 @@ def test_a_feed_whose_entry_changed_is_shown_anew(database: Database) -> None:
     assert stale(database) == {"t": 1, "u": 1}
 
 
+@pytest.mark.slow
 def test_many_topics_are_written_in_pieces_that_d1_takes(database: Database) -> None:
     many = [topic(f"t{n}", *(f"feed-{n}-{m}" for m in range(20)), title="x" * 400) for n in range(1_500)]
     assert len(sync(database, *many).written) == 1_500

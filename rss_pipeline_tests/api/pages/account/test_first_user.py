@@ -20,6 +20,7 @@ def users(reader: Reader) -> list[str]:
     return [row["name"] for row in reader.database.query("SELECT name FROM users", name="look").rows]
 
 
+@pytest.mark.slow
 def test_who_opens_the_reader_for_the_first_time_makes_the_user_and_reads(reader: Reader) -> None:
     register(reader.database, spec("one"), spec("own", allow_private=True))
     arrive(reader.database, "one", "1")

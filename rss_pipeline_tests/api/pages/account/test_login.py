@@ -1,5 +1,7 @@
 """The page to log in, and the way to it and back."""
 
+import pytest
+
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.support.reader import Reader
@@ -20,6 +22,7 @@ def test_who_is_not_signed_in_logs_in_and_is_back_at_the_page_that_was_wanted(re
     assert client.get("/unread").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_login_leads_to_no_other_server(reader: Reader) -> None:
     reader.user("ada", password=PASSWORD)
     for elsewhere in ("//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"):

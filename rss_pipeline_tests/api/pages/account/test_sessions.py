@@ -28,6 +28,7 @@ def ends(client: httpx.Client) -> list[str]:
     return re.findall(r'action="(/settings/sessions/[0-9a-f]{64}/end)"', client.get(PATH).text)
 
 
+@pytest.mark.slow
 def test_one_session_is_ended_then_all_others(reader: Reader) -> None:
     reader.user("ada", password=PASSWORD)
     reader.database.query("DELETE FROM sessions", name="log out")
@@ -73,6 +74,7 @@ def test_another_password_ends_the_other_sessions_and_keeps_this_one(reader: Rea
     logged_in(reader, ANOTHER)
 
 
+@pytest.mark.slow
 def test_a_password_that_cannot_be_changed_is_said_why_and_shown_nowhere(reader: Reader) -> None:
     reader.user("ada", password=PASSWORD)
     here = logged_in(reader)

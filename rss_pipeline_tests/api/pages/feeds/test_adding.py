@@ -136,6 +136,7 @@ def test_a_refused_address_is_shown_as_text_and_not_as_markup(reader: Reader) ->
     assert "<script>alert" not in refused.text
 
 
+@pytest.mark.slow
 def test_the_sixty_first_address_of_an_hour_has_to_wait(reader: Reader) -> None:
     client = browser(reader, ann(reader))
     answers = [add(client, f"new.example/{n}") for n in range(61)]

@@ -239,6 +239,7 @@ class FailingStore:
         return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True], ids=["disk full", "answer lost"])
 @pytest.mark.parametrize("number", [1, 3])
 def test_an_object_store_that_fails_in_the_middle_of_a_poll_leaves_one_backup_each_in_the_end(
@@ -266,6 +267,7 @@ def not_a_folder(path: Path) -> Iterator[None]:
     aside.rename(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [".", ".incoming"])
 def test_nobody_is_asked_where_the_object_folder_cannot_be_written(
     folder: str, feeds: Pipeline, server: FeedServer
@@ -308,6 +310,7 @@ def test_nobody_is_asked_where_the_object_folder_is_read_only(feeds: Pipeline, s
     assert server.requests == []
 
 
+@pytest.mark.slow
 def test_an_object_folder_that_goes_while_publishers_answer_costs_no_document(
     feeds: Pipeline, server: FeedServer
 ) -> None:
@@ -330,6 +333,7 @@ def test_an_object_folder_that_goes_while_publishers_answer_costs_no_document(
     assert_complete(feeds)
 
 
+@pytest.mark.slow
 def test_leaving_a_run_whose_database_is_gone_still_ends_its_workers_and_its_spool(
     feeds: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -428,6 +432,7 @@ def test_a_feed_whose_values_the_database_refuses_fails_alone_and_its_bytes_are_
     assert feeds.feed("one")["consecutive_failures"] == 0
 
 
+@pytest.mark.slow
 def test_a_304_whose_values_the_database_refuses_fails_alone(feeds: Pipeline) -> None:
     feeds.poll()
     at = statement("close unchanged visits", of='"id":"one","token"')

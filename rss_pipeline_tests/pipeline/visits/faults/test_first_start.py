@@ -76,6 +76,7 @@ def test_a_first_refresh_by_hand_offline_says_the_same(pipeline: Pipeline) -> No
     assert failures(pipeline, *ids) == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_one_name_that_does_not_resolve_is_in_doubt_for_an_hour_and_then_fails(pipeline: Pipeline) -> None:
     public(pipeline, "a")
     doubtful = 0
