@@ -24,6 +24,8 @@ from rss_pipeline.collector.models.item import item_id
 from rss_pipeline.orchestration.checks import build_checks
 from rss_pipeline.pipeline.read.export import INSTALL_PYARROW
 from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.storage.backends.sqlite import SqliteDatabase
+from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
@@ -290,6 +292,16 @@ def test_every_setting_is_in_its_table_and_those_of_readme_are_among_them() -> N
     names = {f"`{name}`" for name in listed}
     assert sorted(settings_of("docs/settings.md")) == sorted(names)
     assert set(settings_of("README.md")) < names
+
+
+def test_every_column_of_feeds_is_explained(tmp_path: Path) -> None:
+    with closing(SqliteDatabase(tmp_path / "rss.sqlite")) as database:
+        migrate(database)
+        columns = [row["name"] for row in database.query("SELECT name FROM pragma_table_info('feeds')").rows]
+    page = (TOP / "docs" / "storage.md").read_text("utf-8")
+    table = page.split("### The columns of `feeds`")[1].split("\n\n")[2]
+    named = [name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(named) == sorted(columns)
 
 
 def test_the_command_that_installs_pyarrow_is_the_same_everywhere() -> None:
