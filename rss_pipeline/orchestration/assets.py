@@ -12,6 +12,8 @@ import dagster as dg
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.ops import poll as ops
 from rss_pipeline.orchestration.ops import topics as topic_ops
+from rss_pipeline.orchestration.ops.claim import claim
+from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES, REGISTRY
 from rss_pipeline.orchestration.reporting.images import image_metadata
@@ -35,7 +37,7 @@ PARTITIONS_A_RUN = 100
     ),
 )
 def feed_items(registry: Any) -> Any:
-    visits = ops.claim(registry)
+    visits = claim(registry)
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images):
         visits = step(visits)
     return topic_ops.publish(ops.report(visits))
@@ -52,9 +54,7 @@ def feed_items(registry: Any) -> Any:
         " due for another attempt after a failed one."
     ),
 )
-def item_images(
-    context: dg.AssetExecutionContext, session: ops.SessionResource
-) -> dg.MaterializeResult[None]:
+def item_images(context: dg.AssetExecutionContext, session: SessionResource) -> dg.MaterializeResult[None]:
     """Claim, download, store and record images in rounds, until none is due or 15 minutes are over."""
     with run_step(context, session):
         done = download.download_images(

@@ -14,6 +14,7 @@ from rss_pipeline.orchestration.ops import poll as ops
 from rss_pipeline.orchestration.ops import refresh as refresh_ops
 from rss_pipeline.orchestration.ops import replay as replay_ops
 from rss_pipeline.orchestration.ops import topics as topic_ops
+from rss_pipeline.orchestration.ops.claim import claim
 from rss_pipeline.orchestration.partitions import feeds_partitions
 from rss_pipeline.orchestration.queueing import REPLAY_TAG
 from rss_pipeline.orchestration.ui_labels import OWNERS
@@ -42,7 +43,7 @@ REPLAY_TAGS = {"dagster/priority": "-2", REPLAY_TAG: "1"}
     owners=OWNERS,
 )
 def poll_feeds() -> None:
-    visits = ops.claim()
+    visits = claim()
     for step in (ops.fetch, ops.backup, ops.parse, ops.store, ops.extract_images, ops.visit_more):
         visits = step(visits)
     topic_ops.publish(ops.report(visits))

@@ -1,191 +1,30 @@
-"""The ops of a poll, from `claim` to `report`: shared by the asset and the job `poll_feeds`.
+"""The ops of a poll after `claim`, from `fetch` to `report`: shared by the asset and the job `poll_feeds`.
 
-Each body calls pipeline/visits or reporting/. The value between two ops is the list of visits. The ops of a
-replay are in replay.py.
+Each body calls pipeline/visits or reporting/. The ops of a replay are in replay.py.
 https://docs.dagster.io/guides/build/ops
 """
 
 from collections.abc import Collection, Generator, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-from pydantic import Field
 
-from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.collector.models.shard import Shard
-from rss_pipeline.errors import NothingReached, RegistryError
+from rss_pipeline.errors import NothingReached
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import AssetEvent, record_events
-from rss_pipeline.orchestration.registry_partitions import register
+from rss_pipeline.orchestration.ops.claim import claim_config, shard_of, wanted_feeds
+from rss_pipeline.orchestration.ops.visits import SessionResource, Visits, visits_in, visits_out
 from rss_pipeline.orchestration.reporting import feeds as reporting
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
 from rss_pipeline.orchestration.reporting.polls import poll_event
 from rss_pipeline.orchestration.reporting.streams import report_streams
-from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import kind
-from rss_pipeline.pipeline.registry.sync import RegistrySync, registered_accesses, sync_registry
 from rss_pipeline.pipeline.session.session import Session
-from rss_pipeline.pipeline.triggers.poll import ALL_SINCE_TAG, NOTHING_REACHED_TAG
-from rss_pipeline.pipeline.triggers.shards import SHARD_TAG
+from rss_pipeline.pipeline.triggers.poll import NOTHING_REACHED_TAG
 from rss_pipeline.pipeline.visits import our_outage, poll, steps
-from rss_pipeline.pipeline.visits.claim import Accesses, wait_for
+from rss_pipeline.pipeline.visits.claim import wait_for
 from rss_pipeline.pipeline.visits.summary import FailureRow, failures, summary
-from rss_pipeline.pipeline.visits.visit import Refused, Visit
-from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince, Wanted
-
-VISITS_IO_MANAGER = "visits_io_manager"
-"""A key of our own: bound as `io_manager`, the memory would hold the assets of other projects, too."""
-
-Visits = list[Visit]
-SessionResource = dg.ResourceParam[Session]
-# From the annotation list[Visit] Dagster would take a type that checks each visit before and after each op.
-_visits = dg.DagsterType(
-    name="Visits",
-    type_check_fn=lambda _, value: isinstance(value, list),
-    description="The visits of a run, or the backups of a replay, each with its outcome so far.",
-)
-visits_in = {"visits": dg.In(_visits)}
-visits_out = dg.Out(
-    _visits,
-    io_manager_key=VISITS_IO_MANAGER,
-    description="The visits of this run, each with its outcome so far.",
-)
-
-
-class ClaimConfig(dg.Config):
-    """The feeds that a poll claims. With no field set: those that are due."""
-
-    feeds: list[str] = Field(
-        default=[],
-        description=(
-            "Feed ids to visit, due or not. Empty: all feeds that are due. A run of partitions visits its"
-            " partitions and ignores this field."
-        ),
-    )
-    all: bool = Field(
-        default=False,
-        description=(
-            "Visit every registered feed now, due or not, also feeds in back-off. One run visits at most"
-            " RSS_BATCH_SIZE feeds and starts requests for two minutes; the sensor `poll_feeds_when_due`"
-            " starts the next run within a minute, until all were visited. Requests stay conditional and"
-            " paced; a host on hold is left alone until its hold ends."
-        ),
-    )
-    not_visited_since: str | None = Field(
-        default=None, description="An instant (UTC, ISO 8601). Visit every feed without a visit since then."
-    )
-    shard: int | None = Field(
-        default=None,
-        description=(
-            "Visit feeds of this shard only, 1 to `shards`; the sensor sets both where RSS_SHARDS is more"
-            " than 1. Not set: feeds of all shards. Feeds that are named are visited whatever their shard."
-        ),
-    )
-    shards: int | None = Field(default=None, description="The number of shards, if `shard` is set.")
-
-
-@dg.op(
-    ins={"registry": dg.In(dg.Nothing, description="Sets the order only; the op reads feeds.yaml itself.")},
-    out=visits_out,
-    config_schema=plain(ClaimConfig),
-    tags=kind("sql"),
-)
-def claim(context: dg.OpExecutionContext, session: SessionResource) -> Visits:
-    """Sync the registry, check that both stores work, and claim the feeds that this run visits."""
-    config = ClaimConfig(**context.op_config)
-    with run_step(context, session):
-        synced = synced_registry(context, session)
-        accesses = session.accesses = accesses_of(session, synced)
-        suspects = None if synced is None else synced.suspects
-        reporting.mark_recorded(session.run, context.instance)
-        wanted = _wanted(context, config, session.run.clock())
-        _tag_shard(context, wanted)
-        visits = poll.claim_visits(session, wanted, accesses, suspects=suspects)
-        if isinstance(wanted, Named):
-            return visits
-        context.log.info(f"{len(visits)} feeds claimed")
-        if config.all and not config.feeds and visits and isinstance(wanted, NotVisitedSince):
-            context.instance.add_run_tags(context.run_id, {ALL_SINCE_TAG: instant(wanted.since)})
-        return visits
-
-
-def synced_registry(context: dg.OpExecutionContext, session: Session) -> RegistrySync | None:
-    """The registry, synced; None, with an error in the run's log, if feeds.yaml has mistakes.
-
-    None in a fleet, too: a worker may have another feeds.yaml, or none. The sensor of the main machine syncs.
-    """
-    if session.synced is not None or session.run.settings.fleet is not None:
-        return session.synced
-    try:
-        synced = sync_registry(session.run.database, session.run.settings, now=session.run.clock())
-        register(session.run.database, context.instance, synced)
-    except RegistryError as error:
-        context.log.error(f"{error}\nThe poll continues with the feeds as they were.")
-        return None
-    if not synced.changes.is_empty:
-        context.log.info(str(synced))
-    return synced
-
-
-def accesses_of(session: Session, synced: RegistrySync | None) -> Accesses:
-    """The headers and passwords of feeds, by their ids; None where they are not known. A worker reads them in
-    the feeds.yaml of its own machine."""
-    settings = session.run.settings
-    if synced is not None:
-        return synced.accesses
-    if settings.fleet is not None and settings.feeds_file.exists():
-        return registered_accesses(settings)
-    return None
-
-
-def _wanted(context: dg.OpExecutionContext, config: ClaimConfig, now: datetime) -> Wanted:
-    if context.has_partitions:
-        return Named(ids=list(context.partition_keys), now=now)
-    shard = None if config.feeds else _shard(config)
-    if config.not_visited_since is not None:
-        since = _instant(config.not_visited_since)
-        return NotVisitedSince(since=since, now=now, ids=config.feeds or None, shard=shard)
-    if config.all:
-        return NotVisitedSince(since=now, now=now, ids=config.feeds or None, shard=shard)
-    if config.feeds:
-        return Named(ids=list(dict.fromkeys(config.feeds)), now=now)
-    return Due(now=now, shard=shard)
-
-
-def _shard(config: ClaimConfig) -> Shard | None:
-    if config.shard is None and config.shards is None:
-        return None
-    try:
-        found = Shard(number=config.shard or 0, of=config.shards or 0)
-    except ValueError as error:
-        raise dg.Failure(
-            description=f"{error}; set both `shard` and `shards`, or none for all feeds", allow_retries=False
-        ) from None
-    return found if found.of > 1 else None
-
-
-def _claim_config(context: dg.OpExecutionContext) -> dict[str, Any]:
-    config: Any = context.run_config
-    found: dict[str, Any] = config.get("ops", {}).get("claim", {}).get("config", {})
-    return found
-
-
-def _tag_shard(context: dg.OpExecutionContext, wanted: Wanted) -> None:
-    """Also for a run that a person started: the sensor starts no second one of its shard."""
-    if not isinstance(wanted, Named) and wanted.shard is not None and SHARD_TAG not in context.run_tags:
-        context.instance.add_run_tags(context.run_id, {SHARD_TAG: str(wanted.shard)})
-
-
-def _instant(text: str) -> datetime:
-    try:
-        since = datetime.fromisoformat(text)
-    except ValueError:
-        raise dg.Failure(
-            description=f"not_visited_since: {text!r} is not an instant; write it like 2026-02-18T08:30:00Z",
-            allow_retries=False,
-        ) from None
-    return since if since.tzinfo is not None else since.replace(tzinfo=UTC)
+from rss_pipeline.pipeline.visits.visit import Refused
 
 
 @dg.op(ins=visits_in, out=visits_out, tags=kind("http"))
@@ -238,7 +77,7 @@ def visit_more(context: dg.OpExecutionContext, session: SessionResource, visits:
     In the job only: `report` waits for the partitions of a backfill, after it has reported the others.
     """
     with run_step(context, session):
-        wanted = _wanted(context, ClaimConfig(**_claim_config(context)), session.run.clock())
+        wanted = wanted_feeds(context, claim_config(context), session.run.clock())
         return poll.visit_more(session, wanted, session.accesses, visits)
 
 
@@ -275,7 +114,7 @@ def report(context: dg.OpExecutionContext, session: SessionResource, visits: Vis
                     started_at=session.run.opened_at,
                     now=session.run.clock(),
                     pauses=session.politeness.ends_at_claim,
-                    shard=_shard(ClaimConfig(**_claim_config(context))),
+                    shard=shard_of(claim_config(context)),
                 )
             our_outage.raise_for_our_outage(visits)
             failed = failures(visits)

@@ -7,12 +7,11 @@ https://docs.dagster.io/guides/build/ops
 import dagster as dg
 
 from rss_pipeline.orchestration.cause_first import run_step
-from rss_pipeline.orchestration.ops.poll import (
+from rss_pipeline.orchestration.ops.claim import accesses_of, synced_registry
+from rss_pipeline.orchestration.ops.visits import (
     VISITS_IO_MANAGER,
     SessionResource,
     Visits,
-    accesses_of,
-    synced_registry,
     visits_in,
     visits_out,
 )

@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.batched import batched
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.poll import SessionResource, visits_in, visits_out
+from rss_pipeline.orchestration.ops.visits import SessionResource, visits_in, visits_out
 from rss_pipeline.orchestration.reporting import replays
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.orchestration.reporting.streams import report_judged

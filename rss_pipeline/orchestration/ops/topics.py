@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.poll import SessionResource
+from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.partitions import STREAMS, TOPICS
 from rss_pipeline.orchestration.reporting.streams import report_judged, report_state
 from rss_pipeline.orchestration.run_config import plain

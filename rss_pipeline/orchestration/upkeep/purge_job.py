@@ -14,7 +14,7 @@ from pydantic import Field
 from rss_pipeline.orchestration.cause_first import run_step
 from rss_pipeline.orchestration.instance.purged import Purged
 from rss_pipeline.orchestration.instance.record_events import record_events
-from rss_pipeline.orchestration.ops.poll import SessionResource
+from rss_pipeline.orchestration.ops.visits import SessionResource
 from rss_pipeline.orchestration.run_config import plain
 from rss_pipeline.orchestration.ui_labels import OWNERS, kind
 from rss_pipeline.pipeline.retention.result import Allowance
