@@ -1,7 +1,7 @@
 """A reader behind a real server, with a browser on it. No test is in here."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
+from starlette.types import ASGIApp
 
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.pipeline.accounts.callers import Caller
@@ -76,12 +77,14 @@ def add(reader: Reader, id: str) -> None:
 
 
 @contextmanager
-def library(home: Path, browser: Browser) -> Iterator[Library]:
-    """A reader on an empty home, served on a free port that its settings know."""
+def library(
+    home: Path, browser: Browser, *, wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app
+) -> Iterator[Library]:
+    """A reader on an empty home, served on a free port that its settings know, within `wrap` if given."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with (
         Reader.on(reader_settings(home, reader_port=port)) as reader,
-        served(reader.app, port=port) as found,
+        served(wrap(reader.app), port=port) as found,
     ):
         yield Library(reader, browser, f"http://127.0.0.1:{found.port}", count(1))

@@ -2,11 +2,13 @@
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rss_pipeline_tests.api.browser.library import Library
+from rss_pipeline_tests.api.browser.library import Library, library
 from rss_pipeline_tests.storage.subscriptions.readers import unread
 from rss_pipeline_tests.support.waiting import soon
 
@@ -86,6 +88,40 @@ def test_keys_are_letters_where_text_is_typed_and_commands_of_the_browser_stay(b
         expect(page.locator(".entry.unread")).to_have_count(0)
         # The page shows a mark before the reader has it.
         soon(lambda: unread(books.reader.database, user.id) == {feed: 0})
+
+
+def test_a_mark_that_still_waits_for_a_connection_is_sent_although_its_page_is_closed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    held: list[str] = []
+
+    def holding(reader: ASGIApp) -> ASGIApp:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope.get("path") != "/held":
+                await reader(scope, receive, send)
+                return
+            held.append(scope["path"])
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        return app
+
+    with library(tmp_path / "home", browser, wrap=holding) as books:
+        feed = books.feed("Planet", "one")
+        user = books.user(feed)
+        # Requests that are intercepted end with their page.
+        with books.open(user, with_cache=True) as found:
+            page = found.page()
+            page.goto("/unread")
+            # As many as a browser has connections to one host.
+            page.evaluate("() => { for (let n = 0; n < 6; n++) fetch('/held').catch(() => {}); }")
+            soon(lambda: len(held) == 6)
+            page.keyboard.press("j")
+            page.keyboard.press("m")
+            expect(page.locator(".entry.unread")).to_have_count(0)
+            assert unread(books.reader.database, user.id) == {feed: 1}
+            page.close()
+            soon(lambda: unread(books.reader.database, user.id) == {feed: 0})
 
 
 def test_new_items_are_announced_and_loaded_on_demand_and_only_what_was_shown_is_marked(

@@ -20,7 +20,8 @@ function say(text) {
 }
 
 async function request(path, given = null) {
-  const options = given === null ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(given) };
+  // A mark is sent also if its page is left while it waits for a connection.
+  const options = given === null ? {} : { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body: JSON.stringify(given) };
   const answer = await fetch(path, options);
   if (answer.status === 401 || (answer.redirected && new URL(answer.url).pathname === "/login")) {
     location.reload();
