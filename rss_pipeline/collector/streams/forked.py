@@ -52,17 +52,16 @@ def selected_items(
     left = [name for name in selectors if name not in selection.items and name not in selection.errors]
     if left and selection.seconds is None:
         why = f"the copy of the document took longer than {limit:g} s" if end is None else end
-        selection.errors |= dict.fromkeys(left, f"not evaluated: {why}")
+        selection.errors |= dict.fromkeys(left, f"was not evaluated: {why}")
     elif left:
         first, *others = left
         used = selection.seconds or 0.0
         share = "" if used < limit / 20 else f" ({used:.1f} s of it were used by the selectors before)"
         why = f"took longer than {limit:g} s{share}" if end is None else end
         selection.errors[first] = why
-        selection.errors |= dict.fromkeys(others, f"not evaluated: the XPath of {feed_id}/{first} {why}")
+        selection.errors |= dict.fromkeys(others, f"was not evaluated: the XPath of {feed_id}/{first} {why}")
     selection.errors = {
-        name: f"The XPath of {feed_id}/{name} {'was ' if error.startswith('not ') else ''}{error}."
-        for name, error in selection.errors.items()
+        name: f"The XPath of {feed_id}/{name} {error}." for name, error in selection.errors.items()
     }
     return selection
 
