@@ -6,17 +6,25 @@ Nothing is opened or created here, and no variable is read anywhere else; the fe
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
-from typing import Literal
-from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from rss_pipeline.collector.http.addresses import AddressRange
 from rss_pipeline.collector.models.feed import FOREVER_DAYS
 from rss_pipeline.environment import EnvironmentReader
 from rss_pipeline.errors import SettingsError
+from rss_pipeline.server_settings import (
+    D1Settings,
+    FleetSettings,
+    PostgresSettings,
+    S3Settings,
+    bucket_settings,
+    d1_settings,
+    fleet_settings,
+    postgres_settings,
+)
 from rss_pipeline.web.authority import Authority
 
 PARSE_TIMEOUT_SECONDS = 20.0
@@ -64,88 +72,6 @@ _VARIABLES = (
     "ALLOW_NETWORKS",
     "ALLOW_PORTS",
 )
-_D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
-_POSTGRES = "DATABASE_URL"
-_BROKER = "RSS_BROKER_URL"
-_DRIVER = "postgresql+psycopg2"
-DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
-"""The variable that names the database of Dagster's own tables; dagster.yaml of a fleet reads it."""
-DAGSTER_SCHEMA = "dagster"
-"""Where Dagster's own tables are in `DATABASE_URL`, so that one dump has all."""
-_BUCKET = ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
-_BUCKET_OPTIONAL = ("PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
-_AWS_REGION = "us-east-1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class D1Settings:
-    """The proxy Worker in front of a D1 database."""
-
-    url: str
-    token: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostgresSettings:
-    """A database of a Postgres server."""
-
-    url: str = field(repr=False)
-    """May hold a password."""
-
-    @property
-    def where(self) -> str:
-        """Server and database, for people."""
-        parts = urlsplit(self.url)
-        host = parts.hostname or "".join(parse_qs(parts.query).get("host", ["localhost"]))
-        port = "" if parts.port is None else f":{parts.port}"
-        return f"postgresql://{host}{port}{parts.path}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetSettings:
-    """Several machines: runs go through a broker to workers."""
-
-    broker_url: str = field(repr=False)
-    """Of Redis; may hold a password."""
-    dagster_url: str = field(repr=False)
-    """Of the database with Dagster's own tables, for SQLAlchemy; may hold a password."""
-    worker_name: str
-    """Of the worker on this machine; no other has it."""
-    worker_runs: int = 2
-    """Runs that the worker on this machine executes at once, besides one that a person waits for."""
-
-    @property
-    def has_schema(self) -> bool:
-        """True if Dagster's tables are in a schema of their own, beside ours."""
-        return f"-csearch_path={DAGSTER_SCHEMA}" in unquote(self.dagster_url)
-
-    @property
-    def broker_where(self) -> str:
-        """The broker, for people."""
-        parts = urlsplit(self.broker_url)
-        port = "" if parts.port is None else f":{parts.port}"
-        return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Settings:
-    """A bucket, by its S3 API: Cloudflare's R2, or any other. `public_url` is the address of its objects for
-    browsers, if any."""
-
-    prefix: Literal["R2", "S3"] = "R2"
-    """Of the variables that name the bucket."""
-    endpoint_url: str
-    region: str = "auto"
-    path_style: bool = True
-    """True: the bucket is in the path of an address, else in its host name."""
-    bucket: str
-    access_key_id: str
-    secret_access_key: str = field(repr=False)
-    public_url: str | None = None
-    topics_bucket: str | None = None
-    """A bucket of their own for topics: a public one would show the backups as well."""
-    topics_public_url: str | None = None
-    """The address of topics for everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,11 +232,11 @@ class Settings:
             reader_proxies=reader.ranges("RSS_READER_PROXIES"),
             alert_webhook=reader.webhook("RSS_ALERT_WEBHOOK"),
             reader_secret=reader.secret("RSS_READER_SECRET", least_bytes=32),
-            d1=_d1(reader),
-            postgres=_postgres(reader),
-            s3=_bucket(reader),
+            d1=d1_settings(reader),
+            postgres=postgres_settings(reader),
+            s3=bucket_settings(reader),
             shards=reader.whole("RSS_SHARDS", 1, 1, 1_024),
-            fleet=_fleet(reader),
+            fleet=fleet_settings(reader),
             unknown=unknown_settings(environ),
         )
         if settings.reader and settings.reader_port == settings.port:
@@ -321,109 +247,6 @@ class Settings:
         if reader.mistakes:
             raise SettingsError(*reader.mistakes)
         return settings
-
-
-def _d1(reader: EnvironmentReader) -> D1Settings | None:
-    given = reader.all_or_none(_D1)
-    if given is None:
-        return None
-    reader.check_web("D1_PROXY_URL", given["D1_PROXY_URL"])
-    return D1Settings(url=given["D1_PROXY_URL"], token=given["D1_PROXY_TOKEN"])
-
-
-def _postgres(reader: EnvironmentReader) -> PostgresSettings | None:
-    url = reader.postgres(_POSTGRES)
-    if url is None:
-        return None
-    if reader.text(_D1[0]) is not None:
-        reader.add(
-            "both set; the tables are in Cloudflare D1 or in Postgres: take one of them out",
-            _D1[0],
-            _POSTGRES,
-        )
-    return PostgresSettings(url=url)
-
-
-def _fleet(reader: EnvironmentReader) -> FleetSettings | None:
-    broker, dagster = reader.redis(_BROKER), reader.postgres(DAGSTER_DATABASE, more=(_DRIVER,))
-    runs = reader.whole("RSS_WORKER_RUNS", 2, 1, 64)
-    name = reader.machine("RSS_WORKER_NAME")
-    database = reader.text(_POSTGRES)
-    if reader.text(_BROKER) is None:
-        if dagster is not None:
-            reader.add(
-                f"set, but not {_BROKER}; Dagster's tables are in Postgres only where several machines work:"
-                " set both, or none",
-                DAGSTER_DATABASE,
-            )
-        return None
-    if database is None:
-        reader.add(
-            f"not set, but {_BROKER} is; several machines share a database: set both, or none", _POSTGRES
-        )
-        return None
-    return FleetSettings(
-        broker_url=broker or "",
-        dagster_url=_for_dagster(dagster) if dagster else _for_dagster(database, schema=DAGSTER_SCHEMA),
-        worker_name=name,
-        worker_runs=runs,
-    )
-
-
-def _for_dagster(url: str, *, schema: str | None = None) -> str:
-    """The URL of a database for Dagster: with the driver that its statements are written for, which is not
-    SQLAlchemy's default any more, and with UTC as the server's time. Dagster takes the times that the server
-    writes for UTC.
-    """
-    # Not urlunsplit(): it would write a URL of a socket, `postgresql:///feeds`, without its empty host.
-    address, _, query = url.partition("?")
-    given = dict(parse_qsl(query, keep_blank_values=True))
-    options = [given.get("options", ""), "-ctimezone=UTC", f"-csearch_path={schema}" if schema else ""]
-    missing = [option for option in options[1:] if option and option not in options[0]]
-    given["options"] = " ".join([*options[:1], *missing]).strip()
-    return f"{_DRIVER}:{address.partition(':')[2]}?{urlencode(given, quote_via=quote)}"
-
-
-def _bucket(reader: EnvironmentReader) -> S3Settings | None:
-    r2 = _of_bucket(reader, "R2", required=("ENDPOINT_URL", *_BUCKET))
-    s3 = _of_bucket(reader, "S3", required=_BUCKET, optional=("ENDPOINT_URL", "REGION", "PATH_STYLE"))
-    if r2 is not None and s3 is not None:
-        reader.add("both are set, and there is one bucket; unset one of them", "R2_BUCKET", "S3_BUCKET")
-    return r2 or s3
-
-
-def _of_bucket(
-    reader: EnvironmentReader,
-    prefix: Literal["R2", "S3"],
-    *,
-    required: Sequence[str],
-    optional: Sequence[str] = (),
-) -> S3Settings | None:
-    """The bucket that the variables with this prefix name."""
-    needed = [f"{prefix}_{name}" for name in required]
-    given = reader.all_or_none(needed)
-    more = {name: reader.text(f"{prefix}_{name}") for name in (*optional, *_BUCKET_OPTIONAL)}
-    for name in ("ENDPOINT_URL", "PUBLIC_URL", "TOPICS_PUBLIC_URL"):
-        if (url := reader.text(f"{prefix}_{name}")) is not None:
-            reader.check_web(f"{prefix}_{name}", url)
-    if given is None:
-        for name, text in more.items():
-            if text is not None:
-                reader.add(f"set, but not {', '.join(needed)}; set them too, or none", f"{prefix}_{name}")
-        return None
-    region = "auto" if prefix == "R2" else more["REGION"] or _AWS_REGION
-    return S3Settings(
-        prefix=prefix,
-        endpoint_url=reader.text(f"{prefix}_ENDPOINT_URL") or f"https://s3.{region}.amazonaws.com",
-        region=region,
-        path_style=prefix == "R2" or reader.on_off("S3_PATH_STYLE", True),
-        bucket=given[f"{prefix}_BUCKET"],
-        access_key_id=given[f"{prefix}_ACCESS_KEY_ID"],
-        secret_access_key=given[f"{prefix}_SECRET_ACCESS_KEY"],
-        public_url=more["PUBLIC_URL"],
-        topics_bucket=more["TOPICS_BUCKET"],
-        topics_public_url=more["TOPICS_PUBLIC_URL"],
-    )
 
 
 def _default_workers() -> int:

@@ -218,7 +218,7 @@ def away(tmp_path: Path, cloudflare: "Cloudflare", kept_parsers: "KeptParsers") 
 @pytest.fixture
 def on_postgres(tmp_path: Path, postgres_url: str, kept_parsers: "KeptParsers") -> Iterator["Pipeline"]:
     """A pipeline with its tables in Postgres and its objects in a folder."""
-    from rss_pipeline.settings import PostgresSettings
+    from rss_pipeline.server_settings import PostgresSettings
     from rss_pipeline_tests.support.pipeline import Pipeline
 
     pipeline = Pipeline(tmp_path, parser_pool=kept_parsers, postgres=PostgresSettings(url=postgres_url))

@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import SettingsError
-from rss_pipeline.settings import (
-    _VARIABLES,
-    D1Settings,
-    FleetSettings,
-    PostgresSettings,
-    S3Settings,
-    Settings,
-)
+from rss_pipeline.server_settings import D1Settings, FleetSettings, PostgresSettings, S3Settings
+from rss_pipeline.settings import _VARIABLES, Settings
 
 CWD = Path("/srv/rss")
 EXAMPLE = Path(__file__).parent.parent / ".env.example"

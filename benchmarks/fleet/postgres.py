@@ -30,7 +30,7 @@ from typing import Any
 from benchmarks.documents import made_up_feeds
 from benchmarks.server import Running, serving
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.settings import PostgresSettings
+from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.feeds import claims, due, leases

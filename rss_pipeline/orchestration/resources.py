@@ -23,7 +23,8 @@ from rss_pipeline.pipeline.reading.refresh_run import LEASE_SECONDS
 from rss_pipeline.pipeline.registry.sync import RegistrySync
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.progress import Progress
-from rss_pipeline.settings import PostgresSettings, Settings
+from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import check_schema, connect_postgres
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.folder import FolderStore

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.settings import D1Settings
+from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline_tests.support.reader import Reader
 

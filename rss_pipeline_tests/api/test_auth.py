@@ -14,7 +14,7 @@ import pytest
 
 from rss_pipeline.api.auth import COOKIE, HOST_COOKIE
 from rss_pipeline.pipeline.accounts.login import LoggedIn, log_in_with_app_password
-from rss_pipeline.settings import D1Settings
+from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.reader import HOST, SECRET, Reader, reader_settings

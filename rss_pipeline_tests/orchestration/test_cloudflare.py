@@ -12,7 +12,8 @@ from dagster._core.remote_representation.external_data import RepositorySnap
 from dagster._serdes import serialize_value
 
 from rss_pipeline.orchestration.resources import database_resource
-from rss_pipeline.settings import D1Settings, Settings
+from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline_tests.pipeline.visits.test_cloudflare import register, serve
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline, new_instance
 from rss_pipeline_tests.support.pipeline import on_cloudflare, rss

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.shard import Shard, shards
-from rss_pipeline.settings import PostgresSettings
+from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline_tests.pipeline.visits.polls_at_once import (
     QuickClock,
     judge,

@@ -28,7 +28,8 @@ from rss_pipeline.pipeline.visits.poll import ROUND_SECONDS, poll_round
 from rss_pipeline.pipeline.visits.rounds import Round, poll_until_done
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import NoProgress, Progress
-from rss_pipeline.settings import D1Settings, S3Settings, Settings
+from rss_pipeline.server_settings import D1Settings, S3Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import connect, open_database, open_objects
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, feed_changes

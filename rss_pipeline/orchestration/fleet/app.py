@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from celery import Celery
 
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.server_settings import FleetSettings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.fleet.workers import DEFAULT
 
 TASK = "rss_pipeline.execute_run"

@@ -17,7 +17,8 @@ from dagster._core.storage.noop_compute_log_manager import NoOpComputeLogManager
 from dagster._serdes import ConfigurableClassData
 
 from rss_pipeline.errors import InfrastructureError, SettingMistake, SettingsError, disk_full, disk_is_full
-from rss_pipeline.settings import DAGSTER_DATABASE, DAGSTER_SCHEMA, Settings
+from rss_pipeline.server_settings import DAGSTER_DATABASE, DAGSTER_SCHEMA
+from rss_pipeline.settings import Settings
 
 _STAMP = "# As rss_pipeline wrote it, and kept up to date by it until you change it: "
 _STAMPED = re.compile(re.escape(_STAMP) + r"([0-9a-f]{64})\n")

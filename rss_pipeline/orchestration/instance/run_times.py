@@ -10,7 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from rss_pipeline.settings import FleetSettings, Settings
+from rss_pipeline.server_settings import FleetSettings
+from rss_pipeline.settings import Settings
 
 _LAST = """SELECT pipeline_name, status, max(end_time) FROM runs
   WHERE status IN ('SUCCESS', 'FAILURE') GROUP BY 1, 2"""

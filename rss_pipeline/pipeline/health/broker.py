@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rss_pipeline.errors import BrokerUnavailable
-from rss_pipeline.settings import FleetSettings
+from rss_pipeline.server_settings import FleetSettings
 
 ANSWER_SECONDS = 5.0
 

@@ -32,7 +32,8 @@ from rss_pipeline.pipeline.health.findings import (
 from rss_pipeline.pipeline.health.network import check_network
 from rss_pipeline.pipeline.health.topic_checks import topic_checks
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
-from rss_pipeline.settings import S3Settings, Settings
+from rss_pipeline.server_settings import S3Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends import probes
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.backups.orphans import find_orphans

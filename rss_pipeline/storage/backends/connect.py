@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.settings import PostgresSettings, S3Settings, Settings
+from rss_pipeline.server_settings import PostgresSettings, S3Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.schema import (

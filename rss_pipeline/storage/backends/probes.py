@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rss_pipeline.errors import DatabaseUnavailable
-from rss_pipeline.settings import D1Settings, PostgresSettings
+from rss_pipeline.server_settings import D1Settings, PostgresSettings
 from rss_pipeline.storage.backends.connect import connect_postgres
 from rss_pipeline.storage.objects import ObjectStore
 from rss_pipeline.storage.sql import NOW

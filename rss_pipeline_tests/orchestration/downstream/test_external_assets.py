@@ -8,7 +8,7 @@ import pytest
 from dagster._core.remote_representation.external_data import asset_node_snaps_from_repo
 
 from rss_pipeline.orchestration.reporting.asset_keys import POLLS, REGISTRY
-from rss_pipeline.settings import D1Settings, S3Settings
+from rss_pipeline.server_settings import D1Settings, S3Settings
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.orchestration.instance.run_times import JobRuns
 from rss_pipeline.pipeline.health.metrics import FEEDS_SECONDS, ROWS_SECONDS_PAID, Metrics
-from rss_pipeline.settings import D1Settings
+from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.reports.metrics import FEED_STATES, OPEN_IMAGES
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss

@@ -9,7 +9,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.registry.sync import sync_registry
 from rss_pipeline.pipeline.visits.visit import Refused, Stored
-from rss_pipeline.settings import S3Settings
+from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.feeds import due
 from rss_pipeline.storage.feeds.claimable import Due

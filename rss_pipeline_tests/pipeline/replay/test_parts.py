@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.pipeline.replay.parts import Part, feeds_of, parts
-from rss_pipeline.settings import PostgresSettings
+from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline_tests.pipeline.replay.replays import collected, replayed
 from rss_pipeline_tests.pipeline.replay.test_replay import poll_over_time, serve
 from rss_pipeline_tests.support.databases import migrated

@@ -18,7 +18,7 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.errors import DatabaseUnavailable, InfrastructureError, ObjectStoreUnavailable
 from rss_pipeline.pipeline.retention.result import Allowance
-from rss_pipeline.settings import S3Settings
+from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.storage.backends.connect import connect, open_objects
 from rss_pipeline.storage.database import Database, Result, Statement, Value
 from rss_pipeline.storage.items import retention

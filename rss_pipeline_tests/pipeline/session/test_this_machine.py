@@ -18,7 +18,8 @@ from rss_pipeline.pipeline.session.this_machine import (
     own_servers,
     this_machine,
 )
-from rss_pipeline.settings import D1Settings, FleetSettings, PostgresSettings, S3Settings, Settings
+from rss_pipeline.server_settings import D1Settings, FleetSettings, PostgresSettings, S3Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import Authority
 
 SETTINGS = Settings(home=Path("/nowhere"), feeds_file=Path("/nowhere/feeds.yaml"), user_agent="tests")

@@ -10,7 +10,7 @@ import pytest
 
 from rss_pipeline.pipeline.health.topics_store import check_topics_store
 from rss_pipeline.pipeline.topics.publish import Stores, publish
-from rss_pipeline.settings import D1Settings
+from rss_pipeline.server_settings import D1Settings
 from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.topics.publications import set_installation
 from rss_pipeline_tests.pipeline.topics.stored import add_feeds, add_items, item, set_topics, topic

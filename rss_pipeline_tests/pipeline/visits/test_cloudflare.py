@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.settings import D1Settings
+from rss_pipeline.server_settings import D1Settings
 from rss_pipeline_tests.support.pipeline import Pipeline, ends, on_cloudflare, rss
 from rss_pipeline_tests.support.places import ELSEWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.collector.models.shard import shards
-from rss_pipeline.settings import PostgresSettings
+from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline_tests.pipeline.visits.polls_at_once import QuickClock, judge, poll_until_visited, register
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.server import FeedServer

@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.settings import D1Settings, Settings
+from rss_pipeline.server_settings import D1Settings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends import d1, probes
 from rss_pipeline.storage.backends.connect import check_schema, connect

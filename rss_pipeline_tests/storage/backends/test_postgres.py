@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected
-from rss_pipeline.settings import PostgresSettings, Settings
+from rss_pipeline.server_settings import PostgresSettings
+from rss_pipeline.settings import Settings
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.connect import check_schema, open_database
 from rss_pipeline.storage.backends.postgres.database import CONNECTIONS, PostgresDatabase

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.progress import NoProgress
-from rss_pipeline.settings import PostgresSettings
+from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline.storage.backends.d1 import D1Database
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.copy.sides import open_side

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rss_pipeline.settings import S3Settings
+from rss_pipeline.server_settings import S3Settings
 from rss_pipeline.storage.backends.s3 import S3Store
 from rss_pipeline_tests.support.waiting import soon
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from rss_pipeline.progress import Progress
-from rss_pipeline.settings import PostgresSettings
+from rss_pipeline.server_settings import PostgresSettings
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 
