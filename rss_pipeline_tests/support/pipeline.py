@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from rss_pipeline.errors import RegistryError
-from rss_pipeline.pipeline.images.download import Downloads, download_images
+from rss_pipeline.pipeline.images.download import download_images
+from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.registry.sync import RegistrySync, sync_registry
 from rss_pipeline.pipeline.session.fetch_policy import feed_policy
 from rss_pipeline.pipeline.session.parser_pool import ParserPool

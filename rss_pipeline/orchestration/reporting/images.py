@@ -12,7 +12,7 @@ import dagster as dg
 
 from rss_pipeline.orchestration.reporting.asset_keys import ITEM_IMAGES
 from rss_pipeline.orchestration.reporting.failure_table import failure_table
-from rss_pipeline.pipeline.images.download import Downloads
+from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.summary import FailureRow
 from rss_pipeline.storage.images.closings import ImageTotals, image_totals, pending_images

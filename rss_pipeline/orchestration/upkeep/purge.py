@@ -27,7 +27,7 @@ from rss_pipeline.orchestration.reporting.asset_keys import (
 )
 from rss_pipeline.orchestration.reporting.feeds import Events, heartbeats
 from rss_pipeline.orchestration.reporting.images import image_metadata
-from rss_pipeline.pipeline.images.download import Downloads
+from rss_pipeline.pipeline.images.round import Downloads
 from rss_pipeline.pipeline.retention.result import Allowance
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.storage.feeds import feed_changes

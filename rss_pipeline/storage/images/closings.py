@@ -4,9 +4,10 @@ Every statement is guarded by the lease's token: a task that another run took ov
 meanwhile, stays as it is. Claiming is image_claims.py's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.image_size import ImageSize
@@ -34,6 +35,18 @@ class Attempted:
     task_id: str
     message: str
     next_attempt_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRelease:
+    """A claimed task that was not attempted, or whose attempt does not count."""
+
+    task_id: str
+    due_at: datetime | None = None
+    """When it is due instead; None: still due."""
+    kind: Literal["our_outage", "day_full"] | None = None
+    reason: str | None = None
+    """For people, stored with `kind` as the task's last error; None: that stays as it was."""
 
 
 def record_archived(
@@ -72,20 +85,20 @@ def record_attempted(
     return _record(database, "close failed images", _ATTEMPTED, token, rows, now)
 
 
-def postpone(
-    database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str, now: datetime
-) -> None:
-    """Release tasks that failed through an outage of ours, without counting an attempt."""
-    rows = (compact([id, storable(f"our own network was down: {reason}"), instant(until)]) for id in ids)
-    _record(database, "postpone images", _POSTPONED, token, rows, now)
-
-
-def wait_for_next_day(
-    database: Database, token: str, ids: Sequence[str], *, until: datetime, reason: str, now: datetime
-) -> None:
-    """Release tasks of feeds that had their most bytes of a day; no attempt is counted."""
-    rows = (compact([id, storable(reason), instant(until)]) for id in ids)
-    _record(database, "let images wait for the next day", _DAY_FULL, token, rows, now)
+def release(database: Database, token: str, releases: Iterable[ImageRelease], *, now: datetime) -> None:
+    """Release tasks without counting an attempt."""
+    rows = (
+        compact(
+            [
+                each.task_id,
+                None if each.due_at is None else instant(each.due_at),
+                None if each.reason is None else storable(each.reason),
+                each.kind,
+            ]
+        )
+        for each in releases
+    )
+    _record(database, "release images", _RELEASED, token, rows, now)
 
 
 def bytes_today(database: Database, feed_ids: Iterable[str], *, now: datetime) -> dict[str, int]:
@@ -100,23 +113,6 @@ def bytes_today(database: Database, feed_ids: Iterable[str], *, now: datetime) -
         ).rows
         found |= {row["id"]: int(row["day_image_bytes"]) for row in rows}
     return found
-
-
-def put_off(database: Database, token: str, until: Mapping[str, datetime], *, now: datetime) -> None:
-    """Release tasks that lead to a host on hold, each due at its instant; no attempt is counted."""
-    rows = (compact([id, instant(at)]) for id, at in until.items())
-    _record(database, "release images on hold", _PUT_OFF, token, rows, now)
-
-
-def release(database: Database, token: str, ids: Sequence[str]) -> None:
-    """Release tasks that were not begun: they are still due."""
-    for chunk in chunked(map(compact, ids)):
-        database.query(
-            "UPDATE image_tasks SET lease_token = NULL"
-            " WHERE lease_token = ? AND id IN (SELECT value FROM json_each(?))",
-            [token, chunk],
-            name="release images",
-        )
 
 
 def still_there(database: Database, ids: Sequence[str]) -> set[str]:
@@ -152,10 +148,12 @@ _ATTEMPTED = f"""UPDATE image_tasks SET attempts = attempts + 1,
   last_error = json_extract(v.value, '$[1]'), last_error_kind = NULL,
   next_attempt_at = CASE WHEN attempts + 1 < {MAX_ATTEMPTS} THEN json_extract(v.value, '$[2]') END,
   lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
-_POSTPONED = f"""UPDATE image_tasks SET last_error = json_extract(v.value, '$[1]'),
-  last_error_kind = 'our_outage', next_attempt_at = json_extract(v.value, '$[2]'),
-  lease_token = NULL, updated_at = ? {_OURS} RETURNING id"""
-_DAY_FULL = _POSTPONED.replace("our_outage", "day_full")
+# What is still due keeps its time: of a task that waits since an outage it is the outage's beginning.
+_RELEASED = f"""UPDATE image_tasks SET lease_token = NULL,
+  updated_at = CASE WHEN json_extract(v.value, '$[1]') IS NULL THEN updated_at ELSE ? END,
+  next_attempt_at = coalesce(json_extract(v.value, '$[1]'), next_attempt_at),
+  last_error = coalesce(json_extract(v.value, '$[2]'), last_error),
+  last_error_kind = coalesce(json_extract(v.value, '$[3]'), last_error_kind) {_OURS} RETURNING id"""
 _FEEDS = """SELECT items.feed_id FROM json_each(?) AS v
   CROSS JOIN image_tasks AS t ON t.id = json_extract(v.value, '$[0]') JOIN items ON items.id = t.item_id
   WHERE t.lease_token = ?"""
@@ -167,9 +165,6 @@ _COUNTED = """WITH today(day) AS (SELECT ?), came(id, bytes) AS (
   day_image_bytes = CASE WHEN counted_day = today.day THEN day_image_bytes ELSE 0 END + came.bytes,
   day_items = CASE WHEN counted_day = today.day THEN day_items ELSE 0 END,
   counted_day = today.day FROM today, came WHERE feeds.id = came.id"""
-
-_PUT_OFF = f"""UPDATE image_tasks SET next_attempt_at = json_extract(v.value, '$[1]'), lease_token = NULL,
-  updated_at = ? {_OURS} RETURNING id"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.feeds.claims import claim as claim_feeds
 from rss_pipeline.storage.images import claims, closings, tasks
 from rss_pipeline.storage.images.claims import ImageClaim, ImagesDue
-from rss_pipeline.storage.images.closings import Archived, Attempted
+from rss_pipeline.storage.images.closings import Archived, Attempted, ImageRelease
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline_tests.storage.values import HOUR, NOW, item, register, spec, visit
 
@@ -139,12 +139,12 @@ def test_a_feed_that_does_not_archive_images_is_passed_over(known: Database) -> 
     assert urls(claim(known)) == ["https://y.example/1"]
 
 
-def test_a_run_that_died_leaves_its_tasks_interrupted_and_one_that_gave_them_back_does_not(
+def test_a_run_that_died_leaves_its_tasks_interrupted_and_one_that_released_them_does_not(
     known: Database,
 ) -> None:
     wait_for(known, "1", "https://x.example/1", "https://y.example/2")
     first = claim(known)
-    closings.release(known, first.token, [first.tasks[1].id])
+    closings.release(known, first.token, [ImageRelease(task_id=first.tasks[1].id)], now=NOW)
     lapse(known)
     assert {task.url: task.was_interrupted for task in claim(known).tasks} == {
         "https://x.example/1": True,
@@ -214,7 +214,7 @@ def test_a_claim_that_was_lost_records_nothing(known: Database) -> None:
     failed = [Attempted(task_id=ONE, message="no", next_attempt_at=NOW)]
     assert closings.record_archived(known, lost.token, archived, now=NOW) == set()
     assert closings.record_attempted(known, lost.token, failed, now=NOW) == set()
-    closings.release(known, lost.token, [ONE])
+    closings.release(known, lost.token, [ImageRelease(task_id=ONE)], now=NOW)
     assert (task(known)["status"], task(known)["attempts"]) == ("pending", 0)
     assert closings.record_archived(known, again.token, archived, now=NOW) == {ONE}
     assert closings.still_there(known, [ONE, "gone"]) == {ONE}
@@ -223,19 +223,26 @@ def test_a_claim_that_was_lost_records_nothing(known: Database) -> None:
 def test_what_is_postponed_counts_no_attempt_and_remembers_since_when(known: Database) -> None:
     wait_for(known, "1", "https://x.example/1")
     claimed = claim(known)
-    closings.postpone(known, claimed.token, [ONE], until=NOW + HOUR, reason="x", now=NOW)
+    postponed = ImageRelease(task_id=ONE, due_at=NOW + HOUR, kind="our_outage", reason="x")
+    closings.release(known, claimed.token, [postponed], now=NOW)
     leases.end(known, claimed.token, forgive=True)
     assert claim(known).tasks == ()
-    (again,) = claim(known, now=NOW + HOUR).tasks
-    assert (again.attempts, again.postponed_at, again.was_interrupted) == (0, NOW, False)
+    again = claim(known, now=NOW + HOUR)
+    # A release without an attempt leaves the beginning of the outage.
+    closings.release(known, again.token, [ImageRelease(task_id=ONE)], now=NOW + HOUR)
+    leases.end(known, again.token, forgive=True)
+    (third,) = claim(known, now=NOW + HOUR).tasks
+    assert (third.attempts, third.postponed_at, third.was_interrupted) == (0, NOW, False)
 
 
-def test_what_leads_to_a_host_that_is_left_alone_comes_after_its_pause(known: Database) -> None:
+def test_an_image_of_a_host_on_hold_comes_after_the_hold(known: Database) -> None:
     wait_for(known, "1", "https://x.example/1", "https://y.example/2")
     claimed = claim(known)
     first, second = claimed.tasks
-    closings.put_off(known, claimed.token, {first.id: NOW + HOUR}, now=NOW)
-    closings.put_off(known, "another token", {second.id: NOW + 9 * HOUR}, now=NOW)
+    on_hold = ImageRelease(task_id=first.id, due_at=NOW + HOUR)
+    closings.release(known, claimed.token, [on_hold], now=NOW)
+    foreign = ImageRelease(task_id=second.id, due_at=NOW + 9 * HOUR)
+    closings.release(known, "another token", [foreign], now=NOW)
     leases.end(known, claimed.token, forgive=True)
     assert [task.id for task in claim(known).tasks] == [second.id]
     (again,) = claim(known, now=NOW + HOUR).tasks
