@@ -241,7 +241,9 @@ class Settings:
         )
         if settings.reader and settings.reader_port == settings.port:
             reader.add(
-                f"{settings.port} is the port of the UI (RSS_PORT), too; set another one, or RSS_READER=off",
+                f"both are {settings.port}, and the UI needs a port of its own; set another one,"
+                " or RSS_READER=off",
+                "RSS_PORT",
                 "RSS_READER_PORT",
             )
         if reader.mistakes:

@@ -132,7 +132,7 @@ def test_the_reader_is_on_until_it_is_switched_off() -> None:
 
 def test_the_reader_and_the_ui_have_two_ports() -> None:
     text = refusal(RSS_PORT="3001")
-    assert text.startswith("RSS_READER_PORT: 3001 is the port of the UI (RSS_PORT), too; ")
+    assert text.startswith("RSS_PORT, RSS_READER_PORT: both are 3001, and the UI needs a port of its own; ")
     assert settings(RSS_PORT="3001", RSS_READER="off").port == 3001
 
 

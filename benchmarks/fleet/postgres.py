@@ -231,7 +231,7 @@ _GIVEN_BACK = 0.05
 
 
 def _once(database: _Timed, now: datetime, run_id: str, *, until: float = 0.0) -> _Held:
-    """Claim, and give back then."""
+    """Claim, then release."""
     waited = database.waited
     found = _claimed(database, now, run_id)
     waited, since = database.waited - waited, time.monotonic()

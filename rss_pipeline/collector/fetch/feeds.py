@@ -38,8 +38,8 @@ class OtherRuns(HostLeases, Protocol):
         """Hosts of this round for which a run with precedence waits."""
         ...
 
-    def release_hosts(self, hosts: Collection[str], given_back: Collection[str]) -> None:
-        """Called once this round makes no more requests to `hosts`; `given_back` are the ids of all feeds
+    def release_hosts(self, hosts: Collection[str], unbegun: Collection[str]) -> None:
+        """Called once this round makes no more requests to `hosts`; `unbegun` are the ids of all feeds
         that it has not begun so far."""
         ...
 
@@ -79,17 +79,17 @@ def fetch_feeds(
             leases=other_runs,
             clock=clock,
         )
-        given_back: set[str] = set()
+        unbegun: set[str] = set()
 
         async def visit(index: int, visit: FeedVisit) -> None:
             outcome = await visit.run()
             if isinstance(outcome, NotBegun):
-                given_back.add(visit.feed.id)
+                unbegun.add(visit.feed.id)
             report(index, outcome)
 
         async with (
             Client(policy) as client,
-            _checking(other_runs, turns, given_back),
+            _checking(other_runs, turns, unbegun),
             asyncio.TaskGroup() as group,
         ):
             for index, (feed, access) in enumerate(jobs):
@@ -114,7 +114,7 @@ def fetch_feeds(
 
 @asynccontextmanager
 async def _checking(
-    other_runs: OtherRuns | None, turns: Turns, given_back: Collection[str]
+    other_runs: OtherRuns | None, turns: Turns, unbegun: Collection[str]
 ) -> AsyncIterator[None]:
     """Check for awaited hosts as long as the block runs."""
 
@@ -127,7 +127,7 @@ async def _checking(
             while any(map(turns.is_busy, hosts)):
                 await asyncio.sleep(_IDLE_SECONDS)
             if hosts:
-                await asyncio.to_thread(other_runs.release_hosts, hosts, tuple(given_back))
+                await asyncio.to_thread(other_runs.release_hosts, hosts, tuple(unbegun))
 
     checks = None if other_runs is None else asyncio.create_task(check(other_runs))
     try:

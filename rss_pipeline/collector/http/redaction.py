@@ -65,14 +65,18 @@ class Secrets:
                 # A part without a digit is no secret: `Bearer` and cookie names also occur in URLs.
                 parts = (form for part in _PARTS.split(value) for form in (part, part.partition("=")[2]))
                 plain |= {value.strip(), *filter(_DIGIT.search, parts)}
-        return cls(frozenset(secret for secret in plain if len(secret) >= _SHORTEST))
+        return cls.named(plain)
+
+    @classmethod
+    def named(cls, texts: Iterable[str]) -> Self:
+        """These texts, but for those that are too short to be looked for."""
+        return cls(frozenset(text for text in texts if len(text) >= _SHORTEST))
 
     @classmethod
     def marked(cls, body: bytes, marks: Marks) -> Self:
         """The secrets at the places of `body` that the metadata of its backup names."""
         found = (body[start : start + length].replace(b"\0", b"") for start, length in marks)
-        plain = map(_unescaped, map(_decoded, found))
-        return cls(frozenset(secret for secret in plain if len(secret) >= _SHORTEST))
+        return cls.named(map(_unescaped, map(_decoded, found)))
 
     def __or__(self, other: "Secrets") -> "Secrets":
         return Secrets(self.plain | other.plain)

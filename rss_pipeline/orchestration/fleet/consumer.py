@@ -38,7 +38,7 @@ from rss_pipeline.settings import Settings
 
 _LOOK_SECONDS = 1.0
 _LEFT_SECONDS = 2.0
-"""Before a run is given back that an outdated worker may not execute: it would take it again at once."""
+"""Before a run is released that an outdated worker may not execute: it would take it again at once."""
 
 _MAIN = process.current_process()
 """As Python's multiprocessing has it."""

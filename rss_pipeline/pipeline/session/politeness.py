@@ -122,14 +122,14 @@ class MakeWay:
         self._holds.load(holds.hosts, holds.feeds)
         return [row["host"] for row in waiting.rows]
 
-    def release_hosts(self, hosts: Collection[str], given_back: Collection[str]) -> None:
+    def release_hosts(self, hosts: Collection[str], unbegun: Collection[str]) -> None:
         """Free these hosts, to which this run makes no request any more, for the run that waits for them."""
         logger.info("a refresh by hand goes first at %s", ", ".join(sorted(hosts)))
         ours = self._leases.merely_due
         try:
             leases.release(
                 self._database,
-                [leases.Release(feed_id=id, token=token) for token in ours for id in sorted(given_back)],
+                [leases.Release(feed_id=id, token=token) for token in ours for id in sorted(unbegun)],
                 others=[leases.free_hosts(ours, sorted(hosts)), *self._leases.recent_hosts().statements()],
             )
             self._leases.forget_hosts(hosts)

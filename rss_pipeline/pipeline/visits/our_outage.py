@@ -41,9 +41,9 @@ def set_our_outage_apart(visits: Visits, *, database: Database, clock: Clock) ->
     ours = _outage(outcomes, database=database, now=now)
     if ours is None:
         return visits
-    given_back = {visit.feed.id for visit in visits if isinstance(visit.outcome, NotBegun)}
-    # Feeds that were given back were not begun: where no host answers, a request at once would be in vain.
-    late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | given_back
+    unbegun = {visit.feed.id for visit in visits if isinstance(visit.outcome, NotBegun)}
+    # Feeds that were not begun come later, too: where no host answers, a request at once would be in vain.
+    late = ours.feed_ids if ours.in_the_middle else ours.feed_ids | unbegun
     leases.release(
         database,
         [

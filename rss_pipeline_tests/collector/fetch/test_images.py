@@ -437,7 +437,7 @@ class TestPoliteness:
         assert str(answer.status) in rest[0].hold.reason
         assert len(server.asked(A)) == 1
 
-    def test_what_has_not_begun_in_time_is_given_back(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_what_has_not_begun_in_time_is_released(self, server: FeedServer, tmp_path: Path) -> None:
         urls = [server.route(A, f"/{n}", GOOD) for n in range(10)]
         outcomes = fetch(urls, tmp_path, connections_per_host=1, host_delay=10.0, round_seconds=25.0)
         assert [type(outcome) for outcome in outcomes] == [KeptImage] * 3 + [NotBegun] * 7

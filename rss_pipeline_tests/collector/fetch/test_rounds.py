@@ -69,7 +69,7 @@ class Lapsing:
     def awaited_hosts(self) -> tuple[()]:
         return ()
 
-    def release_hosts(self, hosts: object, given_back: object) -> None:
+    def release_hosts(self, hosts: object, unbegun: object) -> None:
         raise AssertionError("no host is awaited")
 
 
@@ -256,7 +256,7 @@ def test_a_visit_under_way_passes_those_that_have_not_begun(server: FeedServer, 
 
 
 class TestTheRoundsEnd:
-    def test_what_has_not_begun_is_given_back(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_what_has_not_begun_is_released(self, server: FeedServer, tmp_path: Path) -> None:
         jobs = feeds(server, A, 10, Answer(body=RSS))
         outcomes = round_of(jobs, tmp_path, host_delay=10.0, round_seconds=25.0)
         kinds = [type(outcome) for outcome in outcomes]
@@ -274,7 +274,7 @@ class TestTheRoundsEnd:
         )
         assert pace.slept == []
 
-    def test_what_waits_for_a_slot_is_given_back_as_well(self, server: FeedServer, tmp_path: Path) -> None:
+    def test_what_waits_for_a_slot_is_released_as_well(self, server: FeedServer, tmp_path: Path) -> None:
         pace = InstantPace()
 
         def slow(request: Request) -> Answer:
@@ -285,7 +285,7 @@ class TestTheRoundsEnd:
         outcomes = round_of(jobs, tmp_path, pace=pace, concurrency=1, round_seconds=100.0)
         assert [type(outcome) for outcome in outcomes] == [Document, Document, NotBegun]
 
-    def test_a_redirect_whose_turn_does_not_come_is_given_back(
+    def test_a_redirect_whose_turn_does_not_come_is_released(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
         target = server.route(B, "/feed", Answer(body=RSS))

@@ -149,6 +149,44 @@ def test_half_a_configuration_is_a_failure_and_the_rest_is_checked(home: Path) -
     assert "database" not in names, "nobody knows which it is"
 
 
+_S3 = {"S3_BUCKET": "b", "S3_ACCESS_KEY_ID": "key-id", "S3_SECRET_ACCESS_KEY": "secret-key"}
+_R2 = {f"R2_{name[3:]}": text for name, text in _S3.items()} | {"R2_ENDPOINT_URL": "http://127.0.0.1:1"}
+_D1 = {"D1_PROXY_URL": "http://127.0.0.1:1", "D1_PROXY_TOKEN": "token-token"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "unknown"),
+    [
+        ({"S3_BUCKET": "b"}, {"objects"}),
+        # Not looked for at Amazon, where these keys do not belong.
+        (_S3 | {"S3_ENDPOINT_URL": "store.example"}, {"objects"}),
+        (
+            _S3 | {f"R2_{name[3:]}": text for name, text in _S3.items()} | {"R2_ENDPOINT_URL": "http://x"},
+            {"objects"},
+        ),
+        (_D1 | {"DATABASE_URL": "postgresql://u@127.0.0.1:1/d"}, {"database"}),
+        ({"RSS_BROKER_URL": "redis://127.0.0.1:1/0"}, {"database", "broker"}),
+        ({"RSS_BROKER_URL": "http://x", "DATABASE_URL": "mysql://x"}, {"database", "broker"}),
+        ({"DAGSTER_DATABASE_URL": "postgresql://u@127.0.0.1:1/d"}, {"broker"}),
+        ({"RSS_PORT": "3001"}, set()),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
+)
+def test_what_cannot_be_known_is_left_out_and_the_rest_is_checked(
+    home: Path, environ: dict[str, str], unknown: set[str]
+) -> None:
+    checks = examined(home, environ)
+    assert {check.name for check in checks if check.state != "ok"} == {"settings"}
+    names = {check.name for check in checks}
+    assert {"database", "objects", "feeds.yaml", "dagster"} - unknown <= names
+    assert names.isdisjoint(unknown)
+
+
+def test_a_short_secret_shreds_no_message(home: Path) -> None:
+    checks = examined(home, {"R2_BUCKET": "b", "R2_SECRET_ACCESS_KEY": "e"})
+    assert "not set, but R2_BUCKET" in finding(checks, "settings").found
+
+
 def test_an_unknown_setting_is_a_warning(home: Path) -> None:
     (warning,) = only(examined(home, {"RSS_PROT": "1"}), "warning")
     assert "RSS_PROT" in warning.found

@@ -136,7 +136,7 @@ def test_more_feeds_are_looked_at_until_there_are_enough_hosts(migrated_postgres
     assert found == [one.id for one in (*crowd[:60], *others[:40])]
 
 
-def test_a_feed_that_was_given_back_is_claimed_before_younger_ones(
+def test_a_feed_that_was_released_is_claimed_before_younger_ones(
     migrated_postgres: PostgresDatabase,
 ) -> None:
     for hours in range(9, 0, -1):
