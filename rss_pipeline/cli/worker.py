@@ -24,7 +24,8 @@ from rss_pipeline.pipeline.health.broker import check_broker
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.fleet.workers import DEFAULT, HIGH, Member, fleet
+from rss_pipeline.storage.fleet.machines import DEFAULT, HIGH, Member
+from rss_pipeline.storage.fleet.workers import fleet
 
 _LOOK_SECONDS = 1.0
 _LOOKS_AT_OBJECTS = 10

@@ -18,7 +18,7 @@ from rss_pipeline.storage.backends.folder import FolderStore
 from rss_pipeline.storage.backends.postgres.database import PostgresDatabase
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import Member
+from rss_pipeline.storage.fleet.machines import Member
 from rss_pipeline.storage.schema import migrations
 from rss_pipeline_tests.pipeline.fleet.machines import machine, main
 from rss_pipeline_tests.support.services.postgres import Postgres

@@ -15,6 +15,8 @@ FAILING_FEED_ID = "-failing"
 
 STATES: frozenset[str] = frozenset(get_args(StateName))
 
+_STATE_TITLES = {"reading-list": "All items", "read": "Read items", "starred": "Starred items"}
+
 _FEED = re.compile(r"feed/(.+)", re.DOTALL)
 _USER = re.compile(r"user/[^/]*/(label|state/com\.google)/(.+)", re.DOTALL)
 _FEED_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -53,6 +55,11 @@ class Label:
 @dataclass(frozen=True, slots=True)
 class State:
     name: StateName
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return _STATE_TITLES.get(self.name, "Unread items")
 
     def __str__(self) -> str:
         return f"user/-/state/com.google/{self.name}"

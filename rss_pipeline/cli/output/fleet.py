@@ -7,7 +7,7 @@ from rich.text import Text
 from rss_pipeline.cli.output.terminal import new_console
 from rss_pipeline.collector.models.clock import duration, instant
 from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers
-from rss_pipeline.storage.fleet.workers import Fleet, Seen
+from rss_pipeline.storage.fleet.machines import Fleet, Seen
 
 
 def as_json(fleet: Fleet) -> dict[str, object]:

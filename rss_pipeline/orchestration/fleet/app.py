@@ -11,7 +11,7 @@ from celery import Celery
 
 from rss_pipeline.server_settings import FleetSettings
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.fleet.workers import DEFAULT
+from rss_pipeline.storage.fleet.machines import DEFAULT
 
 TASK = "rss_pipeline.execute_run"
 """Its only argument is the id of a run."""

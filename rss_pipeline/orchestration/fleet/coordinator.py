@@ -20,7 +20,8 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.orchestration.queueing import QUEUE_TAG, REPLAY_TAG, BackfillsLastRunCoordinator
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
-from rss_pipeline.storage.fleet.workers import DEFAULT, HIGH, Fleet, fleet
+from rss_pipeline.storage.fleet.machines import DEFAULT, HIGH, Fleet
+from rss_pipeline.storage.fleet.workers import fleet
 
 _logger = logging.getLogger(__name__)
 

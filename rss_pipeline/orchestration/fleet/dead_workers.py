@@ -10,7 +10,7 @@ from rss_pipeline.orchestration.instance.dead_runs import end_dead
 from rss_pipeline.pipeline.fleet.lost_runs import is_lost, of_dead_workers
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import WorkerRun
+from rss_pipeline.storage.fleet.machines import WorkerRun
 
 
 def end_lost_runs(instance: dg.DagsterInstance, database: Database) -> list[WorkerRun]:

@@ -23,7 +23,7 @@ from rss_pipeline.errors import SettingMistake, SettingsError
 from rss_pipeline.orchestration.fleet.app import TASK, new_app
 from rss_pipeline.orchestration.queueing import QUEUE_TAG
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.fleet.workers import DEFAULT
+from rss_pipeline.storage.fleet.machines import DEFAULT
 
 TASK_TAG = "dagster-celery/task_id"
 """A tag of each run that was launched: the id of its task."""

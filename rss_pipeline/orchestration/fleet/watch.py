@@ -13,7 +13,8 @@ from rss_pipeline.orchestration.ui_labels import CONCERNS, OWNERS
 from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
-from rss_pipeline.storage.fleet.workers import Fleet, fleet
+from rss_pipeline.storage.fleet.machines import Fleet
+from rss_pipeline.storage.fleet.workers import fleet
 
 
 def build_watch(settings: Settings) -> dg.SensorDefinition:

@@ -17,7 +17,7 @@ from rss_pipeline.pipeline.fleet.code_version import code_version
 from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import FORGOTTEN, Fleet, Member, Role, Seen
+from rss_pipeline.storage.fleet.machines import FORGOTTEN, Fleet, Member, Role, Seen
 from rss_pipeline.storage.schema import migrations
 from rss_pipeline.storage.sql import new_token
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, GAP, Fleet, WorkerRun
+from rss_pipeline.storage.fleet.machines import BEAT_SECONDS, GAP, Fleet, WorkerRun
 
 _BETWEEN_BEATS = timedelta(seconds=BEAT_SECONDS + 2)
 

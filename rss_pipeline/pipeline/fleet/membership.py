@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.fleet.joining import (
 )
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import BEAT_SECONDS, GAP, Fleet, Member
+from rss_pipeline.storage.fleet.machines import BEAT_SECONDS, GAP, Fleet, Member
 
 _logger = logging.getLogger(__name__)
 

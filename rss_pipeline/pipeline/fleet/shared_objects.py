@@ -3,7 +3,7 @@
 The main machine leaves a mark in its store; a worker looks for it in its own.
 """
 
-from rss_pipeline.storage.fleet.workers import Member
+from rss_pipeline.storage.fleet.machines import Member
 from rss_pipeline.storage.objects import ObjectStore
 
 KEY = "probe/main-machine"

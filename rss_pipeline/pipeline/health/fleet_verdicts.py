@@ -6,7 +6,7 @@ The machines are read by storage/fleet; the other health checks are verdicts.py'
 from rss_pipeline.collector.models.clock import instant, rough
 from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING, Check, State
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.fleet.workers import HIGH, Fleet, Seen
+from rss_pipeline.storage.fleet.machines import HIGH, Fleet, Seen
 
 POLLS = "poll_feeds"
 _LOOKS = "check_health"

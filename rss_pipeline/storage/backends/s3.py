@@ -1,25 +1,18 @@
-"""A bucket as an ObjectStore, by its S3 API with boto3: Cloudflare's R2, or any other.
+"""A bucket as an ObjectStore, by its S3 API: Cloudflare's R2, or any other.
 
-The settings that R2 needs of boto3 are here and nowhere else, and other stores take them, too; keys of ours
-are in backups.py.
+boto3's client is made in s3_client.py; keys of ours are in backups.py.
 """
 
-import base64
-import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import boto3
-from botocore.awsrequest import AWSRequest
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
-from botocore.handlers import add_expect_header
 
 from rss_pipeline.errors import ObjectStoreUnavailable, StorageRejected
+from rss_pipeline.storage.backends.s3_client import READ_SECONDS, s3_client
 from rss_pipeline.storage.objects import (
     ObjectInfo,
     check_key,
@@ -30,10 +23,6 @@ from rss_pipeline.storage.objects import (
 
 # R2 takes 1,000; a quarter of them ends well within READ_SECONDS on a store that is slow.
 DELETED_AT_ONCE = 250
-CONNECTIONS = 16
-CONNECT_SECONDS = 5
-READ_SECONDS = 30
-
 _ABSENT = frozenset({"404", "NoSuchKey", "NotFound"})
 _EXISTS = frozenset({"412", "PreconditionFailed", "409", "ConditionalRequestConflict"})
 _REFUSED = frozenset(
@@ -56,14 +45,6 @@ _ADVICE = {
 }
 """By the answer's code, with the prefix of the settings."""
 _PROBE_KEY = "probe/writable"
-_SESSION_LOCK = threading.Lock()
-
-
-@cache
-def _session() -> Any:
-    """One for the process, without credentials: each new one reads boto3's description of S3, for a tenth of
-    a second. Making a client of it is not safe in several threads."""
-    return boto3.session.Session()
 
 
 class S3Store:
@@ -102,21 +83,16 @@ class S3Store:
         if not access_key_id.isascii() or not access_key_id.isprintable():
             raise ObjectStoreUnavailable(f"{prefix}_ACCESS_KEY_ID: a key id is of printable ASCII")
         try:
-            with _SESSION_LOCK:
-                self.client = _session().client(
-                    "s3",
-                    endpoint_url=endpoint_url,
-                    aws_access_key_id=access_key_id,
-                    aws_secret_access_key=secret_access_key,
-                    config=_config(region, path_style=path_style, read_seconds=read_seconds),
-                )
+            self.client = s3_client(
+                endpoint_url=endpoint_url,
+                access_key_id=access_key_id,
+                secret_access_key=secret_access_key,
+                region=region,
+                path_style=path_style,
+                read_seconds=read_seconds,
+            )
         except (BotoCoreError, ValueError) as error:
             raise ObjectStoreUnavailable(f"{endpoint_url}: {error} (check {prefix}_ENDPOINT_URL)") from error
-        events = self.client.meta.events
-        # Each PUT would wait up to a second for a 100 Continue that R2 does not document.
-        events.unregister("before-call.s3", add_expect_header)
-        # R2 lists the CRC32 header of DeleteObjects as not implemented; S3's older Content-MD5 is.
-        events.register("before-sign.s3.DeleteObjects", _md5_instead_of_crc32)
 
     def put(
         self,
@@ -162,7 +138,7 @@ class S3Store:
                     cache_control=cache_control,
                     only_if_absent=True,
                 )
-            raise self._trouble(answer, f"PUT {key}") from answer
+            raise self._error(answer, f"PUT {key}") from answer
         if "ETag" not in stored:
             # A page of a proxy or of a portal, most likely: 200, and nothing is stored.
             raise self._unavailable(ValueError("200 without an ETag"), f"PUT {key}")
@@ -176,7 +152,7 @@ class S3Store:
         except _Answered as answer:
             if answer.code in _ABSENT:
                 return None
-            raise self._trouble(answer, f"GET {key}") from answer
+            raise self._error(answer, f"GET {key}") from answer
         except (BotoCoreError, OSError) as error:
             raise self._unavailable(error, f"GET {key}") from error
         return body, self._info(key, found, f"GET {key}")
@@ -188,7 +164,7 @@ class S3Store:
         except _Answered as answer:
             if answer.code in _ABSENT:
                 return None
-            raise self._trouble(answer, f"HEAD {key}") from answer
+            raise self._error(answer, f"HEAD {key}") from answer
         return self._info(key, found, f"HEAD {key}")
 
     def copy(self, source: str, target: str) -> None:
@@ -212,7 +188,7 @@ class S3Store:
         except _Answered as answer:
             if answer.code in _ABSENT:
                 raise KeyError(source) from answer
-            raise self._trouble(answer, f"COPY {source}") from answer
+            raise self._error(answer, f"COPY {source}") from answer
         if "CopyObjectResult" not in copied:
             raise self._unavailable(ValueError("200 without a result"), f"COPY {source}")
 
@@ -224,7 +200,7 @@ class S3Store:
             try:
                 page = self._call("list_objects_v2", Prefix=prefix, **place)
             except _Answered as answer:
-                raise self._trouble(answer, f"LIST {prefix}") from answer
+                raise self._error(answer, f"LIST {prefix}") from answer
             if "IsTruncated" not in page:
                 # An answer cut off in its head reads as 200 without a body; it is not an empty list.
                 raise self._unavailable(ValueError("200 without a list"), f"LIST {prefix}")
@@ -253,7 +229,7 @@ class S3Store:
         try:
             answer = self._call("delete_objects", Delete={"Objects": [{"Key": key} for key in keys]})
         except _Answered as error:
-            raise self._trouble(error, f"DELETE of {len(keys)} objects") from error
+            raise self._error(error, f"DELETE of {len(keys)} objects") from error
         if not answer.get("Deleted") and not answer.get("Errors"):
             # Not Quiet, so that silence is no success.
             raise self._unavailable(ValueError("200 without a result"), f"DELETE of {len(keys)} objects")
@@ -279,7 +255,7 @@ class S3Store:
         except (BotoCoreError, OSError) as error:
             raise self._unavailable(error, f"{operation} {parameters.get('Key', '')}") from error
 
-    def _trouble(self, answer: "_Answered", what: str) -> ObjectStoreUnavailable | StorageRejected:
+    def _error(self, answer: "_Answered", what: str) -> ObjectStoreUnavailable | StorageRejected:
         if answer.code in _REFUSED:
             return StorageRejected(f"the object store refused {what}: {answer}")
         advice = _ADVICE.get(answer.code, "the poll is tried again later").format(self._prefix)
@@ -320,30 +296,3 @@ class _Answered(Exception):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", "")
         self.code = str(details.get("Code") or status)
         super().__init__(f"{status} {self.code}: {details.get('Message', '')}"[:2_048])
-
-
-def _config(region: str, *, path_style: bool, read_seconds: float) -> Config:
-    return Config(
-        region_name=region,
-        signature_version="s3v4",
-        s3={"addressing_style": "path" if path_style else "virtual"},
-        # Since boto3 1.36 the defaults add checksum trailers to every PUT over https, which R2 refuses.
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-        # A write that got no answer may have been applied: the caller knows what to do, botocore does not.
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=read_seconds,
-        max_pool_connections=CONNECTIONS,
-    )
-
-
-def _md5_instead_of_crc32(request: AWSRequest, **_: object) -> None:
-    for name in [name for name in request.headers if name.lower().startswith("x-amz-checksum-")]:
-        del request.headers[name]
-    for name in ("x-amz-sdk-checksum-algorithm", "Content-MD5"):
-        if name in request.headers:
-            del request.headers[name]
-    body = request.body or b""
-    digest = hashlib.md5(body if isinstance(body, bytes) else str(body).encode(), usedforsecurity=False)
-    request.headers["Content-MD5"] = base64.b64encode(digest.digest()).decode()

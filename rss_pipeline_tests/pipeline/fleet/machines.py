@@ -5,8 +5,7 @@ from typing import Any
 
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import Fleet, Member, Seen
+from rss_pipeline.storage.fleet.machines import DEFAULT, HIGH, Fleet, Member, Seen, WorkerRun
 
 NOW = datetime.fromisoformat("2026-02-18T08:30:00Z")
 SECOND = timedelta(seconds=1)
@@ -24,7 +23,7 @@ def machine(name: str = "one", incarnation: str = "a", **fields: Any) -> Member:
         "pid": 7,
         "code_version": "1",
         "schema_version": 29,
-        "queues": (workers.DEFAULT, workers.HIGH),
+        "queues": (DEFAULT, HIGH),
     }
     return Member(**{**given, **fields})
 
@@ -38,22 +37,22 @@ def seen(member: Member, at: datetime = NOW) -> Seen:
     return Seen(member=member, started_at=since, seen_at=at, steady_since=since, clock_offset=0)
 
 
-def a_run(worker: str = "one", incarnation: str = "a", **fields: Any) -> workers.WorkerRun:
+def a_run(worker: str = "one", incarnation: str = "a", **fields: Any) -> WorkerRun:
     """A poll that a worker has begun."""
     given = {
         "run_id": "r",
         "worker": worker,
         "incarnation": incarnation,
         "job": "poll_feeds",
-        "queue": workers.DEFAULT,
+        "queue": DEFAULT,
         "detail": None,
         "pid": 9,
         "started_at": NOW - 5 * MINUTE,
     }
-    return workers.WorkerRun(**{**given, **fields})
+    return WorkerRun(**{**given, **fields})
 
 
-def fleet(*machines: Seen, now: datetime = NOW, runs: tuple[workers.WorkerRun, ...] = ()) -> Fleet:
+def fleet(*machines: Seen, now: datetime = NOW, runs: tuple[WorkerRun, ...] = ()) -> Fleet:
     return Fleet(now=now, machines=machines, runs=runs)
 
 

@@ -11,7 +11,7 @@ from rss_pipeline.errors import JoinRefused
 from rss_pipeline.pipeline.fleet import joining
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import Fleet, Member
+from rss_pipeline.storage.fleet.machines import Fleet, Member
 from rss_pipeline_tests.pipeline.fleet.machines import (
     MINUTE,
     NOW,

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rss_pipeline.pipeline.fleet.lost_runs import is_lost, of_dead_workers
-from rss_pipeline.storage.fleet.workers import Seen
+from rss_pipeline.storage.fleet.machines import Seen
 from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, SECOND, a_run, fleet, machine, main, seen
 
 RUN = a_run()

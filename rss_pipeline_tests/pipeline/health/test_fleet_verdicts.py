@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rss_pipeline.pipeline.health.fleet_verdicts import judge_workers, what_to_add
-from rss_pipeline.storage.fleet.workers import Seen, WorkerRun
+from rss_pipeline.storage.fleet.machines import Seen, WorkerRun
 from rss_pipeline_tests.pipeline.fleet.machines import MINUTE, NOW, a_run, fleet, machine, main, seen
 
 MAIN = seen(main())

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.fleet import workers
-from rss_pipeline.storage.fleet.workers import Fleet, Member, Seen
+from rss_pipeline.storage.fleet.machines import Fleet, Member, Seen
 from rss_pipeline_tests.storage.values import HOUR, NOW, claim, register, spec
 
 SECOND = timedelta(seconds=1)

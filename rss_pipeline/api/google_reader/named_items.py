@@ -1,0 +1,105 @@
+"""The call for the contents of items that the client names: stream/items/contents.
+
+Lists of a stream's items are listings.py's.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from rss_pipeline.api.answers import BrokenOff
+from rss_pipeline.api.google_reader import failing
+from rss_pipeline.api.google_reader.answers import PRIVATE, packed_json
+from rss_pipeline.api.google_reader.call import Call, SignedIn, signed_in_by_token
+from rss_pipeline.api.google_reader.entries import contents, entry_as_json
+from rss_pipeline.api.google_reader.ids import item_numbers
+from rss_pipeline.api.google_reader.refused import Refused
+from rss_pipeline.api.google_reader.shown import kept_items, packed_items
+from rss_pipeline.api.google_reader.streams import READING_LIST
+from rss_pipeline.api.google_reader.times import in_microseconds
+from rss_pipeline.api.packed import Packed, plain
+from rss_pipeline.errors import InfrastructureError
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.storage.subscriptions import item_lists
+from rss_pipeline.storage.subscriptions.chosen import Chosen
+from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+
+MOST_NAMED = 10_000
+"""Items of one items/contents; RSS Guard requests 9,999, and there is no continuation."""
+AT_ONCE = 200
+"""Items that are read and made into JSON together."""
+WHOLE_BYTES = 4_000_000
+"""An answer up to this size, some 1,000 items, is made before its first byte is sent. It is compressed, and
+where the store fails in the middle, it is an error."""
+_JSON = "application/json"
+_COMMA = Packed.short(b",")
+
+
+async def item_contents(call: Call) -> Response:
+    """stream/items/contents: named items in their order; those that are unknown, or others', are left out.
+
+    A large answer is sent piece by piece, so that it is never in memory as a whole.
+    """
+    session = signed_in_by_token(call)
+    numbers = item_numbers(call.fields.all("i"))
+    if len(numbers) > MOST_NAMED:
+        raise Refused(413, f"At most {MOST_NAMED:,} items can be read at once.")
+    updated = in_microseconds(call.service.clock()) // 1_000_000
+    pieces = _pieces(session, numbers, updated=updated)
+    first, size = list[Packed](), 0
+    async for piece in pieces:
+        first += piece
+        size += sum([len(part.plain) for part in piece])
+        if size > WHOLE_BYTES:
+            return StreamingResponse(_or_broken_off(first, pieces), headers=PRIVATE, media_type=_JSON)
+    return await packed_json(call.request, first)
+
+
+async def _pieces(session: SignedIn, numbers: Sequence[int], *, updated: int) -> AsyncIterator[list[Packed]]:
+    """The JSON of these items, `AT_ONCE` by `AT_ONCE`."""
+    empty = orjson.dumps(contents(READING_LIST, [], updated=updated, title=READING_LIST.title))
+    before, after = empty.split(b'"items":[')
+    yield [Packed.short(before + b'"items":[')]
+    is_first = True
+    # Without items the session is looked up all the same.
+    for start in range(0, max(len(numbers), 1), AT_ONCE):
+        items = await _named(session, numbers[start : start + AT_ONCE])
+        found = [part for parts in items for part in (_COMMA, *parts)]
+        if found:
+            yield found[1:] if is_first else found
+            is_first = False
+    yield [Packed.short(after)]
+
+
+async def _or_broken_off(
+    first: Sequence[Packed], rest: AsyncIterator[Sequence[Packed]]
+) -> AsyncIterator[bytes]:
+    """The pieces of an answer that has begun: 503 or 401 can no longer be its status."""
+    yield plain(first)
+    try:
+        async for piece in rest:
+            yield plain(piece)
+    except (InfrastructureError, Refused) as error:
+        raise BrokenOff(str(error)) from error
+
+
+async def _named(session: SignedIn, numbers: Sequence[int]) -> list[tuple[Packed, ...]]:
+    """The parts of each of these items, in their order."""
+    service = session.service
+
+    def read(caller: Caller) -> tuple[Sequence[ItemRow], dict[int, tuple[Packed, Packed]] | None]:
+        (found,) = caller.read(item_lists.items_by(caller.user_id, Chosen.by_numbers(numbers)))
+        rows = item_lists.named_items(found)
+        return rows, kept_items(rows, service.parts)
+
+    rows, packed = await session.run(read)
+    if packed is None:
+        packed = await session.make(
+            lambda caller: packed_items(rows, service.bodies, service.parts, caller.database)
+        )
+    items: dict[int, tuple[Packed, ...]] = {**packed}
+    if len(items) < len(numbers) and failing.may_be_entries(numbers):
+        for entry in (await failing.read_failing(session)).entries:
+            items[entry.number] = (Packed.of(orjson.dumps(entry_as_json(entry))),)
+    return [items[number] for number in numbers if number in items]
