@@ -17,7 +17,7 @@ from pathlib import Path
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.feeds import claims, feeds, leases
+from rss_pipeline.storage.feeds import claims, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due
 from rss_pipeline.storage.schema import migrate
 
@@ -52,7 +52,7 @@ def measure_claims() -> Iterator[ClaimTime]:
         try:
             now = datetime.now(UTC)
             migrate(database)
-            feeds.apply(database, feeds.RegistryChanges(added=tuple(_specs())), now=now)
+            registered.apply(database, registered.RegistryChanges(added=tuple(_specs())), now=now)
             database.query("UPDATE feeds SET next_fetch_at = ?", [instant(now + timedelta(hours=2))])
             spread = "strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-' || (rowid * 7919 % 7200) || ' seconds')"
             database.query(f"UPDATE feeds SET next_fetch_at = {spread} WHERE rowid % 200 = 7", [instant(now)])

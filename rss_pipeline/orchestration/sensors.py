@@ -48,9 +48,10 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backends.connect import open_database, open_objects
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import due, leases, refresh_claims
+from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import NotVisitedSince
 from rss_pipeline.storage.images.claims import images_due
+from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline.storage.topics import publications
 
 BACK_UP_SECONDS = 20.0
@@ -215,7 +216,7 @@ def _decide_polls(
 
 def decide_refreshes(database: Database, instance: dg.DagsterInstance, now: datetime) -> Start | Wait:
     """Start a run for requests of users or wait, by those that are open and the newest runs for them."""
-    waiting = refresh_claims.waiting(database, now=now)
+    waiting = open_requests.waiting(database, now=now)
     if waiting.can_begin == 0:
         return decide_refresh(waiting, (), (), now=now)
     return decide_refresh(

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.feeds import refresh_claims
+from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
@@ -20,7 +20,7 @@ FEEDS = "/api/feeds"
 def claimed(reader: Reader) -> list[str]:
     """Let a run take all that is requested."""
     now = reader.clock()
-    found = refresh_claims.claim_requests(
+    found = open_requests.claim_requests(
         reader.database, run_id="run", token="t", lease_seconds=60, limit=9, now=now
     )
     return [each.id for each in found]
@@ -63,8 +63,8 @@ def test_a_new_address_is_queued_and_its_task_is_followed(reader: Reader) -> Non
     assert task(user.client, id)["state"] == "running"
     reader.clock.pass_(seconds=3)
     failed = {"outcome": "failed", "error_kind": "not_a_feed", "error": "No feed.", "milliseconds": 3000}
-    answer = refresh_claims.Answer(id=id, result=failed)
-    refresh_claims.answer_requests(reader.database, "t", [answer], now=reader.clock())
+    answer = open_requests.Answer(id=id, result=failed)
+    open_requests.answer_requests(reader.database, "t", [answer], now=reader.clock())
     done = task(user.client, id)
     assert (done["kind"], done["state"], done["url"]) == ("find", "done", "https://new.example/feed")
     assert done["finished_at"] == instant(reader.clock())

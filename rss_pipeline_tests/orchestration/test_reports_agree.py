@@ -12,7 +12,7 @@ from rss_pipeline.cli.main import main
 from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.pipeline.health.doctor import examine
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import registered
 from rss_pipeline.storage.reports.health import just_prominent
 from rss_pipeline.storage.reports.overview import feed_health
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
@@ -61,7 +61,7 @@ def known(pipeline: DagsterPipeline) -> DagsterPipeline:
         for why, reason in NOT_POLLED.items()
     ]
     added = tuple(FeedSpec(id=id, url=f"https://{id}.example/", host=f"{id}.example") for id, _ in rows)
-    feeds.apply(pipeline.database, feeds.RegistryChanges(added=added), now=utc_now())
+    registered.apply(pipeline.database, registered.RegistryChanges(added=added), now=utc_now())
     for id, values in rows:
         columns = {
             "last_success_at": now,

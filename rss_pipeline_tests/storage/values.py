@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import FeedHeader, Item
 from rss_pipeline.collector.models.outcome import Document, NotModified, Parsed, Response
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.feeds import claims, closings, feeds, leases
+from rss_pipeline.storage.feeds import claims, closings, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.items import items
 
@@ -28,10 +28,10 @@ def spec(id: str, *, host: str | None = None, **fields: Any) -> FeedSpec:
     return FeedSpec(**{"id": id, "url": f"https://{host}/{id}", "host": host, **fields})
 
 
-def register(database: Database, *specs: FeedSpec, now: datetime = NOW) -> feeds.RegistryChanges:
+def register(database: Database, *specs: FeedSpec, now: datetime = NOW) -> registered.RegistryChanges:
     """Make these, and no others, the registry; new ones are due at `now`."""
-    changes = feeds.registry_changes(specs, feeds.registry_rows(database), path="feeds.yaml")
-    feeds.apply(database, changes, now=now)
+    changes = registered.registry_changes(specs, registered.registry_rows(database), path="feeds.yaml")
+    registered.apply(database, changes, now=now)
     return changes
 
 

@@ -19,7 +19,7 @@ from rss_pipeline.pipeline.reading.subscribe import (
     TooManyFeeds,
     subscribe_address,
 )
-from rss_pipeline.storage.feeds.refresh_requests import Wishes
+from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 
 router = APIRouter(tags=["feeds"])

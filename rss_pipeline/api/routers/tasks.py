@@ -26,7 +26,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     task_of,
 )
 from rss_pipeline.storage.database import one
-from rss_pipeline.storage.feeds.refresh_requests import request_statements, task_statement
+from rss_pipeline.storage.refresh.refresh_requests import request_statements, task_statement
 
 router = APIRouter(tags=["tasks"])
 

@@ -20,7 +20,7 @@ from rss_pipeline.orchestration.ui_labels import kind
 from rss_pipeline.pipeline.reading.refresh_run import Requests, reportable
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds.refresh_claims import OpenRequest
+from rss_pipeline.storage.refresh.open_requests import OpenRequest
 
 _requests = dg.DagsterType(
     name="Requests",

@@ -32,7 +32,8 @@ from rss_pipeline.pipeline.triggers.refresh import refresh_reason
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_database
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import leases, refresh_claims
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.refresh import open_requests
 
 LOOK_SECONDS = 0.25
 QUIET_SECONDS = 0.4
@@ -189,7 +190,7 @@ def keep_looking(settings: Settings, *, parent: int) -> int:
 def serve(settings: Settings) -> int:
     """Run the job, if there are requests that it can begin with; return the exit code of the look."""
     with open_database(settings) as database:
-        found = refresh_claims.waiting(database, now=utc_now())
+        found = open_requests.waiting(database, now=utc_now())
         if found.count == 0:
             return DONE
         with dg.DagsterInstance.get() as instance:
@@ -200,12 +201,12 @@ def serve(settings: Settings) -> int:
             error = refresh_in_process(definitions, instance, reason=refresh_reason(found))
         if error is not None:
             return FAILED
-        return WAITING if refresh_claims.waiting(database, now=utc_now()).count else DONE
+        return WAITING if open_requests.waiting(database, now=utc_now()).count else DONE
 
 
 def _end_leases_of_dead_runs(database: Database, instance: dg.DagsterInstance) -> None:
     """End the leases of killed runs that keep requests waiting. Their feeds are visited alone next."""
-    holding = refresh_claims.holding_leases(database)
+    holding = open_requests.holding_leases(database)
     dead = dead_among(instance, {lease.run_id for lease in holding}, now=utc_now())
     for lease in holding:
         if lease.run_id in dead:

@@ -19,8 +19,8 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.claim import Accesses, claim_named
 from rss_pipeline.pipeline.visits.steps import STEPS, close
 from rss_pipeline.pipeline.visits.visit import Visit
-from rss_pipeline.storage.feeds.feeds import registry_rows
 from rss_pipeline.storage.feeds.holds import known_holds, known_statement
+from rss_pipeline.storage.feeds.registered import registry_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
 from rss_pipeline.pipeline.reading.mark import set_mark
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Result, Row, one
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
     MOST_OF_FEED,
     USER_SPAN,

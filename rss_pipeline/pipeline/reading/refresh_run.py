@@ -21,9 +21,9 @@ from rss_pipeline.pipeline.visits.claim import Accesses, claim_named, go_first
 from rss_pipeline.pipeline.visits.steps import run_through
 from rss_pipeline.pipeline.visits.visit import HeldElsewhere, Refused, Stored, Visit, Visits
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds import refresh_claims
-from rss_pipeline.storage.feeds.refresh_claims import MOST_ATTEMPTS, Answer, OpenRequest
-from rss_pipeline.storage.feeds.refresh_requests import milliseconds
+from rss_pipeline.storage.refresh import open_requests
+from rss_pipeline.storage.refresh.open_requests import MOST_ATTEMPTS, Answer, OpenRequest
+from rss_pipeline.storage.refresh.refresh_requests import milliseconds
 
 MOST_AT_ONCE = 200
 """Requests of one claim; the next claim takes the next ones."""
@@ -90,7 +90,7 @@ class Requests:
             if request is not None and (result := result_of(visit)) is not None:
                 answers.append(Answer(id=request.id, result=self._timed(request, result)))
                 del self._claimed.by_feed[visit.feed.id]
-        refresh_claims.answer_requests(run.database, self._claimed.token, answers, now=now)
+        open_requests.answer_requests(run.database, self._claimed.token, answers, now=now)
 
     def visit_the_rest(self) -> Visits:
         """Visit what could not be visited at once and what is requested meanwhile, for `STAY_SECONDS` in all;
@@ -126,7 +126,7 @@ class Requests:
         requests = [*self._claimed.by_feed.values(), *self._claimed.searches]
         answers = [Answer(id=request.id, result=self._timed(request, result)) for request in requests]
         run = self._session.run
-        refresh_claims.answer_requests(run.database, self._claimed.token, answers, now=run.clock())
+        open_requests.answer_requests(run.database, self._claimed.token, answers, now=run.clock())
         self._claimed = Claimed(self._claimed.token)
 
     def _take(self) -> None:
@@ -141,7 +141,7 @@ class Requests:
                 self._claimed.searches.append(request)
             else:
                 self._claimed.by_feed[request.feed_id] = request
-        refresh_claims.answer_requests(run.database, token, answers, now=run.clock())
+        open_requests.answer_requests(run.database, token, answers, now=run.clock())
 
     def _take_again(self) -> bool:
         """Claim again what is left of this claim, settled by other runs where they visited it, with what is
@@ -154,7 +154,7 @@ class Requests:
         token = self._claimed.token
         if token:
             if self._claimed:
-                refresh_claims.put_back(self._session.run.database, token)
+                open_requests.release_requests(self._session.run.database, token)
             self._session.leases.end({token})
         self._claimed = Claimed("")
 
@@ -178,7 +178,7 @@ class Requests:
         result, visits = self._search(self._session, request)
         run = self._session.run
         answer = Answer(id=request.id, result=self._timed(request, result))
-        refresh_claims.answer_requests(run.database, self._claimed.token, [answer], now=run.clock())
+        open_requests.answer_requests(run.database, self._claimed.token, [answer], now=run.clock())
         return visits
 
     def _timed(self, request: OpenRequest, result: Mapping[str, object]) -> Row:

@@ -17,8 +17,8 @@ from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.visit import Stored, Visits
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.holds import known_holds, known_statement
-from rss_pipeline.storage.feeds.refresh_claims import OpenRequest
 from rss_pipeline.storage.feeds.subscribed import add_feeds
+from rss_pipeline.storage.refresh.open_requests import OpenRequest
 from rss_pipeline.storage.subscriptions.named_feeds import named_feeds, subscription_count
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, Wanted, subscribe
 

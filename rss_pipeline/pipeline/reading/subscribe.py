@@ -24,7 +24,7 @@ from rss_pipeline.pipeline.reading.refresh import (
     search_answer,
 )
 from rss_pipeline.settings import Settings
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.refresh.refresh_requests import (
     Wishes,
     request_statements,
     search_request_statements,

@@ -19,7 +19,7 @@ from rss_pipeline.collector.registry.new_entries import NewEntry, lists_nothing,
 from rss_pipeline.collector.registry.yaml_nodes import read_text
 from rss_pipeline.errors import InfrastructureError, RegistryError, disk_full, disk_is_full
 from rss_pipeline.storage.database import Row
-from rss_pipeline.storage.feeds.feeds import registry_changes
+from rss_pipeline.storage.feeds.registered import registry_changes
 
 
 def registered(path: Path, *, environ: Mapping[str, str]) -> tuple[FeedSpec, ...]:

@@ -1,7 +1,7 @@
 """The condition for forgetting a feed: feeds.yaml no longer lists it, no user subscribes to it, and no run
 holds it.
 
-The rows go by storage/feeds/feeds.py, the partition key by orchestration/instance/forget_feed.py.
+The rows go by storage/feeds/forget.py, the partition key by orchestration/instance/forget_feed.py.
 """
 
 from datetime import datetime

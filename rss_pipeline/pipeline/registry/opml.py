@@ -16,7 +16,8 @@ from rss_pipeline.collector.registry.new_entries import NewEntry
 from rss_pipeline.pipeline.registry.edit import registered, write_feeds
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.feeds import known_pages, registry_rows
+from rss_pipeline.storage.feeds.feeds import known_pages
+from rss_pipeline.storage.feeds.registered import registry_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

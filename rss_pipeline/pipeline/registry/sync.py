@@ -20,7 +20,7 @@ from rss_pipeline.settings import Settings
 from rss_pipeline.storage.backends.connect import open_objects
 from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds import feeds, forget, unlisted
+from rss_pipeline.storage.feeds import forget, registered, unlisted
 from rss_pipeline.storage.feeds.subscribed import NewFeed
 from rss_pipeline.storage.topics import topics
 
@@ -35,7 +35,7 @@ class RegistrySync:
 
     specs: tuple[FeedSpec, ...]
     topic_specs: tuple[TopicSpec, ...]
-    changes: feeds.RegistryChanges
+    changes: registered.RegistryChanges
     topic_changes: topics.TopicChanges
     suspects: tuple[str, ...] = ()
     """Feeds that no run visits and of which the last claim never ended in a close, or the last document
@@ -95,10 +95,11 @@ def sync_registry(
     registry = load_registry(path, environ=os.environ if environ is None else environ)
     specs = registry.feeds
     # In one request: a sync is part of every poll.
-    known, stored = (result.rows for result in database.batch([feeds.REGISTRY_ROWS, topics.STORED_TOPICS]))
+    found = database.batch([registered.REGISTRY_ROWS, topics.STORED_TOPICS])
+    known, stored = (result.rows for result in found)
     rows = _without_forgotten(database, known, specs)
     forgotten = tuple(row["id"] for row in rows if row["forgotten"])
-    changes = feeds.registry_changes(specs, rows, path=str(path))
+    changes = registered.registry_changes(specs, rows, path=str(path))
     if changes.is_suspicious and not yes:
         raise RegistryError(
             str(path),
@@ -110,8 +111,8 @@ def sync_registry(
         )
     kept: tuple[str, ...] = ()
     if not changes.is_empty:
-        kept = feeds.apply(database, changes, now=now, closed=_public_forms(changes, rows))
-    feeds.place(database, rows)
+        kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
+    registered.place(database, rows)
     topic_changes = topics.topic_changes(registry.topics, stored)
     topics.apply(database, topic_changes)
     return RegistrySync(
@@ -128,7 +129,7 @@ def sync_registry(
     )
 
 
-def _public_forms(changes: feeds.RegistryChanges, rows: Sequence[Row]) -> dict[str, NewFeed]:
+def _public_forms(changes: registered.RegistryChanges, rows: Sequence[Row]) -> dict[str, NewFeed]:
     """By id, the public form of each feed that users may not subscribe to after these changes."""
     urls = {
         spec.id: spec.url
@@ -158,7 +159,7 @@ def _subscribed(rows: Sequence[Row], specs: Sequence[FeedSpec]) -> tuple[str, ..
     )
 
 
-def _may_be_empty(rows: Sequence[Row], changes: feeds.RegistryChanges) -> bool:
+def _may_be_empty(rows: Sequence[Row], changes: registered.RegistryChanges) -> bool:
     """True if the search for empty unlisted feeds is worth its request."""
     taken_out = frozenset(changes.unregistered)
     return any(

@@ -17,8 +17,8 @@ from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Due, Wanted
 from rss_pipeline.storage.feeds.leases import LeaseKind, RecentHosts
-from rss_pipeline.storage.feeds.refresh_claims import OpenRequest, claim_requests
 from rss_pipeline.storage.images.claims import ImageClaim, claim_images
+from rss_pipeline.storage.refresh.open_requests import OpenRequest, claim_requests
 from rss_pipeline.storage.sql import new_token
 
 logger = logging.getLogger(__name__)

@@ -1,14 +1,14 @@
 """The decision whether a run for requests of users starts now.
 
 Pure functions that return their reason; the sensor `refresh_feeds_when_requested` and the processes of `up`
-call them. The claim of the run decides which requests it takes (storage/feeds/refresh_claims.py).
+call them. The claim of the run decides which requests it takes (storage/refresh/open_requests.py).
 """
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 
 from rss_pipeline.pipeline.triggers.runs import JobRun, Start, Wait, reason_to_wait
-from rss_pipeline.storage.feeds.refresh_claims import Waiting
+from rss_pipeline.storage.refresh.open_requests import Waiting
 
 PATIENCE = timedelta(seconds=10)
 """A request that is younger is left to the processes of `up`, which start a run within a second."""

@@ -1,6 +1,6 @@
 """Visits that a user requests of many feeds at once, and the tasks of a user with the names of their feeds.
 
-The request for one feed, and what becomes of all of them, is storage.feeds.refresh_requests'.
+The request for one feed, and what becomes of all of them, is storage.refresh.refresh_requests'.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Result, Row, Statement
 from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.feeds.subscribed import shown_url
+from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
     KEPT,
     MOST_OF_FEED,
@@ -19,7 +20,6 @@ from rss_pipeline.storage.feeds.refresh_requests import (
     forget_statement,
     milliseconds,
 )
-from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.subscriptions.chosen import Scope
 
 _OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"

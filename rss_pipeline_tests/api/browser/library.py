@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.preferences import Preferences, write_preferences
-from rss_pipeline.storage.feeds import feeds
+from rss_pipeline.storage.feeds import registered
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
 from rss_pipeline_tests.storage.values import NOW, item, spec, visit
@@ -72,8 +72,8 @@ class Library:
 
 def add(reader: Reader, id: str) -> None:
     """Register one more feed."""
-    changes = feeds.registry_changes([spec(id)], [], path="feeds.yaml")
-    feeds.apply(reader.database, changes, now=NOW)
+    changes = registered.registry_changes([spec(id)], [], path="feeds.yaml")
+    registered.apply(reader.database, changes, now=NOW)
 
 
 @contextmanager

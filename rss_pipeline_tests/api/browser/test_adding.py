@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from rss_pipeline.collector.models.clock import utc_now
-from rss_pipeline.storage.feeds import refresh_claims
+from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.api.pages.browsing import browser as cookies_of
 from rss_pipeline_tests.pipeline.reading.test_refresh import steps_of_a_run
 from rss_pipeline_tests.support.clients.chromium import CHROMIUM, PATIENCE_MS, watched
@@ -65,7 +65,7 @@ class Desk:
             run.result()
 
     def _run(self) -> None:
-        soon(lambda: refresh_claims.waiting(self._pipeline.database, now=utc_now()).can_begin > 0)
+        soon(lambda: open_requests.waiting(self._pipeline.database, now=utc_now()).can_begin > 0)
         self._pipeline.clock.now = utc_now()
         with self._pipeline.session() as session, session.step():
             steps_of_a_run(session, stay=60)

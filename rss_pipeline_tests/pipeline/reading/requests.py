@@ -16,7 +16,7 @@ from rss_pipeline.pipeline.reading.refresh import (
 )
 from rss_pipeline.settings import Settings
 from rss_pipeline.storage.database import Database, one
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.refresh.refresh_requests import (
     RequestKind,
     Wishes,
     request_statements,

@@ -22,9 +22,10 @@ from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
 from rss_pipeline.pipeline.session.session import Session
 from rss_pipeline.pipeline.visits.steps import backup, extract_images, parse, store
-from rss_pipeline.storage.feeds import claims, leases, refresh_claims
+from rss_pipeline.storage.feeds import claims, leases
 from rss_pipeline.storage.feeds.claimable import Named
 from rss_pipeline.storage.objects import ObjectStore
+from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.pipeline.reading.requests import read_task, request_refresh
 from rss_pipeline_tests.pipeline.visits.faults.test_our_outage import feeds_that_answered
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -98,7 +99,7 @@ def steps_of_a_run(
 
 def is_waiting(pipeline: Pipeline) -> tuple[int, int]:
     """Requests that are open, and those among them that a run could begin with."""
-    found = refresh_claims.waiting(pipeline.database, now=pipeline.clock())
+    found = open_requests.waiting(pipeline.database, now=pipeline.clock())
     return found.count, found.can_begin
 
 
@@ -345,7 +346,7 @@ def test_a_request_that_three_runs_did_not_survive_is_given_up(
 ) -> None:
     id = queued(pipeline, feed)
     for number in range(3):
-        claimed = refresh_claims.claim_requests(
+        claimed = open_requests.claim_requests(
             pipeline.database,
             run_id=f"dead{number}",
             token=f"t{number}",

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany
-from rss_pipeline.storage.feeds.refresh_requests import Wishes
+from rss_pipeline.storage.refresh.refresh_requests import Wishes
 from rss_pipeline_tests.pipeline.reading.requests import read_task, request_search
 from rss_pipeline_tests.pipeline.reading.test_refresh import run
 from rss_pipeline_tests.support.pipeline import Pipeline, rss

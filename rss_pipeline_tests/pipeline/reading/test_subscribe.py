@@ -16,7 +16,7 @@ from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany
 from rss_pipeline.pipeline.reading.refresh_run import Requests
 from rss_pipeline.pipeline.reading.searches import search
 from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address
-from rss_pipeline.storage.feeds.refresh_requests import MOST_FINDS, Wishes
+from rss_pipeline.storage.refresh.refresh_requests import MOST_FINDS, Wishes
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS
 from rss_pipeline_tests.pipeline.accounts.signed_in import signed_in
 from rss_pipeline_tests.pipeline.reading.requests import read_task

@@ -10,7 +10,7 @@ import pytest
 from rss_pipeline.collector.registry.new_entries import NewEntry
 from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.registry.edit import write_feeds
-from rss_pipeline.storage.feeds.feeds import registry_rows
+from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline_tests.support.pipeline import Pipeline
 
 NEW = NewEntry(url="https://new.example/feed")

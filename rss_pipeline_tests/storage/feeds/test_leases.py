@@ -22,8 +22,8 @@ from rss_pipeline.storage.backends.sqlite import SqliteDatabase
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds import due, leases
 from rss_pipeline.storage.feeds.claimable import Due, Named, NotVisitedSince
-from rss_pipeline.storage.feeds.feeds import registry_rows
 from rss_pipeline.storage.feeds.leases import Release
+from rss_pipeline.storage.feeds.registered import registry_rows
 from rss_pipeline.storage.sql import compact
 from rss_pipeline_tests.storage.values import (
     DAY,

@@ -5,7 +5,7 @@ from datetime import timedelta
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.shard import Shard, bucket_of, shard_of, shards
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import due, feeds
+from rss_pipeline.storage.feeds import due, registered
 from rss_pipeline.storage.feeds.claimable import Due, NotVisitedSince
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline_tests.storage.values import (
@@ -62,9 +62,9 @@ def test_feeds_of_an_older_version_get_their_bucket_once(database: Database) -> 
     register(database, spec("a"), spec("b"))
     change(database, "UPDATE feeds SET bucket = NULL WHERE id = 'a'")
     change(database, "UPDATE feeds SET bucket = 7 WHERE id = 'b'")
-    assert feeds.place(database, feeds.registry_rows(database)) == 1
+    assert registered.place(database, registered.registry_rows(database)) == 1
     assert (bucket(database), bucket(database, "b")) == (bucket_of("a.example"), 7)
-    assert feeds.place(database, feeds.registry_rows(database)) == 0
+    assert registered.place(database, registered.registry_rows(database)) == 0
 
 
 def test_shards_claim_each_feed_once_and_a_host_together(database: Database) -> None:

@@ -13,8 +13,8 @@ from rss_pipeline.collector.models.feed import Access, FeedSpec, NextVisit
 from rss_pipeline.collector.models.stream import FieldSelector, StreamSpec
 from rss_pipeline.errors import ForgetRefused
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds import feeds, forget, unlisted, unused
-from rss_pipeline.storage.feeds.feeds import registry_changes, registry_rows
+from rss_pipeline.storage.feeds import feeds, forget, registered, unlisted, unused
+from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds, shown_url
 from rss_pipeline.storage.reports.overview import feed_health, overview
 from rss_pipeline.storage.subscriptions import subscriptions as subscribing
@@ -70,7 +70,7 @@ def closing(database: Database, *specs: FeedSpec) -> tuple[str, ...]:
         id: NewFeed(id=f"{id}-public", url=f"https://{id}.example:443/{id}", host=f"{id}.example")
         for id in (*(spec.id for spec in (*changes.added, *changes.updated)), *changes.unregistered)
     }
-    return feeds.apply(database, changes, now=LATER, closed=closed)
+    return registered.apply(database, changes, now=LATER, closed=closed)
 
 
 def test_a_feed_that_somebody_subscribes_to_is_due_and_not_listed(database: Database) -> None:
@@ -189,7 +189,7 @@ def test_a_feed_that_leaves_feeds_yaml_goes_on_for_its_subscribers_without_its_o
     register(database, mine, spec("b"))
     subscribe(database, "ada", "a")
     changes = registry_changes([], registry_rows(database), path="")
-    assert feeds.apply(database, changes, now=LATER) == ("a",)
+    assert registered.apply(database, changes, now=LATER) == ("a",)
     row = feed_row(database)
     assert (row["registered"], row["listed"], row["enabled"], row["next_fetch_at"]) == (
         1,

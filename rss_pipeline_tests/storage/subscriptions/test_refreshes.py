@@ -6,7 +6,7 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database
-from rss_pipeline.storage.feeds.refresh_requests import MOST_OF_USER, RefreshRequest, request_statements
+from rss_pipeline.storage.refresh.refresh_requests import MOST_OF_USER, RefreshRequest, request_statements
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
 from rss_pipeline.storage.subscriptions.refreshes import (
     Requested,

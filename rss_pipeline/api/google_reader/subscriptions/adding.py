@@ -15,7 +15,7 @@ from rss_pipeline.pipeline.reading.addresses import AddressRefused
 from rss_pipeline.pipeline.reading.refresh import Queued, Task, TooMany, task_of
 from rss_pipeline.pipeline.reading.subscribe import Known, TooManyFeeds, subscribe_address
 from rss_pipeline.storage.database import one
-from rss_pipeline.storage.feeds.refresh_requests import Wishes, task_statement
+from rss_pipeline.storage.refresh.refresh_requests import Wishes, task_statement
 from rss_pipeline.storage.subscriptions import subscriptions
 from rss_pipeline.storage.subscriptions.subscriptions import MAX_SUBSCRIPTIONS, UNCHANGED
 

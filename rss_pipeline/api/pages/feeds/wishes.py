@@ -9,7 +9,7 @@ from rss_pipeline.api.fields import (
     MAX_TITLE_CHARACTERS,
     SHORTEST_INTERVAL,
 )
-from rss_pipeline.storage.feeds.refresh_requests import Wishes
+from rss_pipeline.storage.refresh.refresh_requests import Wishes
 
 INTERVALS: Mapping[int, str] = {
     900: "every 15 minutes",

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.storage.feeds import refresh_claims
+from rss_pipeline.storage.refresh import open_requests
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
@@ -25,7 +25,7 @@ def add(client: httpx.Client, url: str, **fields: str) -> httpx.Response:
 
 def claimed(reader: Reader) -> list[str]:
     """Let a run take all that is requested."""
-    found = refresh_claims.claim_requests(
+    found = open_requests.claim_requests(
         reader.database, run_id="run", token="t", lease_seconds=60, limit=99, now=reader.clock()
     )
     return [each.id for each in found]
@@ -34,8 +34,8 @@ def claimed(reader: Reader) -> list[str]:
 def answer(reader: Reader, id: str, **result: Any) -> None:
     """End a task as a run does."""
     given = {"items_new": 0, "milliseconds": 2_840, **result}
-    answers = [refresh_claims.Answer(id=id, result=given)]
-    refresh_claims.answer_requests(reader.database, "t", answers, now=reader.clock())
+    answers = [open_requests.Answer(id=id, result=given)]
+    open_requests.answer_requests(reader.database, "t", answers, now=reader.clock())
 
 
 def words(page: httpx.Response) -> str:

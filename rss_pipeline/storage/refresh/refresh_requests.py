@@ -1,6 +1,6 @@
 """Requests of users for a visit now: made, read, and the tasks that follow them.
 
-The side of the run, which claims and answers them, is refresh_claims.py's; what an answer means to a user is
+The side of the run, which claims and answers them, is open_requests.py's; what an answer means to a user is
 pipeline.reading.refresh's. A request is for one feed (`refresh`, `first`) or for an address (`find`).
 """
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.refresh.refresh_requests import (
     LIVE,
     RequestKind,
     Wishes,
@@ -184,13 +184,13 @@ def answer_requests(database: Database, token: str, answers: Sequence[Answer], *
         database.batch(statements)
 
 
-def put_back(database: Database, token: str) -> None:
+def release_requests(database: Database, token: str) -> None:
     """Open the requests again that this lease still holds: nothing of theirs has failed."""
     database.query(
         """UPDATE refresh_requests SET state = 'queued', lease_token = NULL, attempts = max(attempts - 1, 0)
         WHERE state <> 'done' AND lease_token = ?""",
         [token],
-        name="put requests for visits back",
+        name="release requests for visits",
     )
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.feeds import leases, refresh_claims
-from rss_pipeline.storage.feeds.refresh_claims import Answer
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.feeds import leases
+from rss_pipeline.storage.refresh import open_requests
+from rss_pipeline.storage.refresh.open_requests import Answer
+from rss_pipeline.storage.refresh.refresh_requests import (
     RefreshRequest,
     SearchRequest,
     Wishes,
@@ -61,7 +62,7 @@ class Installation:
 
     def claim(self, limit: int) -> None:
         self.tokens.append(self._new())
-        refresh_claims.claim_requests(
+        open_requests.claim_requests(
             self.database,
             run_id="run",
             token=self.tokens[-1],
@@ -74,10 +75,10 @@ class Installation:
     def answer(self, token: int, feed: str) -> None:
         rows = self.database.query("SELECT id FROM refresh_requests WHERE feed_id = ?", [feed]).rows
         answers = [Answer(id=row["id"], result={"outcome": "unchanged"}) for row in rows]
-        refresh_claims.answer_requests(self.database, self._token(token), answers, now=self.now)
+        open_requests.answer_requests(self.database, self._token(token), answers, now=self.now)
 
     def put_back(self, token: int) -> None:
-        refresh_claims.put_back(self.database, self._token(token))
+        open_requests.release_requests(self.database, self._token(token))
 
     def end(self, token: int) -> None:
         leases.end(self.database, self._token(token), forgive=True)
@@ -113,11 +114,11 @@ class Installation:
     def pass_(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
 
-    def holding(self) -> list[refresh_claims.HoldingLease]:
-        return refresh_claims.holding_leases(self.database, lease_now=self.now)
+    def holding(self) -> list[open_requests.HoldingLease]:
+        return open_requests.holding_leases(self.database, lease_now=self.now)
 
-    def waiting(self) -> refresh_claims.Waiting:
-        return refresh_claims.waiting(self.database, now=self.now, lease_now=self.now)
+    def waiting(self) -> open_requests.Waiting:
+        return open_requests.waiting(self.database, now=self.now, lease_now=self.now)
 
     def open_requests(self) -> list[Row]:
         return self.database.query("SELECT * FROM refresh_requests WHERE state <> 'done'").rows

@@ -8,9 +8,9 @@ import pytest
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement
-from rss_pipeline.storage.feeds import refresh_claims
-from rss_pipeline.storage.feeds.refresh_claims import Answer, OpenRequest
-from rss_pipeline.storage.feeds.refresh_requests import (
+from rss_pipeline.storage.refresh import open_requests
+from rss_pipeline.storage.refresh.open_requests import Answer, OpenRequest
+from rss_pipeline.storage.refresh.refresh_requests import (
     MOST_FINDS,
     MOST_OF_FEED,
     RefreshRequest,
@@ -66,7 +66,7 @@ def ask(
 def claim(
     database: Database, token: str = "t", *, now: datetime = NOW, limit: int = 9
 ) -> Sequence[OpenRequest]:
-    return refresh_claims.claim_requests(
+    return open_requests.claim_requests(
         database, run_id="run", token=token, lease_seconds=60, limit=limit, now=now, lease_now=now
     )
 
@@ -133,7 +133,7 @@ def test_one_feed_is_requested_sixty_times_in_ten_minutes_and_then_again(feeds: 
     for number in range(MOST_OF_FEED):
         ask(feeds, f"n{number}")
         claim(feeds, f"t{number}")
-        refresh_claims.answer_requests(feeds, f"t{number}", [_unchanged(f"n{number}")], now=NOW)
+        open_requests.answer_requests(feeds, f"t{number}", [_unchanged(f"n{number}")], now=NOW)
     row = ask(feeds, "over")
     assert row is not None
     assert (row["task_id"], row["of_feed"]) == (None, MOST_OF_FEED)
@@ -163,14 +163,14 @@ def test_a_visit_by_another_run_answers_the_requests_that_waited_for_it(feeds: D
     ask(feeds, "1")
     ask(feeds, "2", feed="b")
     ask(feeds, "3", feed="c")
-    assert refresh_claims.waiting(feeds, now=NOW, lease_now=NOW).can_begin == 3
+    assert open_requests.waiting(feeds, now=NOW, lease_now=NOW).can_begin == 3
     feeds.query("UPDATE feeds SET last_visited_at = ? WHERE id = 'a'", [instant(LATER)])
     feeds.query(
         """UPDATE feeds SET last_visited_at = ?, consecutive_failures = 2, last_error_kind = 'timeout',
         last_error = 'It took too long.' WHERE id = 'b'""",
         [instant(LATER)],
     )
-    found = refresh_claims.waiting(feeds, now=LATER, lease_now=LATER)
+    found = open_requests.waiting(feeds, now=LATER, lease_now=LATER)
     assert (found.count, found.can_begin) == (1, 1)
     assert _result(feeds, "1") == '{"outcome":"unchanged","items_new":0,"milliseconds":120000,' + (
         '"error_kind":null,"error":null}'
@@ -201,7 +201,7 @@ def test_a_feed_to_which_a_poll_may_not_have_come_is_something_to_begin_with(
         VALUES ('p', 'poll', ?, 60, ?, ?)""",
         [instant(LATER), json.dumps(held), json.dumps(hosts)],
     )
-    found = refresh_claims.waiting(feeds, now=NOW, lease_now=NOW)
+    found = open_requests.waiting(feeds, now=NOW, lease_now=NOW)
     assert (found.count, found.can_begin) == (1, can_begin)
 
 
@@ -213,11 +213,11 @@ def test_a_feed_that_another_run_visits_gives_no_run_anything_to_begin(feeds: Da
         [instant(LATER)],
     )
     feeds.query("UPDATE feeds SET lease_token = 'p' WHERE id = 'a'")
-    found = refresh_claims.waiting(feeds, now=NOW, lease_now=NOW)
+    found = open_requests.waiting(feeds, now=NOW, lease_now=NOW)
     assert (found.count, found.can_begin) == (1, 0)
-    [holding] = refresh_claims.holding_leases(feeds, lease_now=NOW)
+    [holding] = open_requests.holding_leases(feeds, lease_now=NOW)
     assert (holding.token, holding.run_id) == ("p", "poll")
-    assert refresh_claims.waiting(feeds, now=LATER, lease_now=LATER).can_begin == 1
+    assert open_requests.waiting(feeds, now=LATER, lease_now=LATER).can_begin == 1
 
 
 def test_requests_of_a_run_that_died_are_open_again_when_its_lease_is_over(feeds: Database) -> None:
@@ -227,7 +227,7 @@ def test_requests_of_a_run_that_died_are_open_again_when_its_lease_is_over(feeds
     assert not claim(feeds, "u", now=NOW + timedelta(seconds=59))
     [second] = claim(feeds, "u", now=NOW + timedelta(seconds=61))
     assert (second.id, second.attempts) == ("1", 2)
-    refresh_claims.answer_requests(feeds, "t", [_unchanged("1")], now=LATER)
+    open_requests.answer_requests(feeds, "t", [_unchanged("1")], now=LATER)
     row = task(feeds, "ann", "1")
     assert row is not None
     assert row["state"] == "running", "the dead run's answer came too late"
@@ -236,7 +236,7 @@ def test_requests_of_a_run_that_died_are_open_again_when_its_lease_is_over(feeds
 def test_requests_that_were_put_back_have_lost_no_attempt(feeds: Database) -> None:
     ask(feeds, "1")
     claim(feeds)
-    refresh_claims.put_back(feeds, "t")
+    open_requests.release_requests(feeds, "t")
     [again] = claim(feeds, "u")
     assert again.attempts == 1
 
@@ -251,7 +251,7 @@ def test_the_oldest_requests_are_claimed_first(feeds: Database) -> None:
 def test_a_task_is_kept_for_a_day_after_its_end(feeds: Database) -> None:
     ask(feeds, "1")
     claim(feeds)
-    refresh_claims.answer_requests(feeds, "t", [_unchanged("1")], now=NOW)
+    open_requests.answer_requests(feeds, "t", [_unchanged("1")], now=NOW)
     day = timedelta(hours=24)
     assert task(feeds, "ann", "1", now=NOW + day - timedelta(seconds=1)) is not None
     assert task(feeds, "ann", "1", now=NOW + day) is None
