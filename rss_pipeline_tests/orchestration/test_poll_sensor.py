@@ -14,32 +14,12 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from rss_pipeline.errors import ObjectStoreUnavailable
 from rss_pipeline.orchestration.jobs import POLL_FEEDS
 from rss_pipeline.orchestration.recent_runs import RUN_STATES, recent_runs
-from rss_pipeline.pipeline.triggers.runs import JobRun, backoff
+from rss_pipeline.pipeline.triggers.runs import backoff
 from rss_pipeline.storage.feeds import claims
 from rss_pipeline.storage.feeds.claimable import Named
-from rss_pipeline.storage.feeds.due import DueSummary
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
-from rss_pipeline_tests.support.pipeline import NOON, rss
+from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-
-
-def ago(**time: float) -> datetime:
-    return NOON - timedelta(**time)
-
-
-def due(count: int = 1, *, never: int = 0, minutes: float = 0, live: tuple[str, ...] = ()) -> DueSummary:
-    oldest = None if count == 0 else ago(minutes=minutes).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return DueSummary(due=count, never_fetched=never, oldest_due_at=oldest, live_run_ids=live)
-
-
-def run(state: str, *, started: float | None = None, ended: float | None = None, id: str = "r") -> JobRun:
-    """A run that started and ended so many minutes ago."""
-    return JobRun(
-        run_id=id * 12,
-        state=state,
-        started_at=None if started is None else ago(minutes=started),
-        ended_at=None if ended is None else ago(minutes=ended),
-    )
 
 
 def tick(pipeline: DagsterPipeline, sensor: str = "poll_feeds_when_due") -> Any:

@@ -22,10 +22,6 @@ class TagEdit:
     new_folders: tuple[str, ...] = ()
     """Folders to make, where no item is named (Readrops)."""
 
-    @property
-    def is_nothing(self) -> bool:
-        return self.is_read is None and self.is_starred is None
-
 
 def read_edit(add: Iterable[str], remove: Iterable[str], *, has_items: bool) -> TagEdit:
     """The edit of repeated `a` and `r`.

@@ -66,10 +66,6 @@ class ItemRow(NamedTuple):
         return from_instant(self.updated)
 
     @property
-    def collected_at(self) -> datetime:
-        return datetime.fromisoformat(self.collected)
-
-    @property
     def categories(self) -> tuple[str, ...]:
         return tuple(_values(self.categories_json))
 
