@@ -112,9 +112,9 @@ def _of_the_first(
         yield "is no feed, but did not fail"
     if indexed and feed.items and failure is not None:
         yield f"holds {feed.items} items, but failed"
-    left_out = stored.duplicate_guids + stored.unfinished
+    left_out = stored.duplicate_guids + stored.is_cut_off
     if indexed and stored.items + left_out != (feed.items or 0):
-        yield f"{stored.items} items, {left_out} doubled or unfinished, but it holds {feed.items}"
+        yield f"{stored.items} items, {left_out} doubled or cut off, but it holds {feed.items}"
     if stored.was_stored and len(stored.backups) != 1:
         yield f"{len(stored.backups)} backups"
     if any(backup.read_bytes() != (folder / feed.name).read_bytes() for backup in stored.backups):
@@ -124,7 +124,10 @@ def _of_the_first(
 def _of_the_second(
     feed: Feed, before: StoredFeed, after: StoredFeed, asked: Sequence[Asked]
 ) -> Iterator[str]:
-    """What is wrong with how everything was asked for again. A failed feed is asked without validators."""
+    """What is wrong with how everything was requested again.
+
+    A failed feed is requested without validators, and so is one whose document was cut off.
+    """
     if after.items != before.items:
         yield f"{after.items - before.items} items more after the second poll"
     if len(after.backups) != len(before.backups):
@@ -132,6 +135,8 @@ def _of_the_second(
     if len(asked) != 1:
         yield f"the second poll asked for it {len(asked)} times"
     if not before.was_stored:
+        return
+    if before.is_cut_off:
         return
     for request in asked:
         if (request.etag, request.last_modified) != (feed.etag, feed.last_modified):

@@ -16,8 +16,8 @@ class StoredFeed:
     items: int
     duplicate_guids: int
     """Guids that came again in its last document, as the poll noted."""
-    unfinished: int
-    """1 where the poll noted that the document breaks off inside an item, which is not stored."""
+    is_cut_off: bool
+    """The document ends inside an item, which is not stored; its validators are not kept either."""
     etag: str | None
     last_modified: str | None
     was_stored: bool
@@ -28,7 +28,7 @@ def stored_feeds(home: Path) -> dict[str, StoredFeed]:
     """Every feed of the home by id."""
     with _database(home) as connection:
         rows = connection.execute(
-            """SELECT id, last_change, last_etag, last_modified, last_success_at,
+            """SELECT id, last_change, cut_hash IS NOT NULL, last_etag, last_modified, last_success_at,
             (SELECT count(*) FROM items WHERE feed_id = feeds.id) FROM feeds"""
         ).fetchall()
     return {
@@ -36,13 +36,13 @@ def stored_feeds(home: Path) -> dict[str, StoredFeed]:
             id=id,
             items=items,
             duplicate_guids=json.loads(change or "{}").get("duplicate_guids", 0),
-            unfinished=int("breaks off" in json.loads(change or "{}").get("repairs", "")),
+            is_cut_off=bool(is_cut_off),
             etag=etag,
             last_modified=last_modified,
             was_stored=success is not None,
             backups=tuple(sorted((home / "objects" / "backups" / id).glob("*.xml"))),
         )
-        for id, change, etag, last_modified, success, items in rows
+        for id, change, is_cut_off, etag, last_modified, success, items in rows
     }
 
 
