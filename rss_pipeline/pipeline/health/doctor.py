@@ -16,7 +16,7 @@ from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.feed import FeedSpec
 from rss_pipeline.errors import RegistryError, RssPipelineError, SettingsError
 from rss_pipeline.pipeline.health.broker import check_broker
-from rss_pipeline.pipeline.health.feed_checks import feed_checks
+from rss_pipeline.pipeline.health.feed_checks import check_use, feed_checks
 from rss_pipeline.pipeline.health.findings import (
     Check,
     check_backups,
@@ -63,6 +63,8 @@ def examine(environ: Mapping[str, str], *, cwd: Path, clock: Clock) -> list[Chec
                 checks += check_topics_store(settings)
         if database is not None:
             with _noting(checks, "feeds"):
+                if specs is not None:
+                    checks.append(check_use(database, specs, path=str(settings.feeds_file)))
                 checks += feed_checks(database, specs, clock())
                 checks += topic_checks(database, clock())
             if store is not None:

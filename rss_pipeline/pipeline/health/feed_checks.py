@@ -7,11 +7,28 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, FeedSpec
+from rss_pipeline.errors import RegistryError
 from rss_pipeline.pipeline.health.findings import Check, listing
+from rss_pipeline.pipeline.registry.sync import unconfirmed
 from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.feeds.registered import registry_changes, registry_rows
 from rss_pipeline.storage.reports import diagnostics
 
+_USE = "feeds.yaml in use"
 UNREPORTED_AFTER = timedelta(hours=1)
+
+
+def check_use(database: Database, specs: Sequence[FeedSpec], *, path: str) -> Check:
+    """Check that the feeds of a feeds.yaml without mistakes can replace those in the database."""
+    try:
+        changes = registry_changes(specs, registry_rows(database), path=path)
+    except RegistryError as error:
+        return Check(_USE, "failure", "not in use: the feeds are those of before", "\n".join(error.mistakes))
+    if changes.is_suspicious:
+        return Check(_USE, "warning", "not in use: the feeds are those of before", unconfirmed(changes))
+    if changes.is_empty:
+        return Check(_USE, "ok", "its feeds are in use")
+    return Check(_USE, "ok", "it was changed; the next poll uses it")
 
 
 def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datetime) -> Iterator[Check]:

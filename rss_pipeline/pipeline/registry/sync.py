@@ -101,14 +101,7 @@ def sync_registry(
     forgotten = tuple(row["id"] for row in rows if row["forgotten"])
     changes = registered.registry_changes(specs, rows, path=str(path))
     if changes.is_suspicious and not yes:
-        raise RegistryError(
-            str(path),
-            [
-                f"{len(changes.unregistered)} of {changes.registered_before} feeds would no longer be"
-                " scheduled: is this the right file, and the right database? If it is intended,"
-                " confirm it with `rss-pipeline poll --yes`"
-            ],
-        )
+        raise RegistryError(str(path), [unconfirmed(changes)])
     kept: tuple[str, ...] = ()
     if not changes.is_empty:
         kept = registered.apply(database, changes, now=now, closed=_public_forms(changes, rows))
@@ -126,6 +119,15 @@ def sync_registry(
         half_forgotten=forgotten,
         kept=kept,
         subscribed=_subscribed(rows, specs),
+    )
+
+
+def unconfirmed(changes: registered.RegistryChanges) -> str:
+    """The mistake of a file that would take out too many feeds, unless a person confirms it."""
+    return (
+        f"{len(changes.unregistered)} of {changes.registered_before} feeds would no longer be"
+        " scheduled: is this the right file, and the right database? If it is intended,"
+        " confirm it with `rss-pipeline poll --yes`"
     )
 
 

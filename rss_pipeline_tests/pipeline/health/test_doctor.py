@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from rss_pipeline.collector.models.clock import utc_now
+from rss_pipeline.collector.models.clock import instant, utc_now
 from rss_pipeline.pipeline.health import doctor, findings
 from rss_pipeline.pipeline.health.doctor import examine
 from rss_pipeline.pipeline.health.findings import Check, State
@@ -190,6 +190,23 @@ def test_a_short_secret_shreds_no_message(home: Path) -> None:
 def test_an_unknown_setting_is_a_warning(home: Path) -> None:
     (warning,) = only(examined(home, {"RSS_PROT": "1"}), "warning")
     assert "RSS_PROT" in warning.found
+
+
+def test_a_registry_that_waits_for_a_confirmation_or_clashes_is_not_in_use(home: Path) -> None:
+    assert finding(examined(home), "feeds.yaml in use").state == "ok"
+    at = instant(NOW)
+    rows = (
+        "INSERT INTO feeds (id, url, host, next_fetch_at, created_at, listed, registered)"
+        f" VALUES ('{id}', 'https://old.example/{id}', 'old.example', '{at}', '{at}', 1, 1)"
+        for id in ("one", "two", "three")
+    )
+    change(home, *rows)
+    (home.parent / "feeds.yaml").write_text("- https://new.example/feed\n")
+    waiting = finding(examined(home), "feeds.yaml in use")
+    assert (waiting.state, "`rss-pipeline poll --yes`" in waiting.fix) == ("warning", True)
+    (home.parent / "feeds.yaml").write_text("- url: https://old.example/one\n  id: another\n")
+    clashing = finding(examined(home), "feeds.yaml in use")
+    assert (clashing.state, "already stored as feed" in clashing.fix) == ("failure", True)
 
 
 def test_all_mistakes_of_the_registry_are_shown(home: Path) -> None:
