@@ -112,7 +112,7 @@ class Reader:
         self._token = ""
 
     def add_user(self) -> None:
-        """Add the user, who subscribes all feeds or the first MAX_SUBSCRIPTIONS of them, and log in."""
+        """Add the user, who subscribes to all feeds or the first MAX_SUBSCRIPTIONS of them, and log in."""
         subprocess.run(
             [PROGRAM, "user", "add", "ada", "--password-stdin", "--subscribe"],
             env=self._up.environment,

@@ -35,7 +35,7 @@ def clock() -> datetime:
 
 
 def fill(database: Database, *, feeds: int, items: int, paragraphs: int) -> Caller:
-    """A user who subscribes all feeds; their items came evenly, and each feed has its days of visits."""
+    """A user who subscribes to all feeds; their items came evenly, and each feed has its days of visits."""
     user = add_user(database, "ann", clock=clock)
     days = [NOW - timedelta(days=back) for back in range(28)]
     visits = json.dumps({f"{day:%d}": [f"{day:%Y-%m-%d}", 4, 19, 1] for day in days})

@@ -36,7 +36,7 @@ def user() -> None:
 @user.command()
 @click.argument("name")
 @_from_stdin
-@click.option("--subscribe", is_flag=True, help="Subscribe the feeds of feeds.yaml for this user.")
+@click.option("--subscribe", is_flag=True, help="Subscribe the user to the feeds of feeds.yaml.")
 @click.pass_obj
 def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> None:
     """Add a user NAME, and prompt for a password."""
@@ -50,17 +50,14 @@ def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> Non
         stored = add_user(database, name=name, password=password, clock=utc_now)
         if subscribe:
             count = subscribe_listed(database, find_user(database, stored), at=utc_now())
-            say(f"{stored} subscribes {count} feeds of {settings.feeds_file}, as the last poll read it.")
+            say(f"{stored} subscribes to {count} feeds of {settings.feeds_file}, as the last poll read it.")
             others = left_out(database)
             if others.too_many:
-                say(
-                    f"Not subscribed: {others.too_many} feeds, for a user subscribes at most"
-                    f" {MAX_SUBSCRIPTIONS}."
-                )
+                say(f"Without {others.too_many} feeds: a user can subscribe to at most {MAX_SUBSCRIPTIONS}.")
             if others.closed:
                 say(
-                    f"Not subscribed: {others.closed} with a password, headers or allow_private; users may"
-                    " subscribe them where the file says `shared: true`."
+                    f"Without {others.closed} with a password, headers or allow_private: users can"
+                    " subscribe to those if the file says `shared: true`."
                 )
     say(f"{stored} can log in now. `rss-pipeline user app {stored} phone` makes the password for an app.")
 

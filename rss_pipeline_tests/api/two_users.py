@@ -1,4 +1,4 @@
-"""Two users who subscribe a feed each and one together, and what each of them sees: for the tests of access.
+"""Two users who subscribe to a feed each and one together, and what each sees: for the tests of access.
 
 No test is in here.
 """

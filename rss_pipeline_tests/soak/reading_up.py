@@ -119,7 +119,7 @@ class Killed:
 
 
 def allowed(port: int) -> dict[str, str]:
-    """The environment in which users may subscribe feeds of this port on loopback."""
+    """The environment in which users may subscribe to feeds of this port on loopback."""
     return {"ALLOW_NETWORKS": "127.0.0.0/8", "ALLOW_PORTS": str(port)}
 
 

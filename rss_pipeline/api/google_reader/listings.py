@@ -175,7 +175,7 @@ async def _failing(session: SignedIn, listing: _Listing, wishes: Result) -> list
         return []
     found = await failing.failing_of(session, wishes)
     if listing.page.place is not None and not found.is_shown:
-        raise Refused(404, f"You do not subscribe {failing.STREAM}.")
+        raise Refused(404, f"You do not subscribe to {failing.STREAM}.")
     return found.on(listing.page)
 
 
@@ -205,7 +205,7 @@ def _head(listing: _Listing, about: Result) -> _Head:
         case feed:
             rows = feed_names(about)
             if not rows:
-                raise Refused(404, f"You do not subscribe {str(feed)[:200]!r}.")
+                raise Refused(404, f"You do not subscribe to {str(feed)[:200]!r}.")
             return _Head(title=rows[0].title or rows[0].url, site=rows[0].link or rows[0].url)
 
 

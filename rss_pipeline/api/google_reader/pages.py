@@ -32,7 +32,7 @@ Place = FeedStream | FeedAddress | Label
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of a stream. `place` None is all that the user subscribes; a filter None lets both through."""
+    """One page of a stream. `place` None is all of the user's feeds; a filter None lets both through."""
 
     place: Place | None = None
     is_read: bool | None = None

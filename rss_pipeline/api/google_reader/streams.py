@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from rss_pipeline.api.google_reader.refused import Refused, not_understood
 
 StateName = Literal["reading-list", "read", "starred", "unread", "kept-unread", "fresh"]
-"""`fresh` and `kept-unread` are names of `unread`; `reading-list` is all that the user subscribes."""
+"""`fresh` and `kept-unread` are names of `unread`; `reading-list` is all that the user subscribes to."""
 
 FAILING_FEED_ID = "-failing"
 """The id of the feed "Feeds that fail"; no feed of feeds.yaml or of a user begins with a hyphen."""

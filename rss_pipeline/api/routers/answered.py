@@ -28,7 +28,7 @@ def changed_feed(listed: Result) -> Response:
     """A feed after its change, from `list_feeds` of it alone.
 
     Raises:
-        ApiError: the user does not subscribe it.
+        ApiError: the user does not subscribe to it.
     """
     rows = feed_rows(listed)
     if not rows:
@@ -39,7 +39,7 @@ def changed_feed(listed: Result) -> Response:
 def no_feed() -> ApiError:
     """The answer for another's feed, an unknown one, and what is no id."""
     return ApiError(
-        "not_found", "You subscribe no feed of this id.", what_to_do="GET /api/feeds lists your feeds."
+        "not_found", "You subscribe to no feed with this id.", what_to_do="GET /api/feeds lists your feeds."
     )
 
 

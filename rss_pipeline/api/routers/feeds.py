@@ -100,8 +100,8 @@ async def change(caller: SignedIn, id: str, changes: Changes) -> Response:
 
 @router.delete("/{id}", operation_id="unsubscribe", status_code=204, responses=CHANGES)
 async def unsubscribe(caller: SignedIn, id: str) -> Response:
-    """Unsubscribe a feed: its read states and stars go with it. Once no one uses the feed, it is no longer
-    visited, and a week later its items are removed."""
+    """Unsubscribe from a feed: its read states and stars go with it. Once no one uses the feed, it is no
+    longer visited, and a week later its items are removed."""
     ended, *_ = await caller.write(*subscriptions.unsubscribe(caller.user_id, [id], at=caller.clock()))
     if not ended.changes:
         raise no_feed()

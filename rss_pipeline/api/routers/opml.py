@@ -66,7 +66,7 @@ class Imported(BaseModel):
     },
 )
 async def import_opml(request: Request, caller: SignedIn) -> Imported:
-    """Subscribe all feeds of a list, or none: `errors` has every mistake with its line."""
+    """Subscribe to all feeds of a list, or none: `errors` has every mistake with its line."""
     body = await request.body()
     settings = caller.stores.settings
     try:

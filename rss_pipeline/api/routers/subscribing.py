@@ -90,8 +90,8 @@ class Subscribed(BaseModel):
     },
 )
 async def subscribe(caller: SignedIn, given: NewFeed) -> Response:
-    """Subscribe a feed. One that is known is subscribed at once; any other is visited first, and subscribed
-    if a feed is there: its task says so. Feeds that are subscribed already stay as they are."""
+    """Subscribe to a feed: at once if it is known. Any other address is visited first, and its task says
+    whether there is a feed. Feeds that you subscribe to already stay as they are."""
     wishes = Wishes(title=given.title, folder=given.folder, wished_interval=given.interval)
     settings = caller.stores.settings
     answer = await caller.run(lambda one: subscribe_address(one, settings, given.url, wishes=wishes))
@@ -117,7 +117,7 @@ def _answer(answer: SubscribeAnswer) -> dict[str, Any]:
             raise ApiError("too_many_requests", "Too many new addresses in an hour.", retry_after=seconds)
         case TooManyFeeds():
             raise ApiError(
-                "too_many_feeds", f"You subscribe {MAX_SUBSCRIPTIONS:,} feeds, the most there may be."
+                "too_many_feeds", f"You subscribe to {MAX_SUBSCRIPTIONS:,} feeds, and more are not possible."
             )
     raise AssertionError(answer)
 

@@ -74,7 +74,7 @@ def remove_user(database: Database, objects: ObjectStore, *, name: str, clock: C
     """Remove a user with all that is only the user's: sessions, app passwords, subscriptions, read states,
     and the backup of those.
 
-    A feed that no one else subscribes, and feeds.yaml does not list, is no longer visited.
+    A feed that no one else subscribes to, and feeds.yaml does not list, is no longer visited.
 
     Raises:
         UserRefused: there is no such user.

@@ -6,19 +6,19 @@ For users, who have no registry and no logs. What an operator can do is in the m
 PRIVATE = "This address is in a private network, or at a port that is not open here."
 
 _WAIT = "Nothing: it is tried again by itself."
-_ADDRESS = "Look for the feed's address on the site, and subscribe that instead."
+_ADDRESS = "Look for the feed's address on the site, and subscribe to that instead."
 _OPERATOR = "Write to the operator of this server."
 
 _ADVICE = {
     "timeout": _WAIT,
     "connect": _WAIT,
-    "dns": "If the site has a new name, subscribe its feed there; else it is tried again by itself.",
+    "dns": "If the site has a new name, subscribe to its feed there; else it is tried again by itself.",
     "tls": "The site's certificate is not valid; its owner can renew it. It is tried again by itself.",
     "bad_url": _ADDRESS,
     "blocked_address": "Addresses of private networks cannot be subscribed here.",
     "redirect": _ADDRESS,
     "http_status": "If this lasts, look on the site for a new address of the feed.",
-    "gone": "The site has removed this feed for good: unsubscribe it, or look for a new one on the site.",
+    "gone": "The site has removed this feed for good: unsubscribe from it, or look there for a new one.",
     "rate_limited": "Wait: the site wants fewer requests.",
     "host_on_hold": "Try again later: the site wants fewer requests, or another run requests from it now.",
     "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
@@ -27,8 +27,8 @@ _ADVICE = {
     "empty_body": _WAIT,
     "no_content": _WAIT,
     "truncated": _WAIT,
-    "refused": "Subscribe the feed again if you want it.",
-    "not_polled": "Subscribe the feed again if you want it.",
+    "refused": "Subscribe to the feed again if you want it.",
+    "not_polled": "Subscribe to the feed again if you want it.",
     "storage_rejected": _OPERATOR,
     "crashed": _OPERATOR,
     "our_network": "Nothing: this server's own network was down. It is tried again by itself.",

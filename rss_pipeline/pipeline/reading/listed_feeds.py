@@ -18,13 +18,13 @@ class LeftOut:
     """The numbers of feeds of feeds.yaml that a new user does not get."""
 
     closed: int
-    """Users may not subscribe them until it says `shared: true`."""
+    """Users may not subscribe to them until it says `shared: true`."""
     too_many: int
     """More than the MAX_SUBSCRIPTIONS of a user."""
 
 
 def subscribe_listed(database: Database, user_id: str, *, at: datetime) -> int:
-    """Subscribe the feeds of feeds.yaml that users may subscribe, in their folders; return their number.
+    """Subscribe a user to the open feeds of feeds.yaml, in their folders; return their number.
 
     `left_out` has the number of the others.
     """

@@ -45,8 +45,9 @@ class ImportPlan:
 
 
 def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedList:
-    """Subscribe the feeds of an OPML file, in three requests to the database. Belongs into a thread: a list
-    of 1 MB takes about a second.
+    """Subscribe to the feeds of an OPML file, in three requests to the database.
+
+    Belongs into a thread: a list of 1 MB takes about a second.
 
     Raises:
         OpmlRefused: with all mistakes of the list; nothing was written.

@@ -71,7 +71,7 @@ class NotPolled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSubscribed:
-    """The user does not subscribe this feed, or there is none."""
+    """The user does not subscribe to this feed, or there is none."""
 
 
 RefreshAnswer = Queued | VisitRunning | Held | TooMany | NotPolled | NotSubscribed

@@ -26,7 +26,7 @@ _TOO_MANY = f"There would be more than {MAX_SUBSCRIPTIONS:,} subscriptions."
 
 
 def search(session: Session, request: OpenRequest) -> tuple[Row, Visits]:
-    """Find the feed, subscribe it, and store the items of the document that the search has brought.
+    """Find the feed, subscribe to it, and store the items of the document that the search has brought.
 
     Return the result that the task shows, and the visit of a feed that is new.
     """

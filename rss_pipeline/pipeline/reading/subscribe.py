@@ -42,7 +42,7 @@ _NO_WISHES = Wishes()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The user subscribes this feed now, or did so before. `first`: the visit that it still waits for."""
+    """The user subscribes to this feed now, or did so before. `first`: the visit that it still waits for."""
 
     feed_id: str
     first: Queued | VisitRunning | Held | None = None
@@ -63,7 +63,7 @@ def subscribe_address(
     *,
     wishes: Wishes = _NO_WISHES,
 ) -> SubscribeAnswer:
-    """Subscribe the feed at an address, in two requests to the database.
+    """Subscribe to the feed at an address, in two requests to the database.
 
     Raises:
         NoSession, DatabaseUnavailable: as Caller's methods.

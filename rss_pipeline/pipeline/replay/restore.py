@@ -97,7 +97,7 @@ def restore(
     A database that is not empty is no error: its rows stay, missing ones come in, and the state of a feed is
     written only where no document of it was stored since.
     `on_registry` is called with the synced registry, `on_feeds` with the ids of all feeds that have backups,
-    and of those that a user subscribes.
+    and of those that a user subscribes to.
     """
     restored = Restored()
     _register(run, restored, on_registry, environ)

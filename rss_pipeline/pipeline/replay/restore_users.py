@@ -51,7 +51,7 @@ class RestoredUsers:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
-    """What a user subscribes after a restore."""
+    """The feeds that a user subscribes to after a restore."""
 
     subscriptions: tuple[KeptSubscription, ...]
     """By the ids that their feeds have now."""
@@ -65,7 +65,7 @@ def restore_users(run: RunContext, restored: RestoredUsers, on_feeds: Callable[[
     """Restore each user that has a backup and is not in the database.
 
     A user that a killed restore left half-way is completed. `on_feeds` is called with the ids of the feeds
-    that users subscribe.
+    that users subscribe to.
     """
     found = list(list_states(run.objects))
     run.progress.begin("users", len(found))

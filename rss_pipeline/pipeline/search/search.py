@@ -1,7 +1,7 @@
 """A user's search: the index gives arrival numbers, the database the items, and only those of the user.
 
 Twice the subscriptions decide: the index is read for the user's feeds alone, and the items are read through
-the user's subscriptions. So no one finds, counts or pages by what another one subscribes, and what was
+the user's subscriptions. So no one finds, counts or pages by what another one subscribes to, and what was
 removed since the index was written is not shown.
 """
 

@@ -29,7 +29,7 @@ def recount_urls(urls: Sequence[str], *, at: datetime) -> list[Statement]:
 
 
 def recount_without(user_id: str, *, at: datetime) -> Statement:
-    """`recount` of the feeds that this user subscribes, as if nothing was."""
+    """`recount` of the feeds that this user subscribes to, as if nothing was."""
     return _recount(
         "id IN (SELECT feed_id FROM subscriptions WHERE user_id = ?)", user_id, at, without=user_id
     )

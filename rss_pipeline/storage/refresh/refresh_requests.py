@@ -38,7 +38,7 @@ _OF_FEED = "(SELECT count(*) FROM refresh_requests WHERE feed_id = ? AND request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRequest:
-    """A user's request for a visit of a feed that the user subscribes. `id` cannot be guessed."""
+    """A user's request for a visit of a feed that the user subscribes to. `id` cannot be guessed."""
 
     id: str
     user_id: str
@@ -58,7 +58,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A user's request to find the feed of an address and to subscribe it."""
+    """A user's request to find the feed of an address and to subscribe to it."""
 
     id: str
     user_id: str
@@ -74,7 +74,7 @@ def milliseconds(at: datetime) -> int:
 
 def request_statements(request: RefreshRequest) -> list[Statement]:
     """Statements that make the request, or join the one that is open for the feed; the last one's row is for
-    the answer, none if the user does not subscribe the feed.
+    the answer, none if the user does not subscribe to the feed.
 
     Nothing is written for a feed that is not polled or on hold, and for a user or feed with too many.
     """

@@ -171,7 +171,7 @@ def shown_texts(numbers: Sequence[int]) -> Statement:
 
 
 def subscribed_feeds(user_id: str) -> Statement:
-    """A query for `id`, `title` and `own_title` of the feeds that a user subscribes."""
+    """A query for `id`, `title` and `own_title` of the feeds that a user subscribes to."""
     return Statement(
         """SELECT s.feed_id AS id, f.title, s.title AS own_title FROM subscriptions AS s
         CROSS JOIN feeds AS f ON f.id = s.feed_id WHERE s.user_id = ?""",

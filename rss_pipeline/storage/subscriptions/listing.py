@@ -125,7 +125,7 @@ def list_names(user_id: str, feed_id: str | None = None) -> Statement:
 
 
 def look_for_feed(user_id: str, feed_id: str) -> Statement:
-    """A query that gives one row if the user subscribes this feed."""
+    """A query that gives one row if the user subscribes to this feed."""
     return Statement(
         "SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = ?",
         [user_id, feed_id],

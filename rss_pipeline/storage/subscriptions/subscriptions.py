@@ -22,7 +22,7 @@ FRESH_ITEMS = 50
 """The most items of a known feed that are unread when it is subscribed."""
 
 JOINABLE = f"(forgotten = 0 AND {OPEN})"
-"""The condition on `feeds` that any user may subscribe it: what feeds.yaml opens with a password, with
+"""The condition on `feeds` that any user may subscribe to it: what feeds.yaml opens with a password, with
 headers or into a private network is for no one else unless it says so."""
 
 

@@ -95,7 +95,7 @@ def test_a_new_reader_makes_the_user_reads_and_sets_it_up(
         assert is_no_wider_than_its_window(page)
         page.get_by_label("File").set_input_files(right)
         page.get_by_role("button", name="Import").click()
-        expect(page.get_by_text("1 feed added, 0 subscribed before.")).to_be_visible()
+        expect(page.get_by_text("1 feed added, 0 already subscribed to.")).to_be_visible()
         with page.expect_download() as download:
             page.get_by_role("link", name="Export").click()
         assert Path(download.value.path()).read_text("utf-8").count("xmlUrl") == 3

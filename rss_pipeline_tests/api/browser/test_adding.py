@@ -103,7 +103,7 @@ def test_a_feed_is_added_by_the_address_of_a_web_page_and_its_items_come(desk: D
         page.get_by_role("button", name="Add").click()
         heads(page, "Looking for a feed")
         with desk.visits():
-            heads(page, "The feed is subscribed")
+            heads(page, "You are subscribed")
         expect(page.get_by_text("has brought 2 items")).to_be_visible()
         expect(
             page.get_by_role("navigation", name="Feeds").get_by_role("link", name="News 2")
@@ -119,7 +119,7 @@ def test_a_feed_is_added_and_refreshed_without_scripts(desk: Desk) -> None:
         page.get_by_label("Address").fill(url)
         page.get_by_role("button", name="Add").click()
         with desk.visits():
-            heads(page, "The feed is subscribed")
+            heads(page, "You are subscribed")
         desk.server.route("127.0.0.3", "/feed", Answer(body=rss("a", "b")))
         page.get_by_role("link", name="Edit title and folder").click()
         page.get_by_role("button", name="Refresh now").click()

@@ -42,7 +42,7 @@ JOB = dg.RunsFilter(job_name="refresh_feeds")
 
 @pytest.fixture
 def feed(pipeline: DagsterPipeline, server: FeedServer) -> str:
-    """A feed with the item a, and since its visit with b; ann subscribes it."""
+    """A feed with the item a, and since its visit with b; ann subscribes to it."""
     url = server.route("127.0.0.2", "/feed", Answer(body=rss("a")))
     id = pipeline.register(url, "feed", interval="12h")
     pipeline.visit()

@@ -35,7 +35,7 @@ from rss_pipeline_tests.support.server import Answer, FeedServer
 
 @pytest.fixture
 def feed(pipeline: Pipeline, server: FeedServer) -> str:
-    """A feed that was visited once, with the item a; ann subscribes it."""
+    """A feed that was visited once, with the item a; ann subscribes to it."""
     return subscribed(pipeline, server, "feed", "127.0.0.2")
 
 

@@ -62,7 +62,7 @@ class Library:
 
 
 def new_library(database: Database, file: IndexFile) -> Library:
-    """Ann subscribes the feeds `news` and `blog`, Bob `news` and `secret`."""
+    """Ann subscribes to the feeds `news` and `blog`, Bob `news` and `secret`."""
     register(database, *map(spec, ("news", "blog", "secret")))
     for user, feeds in (("ann", ("news", "blog")), ("bob", ("news", "secret"))):
         add_user(database, user)

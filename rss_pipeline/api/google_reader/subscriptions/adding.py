@@ -35,7 +35,7 @@ class Searching:
 async def subscribe_feed(
     session: SignedIn, feed: Feed, *, title: str | None = None, folder: str | None = None, waits: bool = True
 ) -> Subscribed | Searching:
-    """Subscribe a feed; one that is subscribed already gets this title and folder.
+    """Subscribe to a feed; one that is subscribed already gets this title and folder.
 
     `waits`: for the search of an unknown address, for a while. A feed is named by its address: by an id only
     one's own, since an id could be guessed.

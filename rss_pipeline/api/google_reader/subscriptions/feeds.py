@@ -1,4 +1,4 @@
-"""The feeds that a user subscribes, as calls look them up."""
+"""The feeds that a user subscribes to, as calls look them up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Feeds:
     rows: Sequence[FeedName]
 
     def find(self, feed: Feed) -> FeedName | None:
-        """The feed with this id or address, if the user subscribes it."""
+        """The feed with this id or address, if the user subscribes to it."""
         if isinstance(feed, FeedStream):
             return next((row for row in self.rows if row.feed_id == feed.id), None)
         wanted = _same_as(feed.url)
@@ -27,11 +27,11 @@ class Feeds:
         """The same.
 
         Raises:
-            Refused: the user does not subscribe it; the answer says nothing of what others subscribe.
+            Refused: the user does not subscribe to it; the answer says nothing of what others subscribe to.
         """
         row = self.find(feed)
         if row is None:
-            raise Refused(404, f"You do not subscribe {feed}.")
+            raise Refused(404, f"You do not subscribe to {feed}.")
         return row
 
 
@@ -45,7 +45,7 @@ async def feed_id_of(session: SignedIn, feed: Feed) -> str:
     """The id of a feed by its stream.
 
     Raises:
-        Refused: it is named by its address, and the user does not subscribe it.
+        Refused: it is named by its address, and the user does not subscribe to it.
     """
     if isinstance(feed, FeedAddress):
         return (await read_feeds(session)).known(feed).feed_id

@@ -39,7 +39,7 @@ async def form(request: Request) -> Response:
 
 @router.post("/first-user")
 async def make(request: Request) -> Response:
-    """Make the user, subscribe the feeds of feeds.yaml if that is wanted, and log in."""
+    """Make the user, subscribe to the feeds of feeds.yaml if that is wanted, and log in."""
     scope, state = request.scope, request.app.state
     # Without a cookie there is nothing that a page of another site would use; but it could choose the user.
     if not is_of_own_page(scope):

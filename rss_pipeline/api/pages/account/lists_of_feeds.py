@@ -34,7 +34,7 @@ async def show(
 
 @router.post("/opml")
 async def take_in(request: Request, caller: SignedIn) -> Response:
-    """Subscribe all feeds of a list, or none."""
+    """Subscribe to all feeds of a list, or none."""
     body = await _file(request)
     if not body:
         return await _page(request, caller, error="Choose a file first: nothing was sent, or it is empty.")

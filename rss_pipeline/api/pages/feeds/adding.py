@@ -60,8 +60,8 @@ async def add(request: Request, caller: SignedIn) -> Response:
             return refused
         case TooManyFeeds():
             error = (
-                f"You subscribe {MAX_SUBSCRIPTIONS:,} feeds, the most there may be. Unsubscribe one that you"
-                " no longer read."
+                f"You subscribe to {MAX_SUBSCRIPTIONS:,} feeds, and more are not possible."
+                " Unsubscribe from one that you no longer read."
             )
             return await _form(request, caller, fields, error=error, status=409)
     raise AssertionError(answer)

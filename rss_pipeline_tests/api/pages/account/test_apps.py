@@ -58,7 +58,7 @@ def test_the_address_is_the_one_at_which_the_page_was_opened_and_it_says_pass(re
     page = client.get(PATH).text
     assert f'<code class="whole">{URL}/greader</code>' in page
     assert "PASS" in client.get(f"{URL}/greader").text
-    assert "on this machine only" in page
+    assert "only in apps on this machine" in page
 
 
 def test_behind_a_proxy_the_address_is_the_proxys_with_https(tmp_path: Path) -> None:

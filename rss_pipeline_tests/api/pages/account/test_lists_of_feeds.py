@@ -16,7 +16,7 @@ def file(body: bytes) -> dict[str, tuple[str, bytes, str]]:
 def test_a_file_goes_in_and_comes_out(reader: Reader) -> None:
     client = browser(reader, reader.user("ada"))
     body = opml(outline("https://a.example/1", "A &amp; B"), outline("https://b.example/2"))
-    for words in ("2 feeds added, 0 subscribed before.", "0 feeds added, 2 subscribed before."):
+    for words in ("2 feeds added, 0 already subscribed to.", "0 feeds added, 2 already subscribed to."):
         sent = client.post(PATH, files=file(body))
         assert sent.status_code == 303
         page = client.get(sent.headers["location"]).text

@@ -57,12 +57,12 @@ def test_a_known_feed_is_subscribed_at_once_and_the_page_says_so(reader: Reader)
     sent = add(client, "https://a.example/a", folder=" News ", title="Mine", interval="900")
     assert (sent.status_code, sent.headers["location"]) == (303, "/feeds/a/edit?subscribed=yes")
     shown = client.get(sent.headers["location"])
-    assert "You subscribe this feed now. Read it (2 unread)." in words(shown)
+    assert "You are subscribed to this feed. Read it (2 unread)." in words(shown)
     [feed] = of(bob)
     assert [feed[name] for name in ("title", "folder", "interval")] == ["Mine", "News", 900]
     reader.clock.pass_(minutes=5)
     again = client.get(add(client, "https://a.example/a", folder="Other").headers["location"])
-    assert "You subscribed this feed before" in words(again)
+    assert "You were subscribed to this feed already" in words(again)
     assert of(bob)[0]["folder"] == "News"
 
 
