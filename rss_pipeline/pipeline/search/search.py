@@ -154,7 +154,7 @@ class Search:
                 named = [row for row in rows if _is_named(row, name)]
                 chosen += named
                 if not named:
-                    self._left_out.append(f"You subscribe no feed with “{name[:40]}” in its title.")
+                    self._left_out.append(f"None of your feeds has “{name[:40]}” in its title.")
         without = [row["id"] for name in self.query.without_feeds for row in rows if _is_named(row, name)]
         return sorted({row["id"] for row in chosen} - set(without))
 

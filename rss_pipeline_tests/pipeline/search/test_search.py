@@ -178,7 +178,7 @@ def test_a_feed_is_named_by_the_users_own_title_or_its_id(library: Library) -> N
     assert library.found("feed:NEWS") == ["1"]
     page = library.search("word feed:unknown")
     assert page.found == ()
-    assert page.left_out == ("You subscribe no feed with “unknown” in its title.",)
+    assert page.left_out == ("None of your feeds has “unknown” in its title.",)
 
 
 @pytest.mark.parametrize("key", ["", "x", "1; DROP", "-1", "1_2", "9" * 17, "1_nan_1"])

@@ -163,5 +163,5 @@ def _title(state: str) -> str:
 def no_feed() -> ApiError:
     """The answer for another's feed, an unknown one, and what is no id."""
     return ApiError(
-        "not_found", "You subscribe no such feed.", what_to_do="Your feeds are in the column on the left."
+        "not_found", "You have no such feed.", what_to_do="Your feeds are in the column on the left."
     )

@@ -168,7 +168,7 @@ def _feeds_of(frame: Frame, view: View) -> list[FeedRow]:
         case "feed":
             found = [feed for feed in frame.feeds if feed.feed_id == view.scope.feed_id]
             if not found:
-                raise ApiError("not_found", "You subscribe no such feed.", what_to_do=_ELSEWHERE)
+                raise ApiError("not_found", "You have no such feed.", what_to_do=_ELSEWHERE)
             return found
         case "folder":
             if not any(folder.name == view.scope.folder for folder in frame.folders):
