@@ -24,7 +24,7 @@ from rss_pipeline.web.authority import Authority, read_authority
 _Number = TypeVar("_Number", int, float)
 
 _PRODUCT = f"rss_pipeline/{version('rss_pipeline')}"
-"""What a User-Agent begins with."""
+"""The beginning of the User-Agent."""
 
 
 class EnvironmentReader:

@@ -17,7 +17,7 @@ _DRIVER = "postgresql+psycopg2"
 DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
 """The variable that names the database of Dagster's own tables; dagster.yaml of a fleet reads it."""
 DAGSTER_SCHEMA = "dagster"
-"""Where Dagster's own tables are in `DATABASE_URL`, so that one dump has all."""
+"""The schema of Dagster's own tables in `DATABASE_URL`, so that one dump has all."""
 _BUCKET = ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
 _BUCKET_OPTIONAL = ("PUBLIC_URL", "TOPICS_BUCKET", "TOPICS_PUBLIC_URL")
 _AWS_REGION = "us-east-1"
@@ -52,11 +52,11 @@ class FleetSettings:
     """Several machines: runs go through a broker to workers."""
 
     broker_url: str = field(repr=False)
-    """Of Redis; may hold a password."""
+    """The URL of a Redis; may hold a password."""
     dagster_url: str = field(repr=False)
-    """Of the database with Dagster's own tables, for SQLAlchemy; may hold a password."""
+    """The URL of the database with Dagster's own tables, for SQLAlchemy; may hold a password."""
     worker_name: str
-    """Of the worker on this machine; no other has it."""
+    """The name of the worker on this machine; no other has it."""
     worker_runs: int = 2
     """Runs that the worker on this machine executes at once, besides one that a person waits for."""
 
@@ -79,7 +79,7 @@ class S3Settings:
     browsers, if any."""
 
     prefix: Literal["R2", "S3"] = "R2"
-    """Of the variables that name the bucket."""
+    """The prefix of the variables that name the bucket."""
     endpoint_url: str
     region: str = "auto"
     path_style: bool = True

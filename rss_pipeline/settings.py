@@ -76,7 +76,7 @@ _VARIABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How this machine runs the pipeline. Paths are absolute."""
+    """The settings of the pipeline on this machine. Paths are absolute."""
 
     home: Path
     feeds_file: Path
@@ -98,7 +98,7 @@ class Settings:
     images_per_item: int = 100
     """Images of one item that are archived; the others are left out, with a warning on the feed."""
     image_mb_per_day: int = 200
-    """Of one feed and UTC day; the others wait for the next day."""
+    """For one feed and UTC day; the other images wait for the next day."""
     image_free_percent: float = 5.0
     image_free_gb: float = 2.0
     """Images are not downloaded while less than one of the two is free on a disk of this machine."""
@@ -112,7 +112,7 @@ class Settings:
     """Dagster's runs are purged this long after their end."""
     clean_at: time = time(4, 0)
     sweep_at: time | None = None
-    """When every feed is visited each day, due or not; None: each when it is due."""
+    """The time at which every feed is visited each day, due or not; None: each when it is due."""
     timezone: str = "UTC"
     """Time zone of `clean_at` and `sweep_at`: a name of the tz database."""
     proxy: str | None = field(default=None, repr=False)
@@ -139,7 +139,7 @@ class Settings:
     reader_proxies: tuple[AddressRange, ...] = ()
     """Addresses of reverse proxies with a trusted X-Forwarded-For and X-Forwarded-Proto."""
     alert_webhook: str | None = field(default=None, repr=False)
-    """Where alerts go; whoever has this URL can post there."""
+    """The target of alerts; anyone with this URL can post there."""
     reader_secret: str | None = field(default=None, repr=False)
     """The key that signs the tokens of users; None: the one in the home, which is made once."""
     d1: D1Settings | None = None

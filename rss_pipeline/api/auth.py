@@ -1,4 +1,4 @@
-"""Who sends a request: the token of a program, or the cookie of a browser.
+"""The sender of a request: the token of a program, or the cookie of a browser.
 
 A browser sends a cookie with every request, whoever's page made it; so with a cookie, a write must come from
 a page of ours. The Google Reader API takes neither: its own tokens only (google_reader/).

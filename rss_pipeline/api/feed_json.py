@@ -40,7 +40,7 @@ Status = Literal["ok", "new", "warning", "moved", "failing", "gone", "disabled",
 
 
 class Health(BaseModel):
-    """Whether the feed can be read, and since when it cannot."""
+    """The state of a feed: readable, or failing and since when."""
 
     status: Status = Field(
         description="`ok`; `new`: not visited yet; `warning`: read, but something is odd; `moved`: read at"

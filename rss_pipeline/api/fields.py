@@ -73,7 +73,7 @@ Number = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class NeverNull:
-    """Of a value that may be left out, and so is None for us, but never null: no address has one."""
+    """A mark on a value that may be left out, and so is None for us, but never null: no address has one."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler

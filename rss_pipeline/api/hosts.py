@@ -114,6 +114,6 @@ def is_of_foreign_page(scope: Scope) -> bool:
 
 
 def _shown(values: list[str]) -> str:
-    """What was sent, for a sentence: printable, and not long."""
+    """The sent values for a sentence: printable, and not long."""
     text = ", ".join(values) or "(no Host)"
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:_SHOWN])

@@ -30,7 +30,7 @@ MOST_BODIES_BYTES = 32_000_000
 """With the pages, and the bodies of Google Reader clients (16 MB), 64 MB."""
 KEPT_SECONDS = 3600.0
 _PAGE_BYTES = 1_000
-"""Of a kept page beside its texts."""
+"""Size of a kept page beside its texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

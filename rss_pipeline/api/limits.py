@@ -16,7 +16,7 @@ from rss_pipeline.api.problems import ApiError
 BODY_BYTES = 64_000
 BODY_SECONDS = 30.0
 ALL_BODIES_BYTES = 64_000_000
-"""Of all bodies that are held at one time: a thousand large ones would be a gigabyte."""
+"""Size of all bodies that are held at one time: a thousand large ones would be a gigabyte."""
 ADDRESS_BYTES = 8_000
 LONGER_ADDRESSES = {"/api/search": 36_000, "/search": 36_000}
 """By path: 10 KB of text in any script. What is too much for a search is left out by it."""

@@ -17,7 +17,7 @@ _END = b"\x03\0"
 """The last block, an empty one."""
 _KEPT_SECONDS = 3600.0
 _ENTRY_BYTES = 1_000
-"""Of a kept part beside its bytes: its key with the values in it, its version, the entry."""
+"""Size of a kept part beside its bytes: its key with the values in it, its version, the entry."""
 
 
 @dataclass(frozen=True, slots=True)

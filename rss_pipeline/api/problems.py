@@ -228,7 +228,8 @@ async def _invalid(_: Request, error: Exception) -> Response:
 
 
 def _mistake(mistake: Mapping[str, Any]) -> dict[str, str]:
-    """Where and what, without the value. A name of a member that was sent is shortened."""
+    """The place and the kind of a mistake, without the value. A name of a member that was sent is
+    shortened."""
     parts: Sequence[object] = mistake["loc"]
     where = ".".join(str(part)[:60] for part in parts[:8])
     return {"where": _printable(where), "message": _printable(str(mistake["msg"])[:300])}

@@ -19,7 +19,7 @@ MAKERS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """What the routes work with.
+    """The stores that the routes work with.
 
     `prompt` answers on the event loop and `database` in threads; where every statement is a request over the
     network, they are the same and both are used in threads.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rss_pipeline.storage.accounts.users import Account
 
 _MOST_BYTES = 10_000
-"""Of a password from a pipe; one that is longer than a password may be is refused as such."""
+"""Size of a password from a pipe; one that is longer than a password may be is refused as such."""
 
 _from_stdin = click.option(
     "--password-stdin",

@@ -1,9 +1,9 @@
-"""What run config can set: nothing in a resource, and no value of an environment variable in an op.
+"""The values that run config can set: none in a resource, and none from an environment variable in an op.
 
 Whoever reaches the UI can start a run with a config of their own. Dagster lets it override each field of a
-`ConfigurableResource`, and takes `{"env": "NAME"}` for each text, number and truth value of a `dg.Config`: a
-store's token would go to any URL, and any variable into an error message. The resources themselves are in
-resources.py.
+`ConfigurableResource`, and takes `{"env": "NAME"}` for each text, number and truth value of a `dg.Config`:
+a store's token would go to any URL, and any variable into an error message. The resources themselves are
+in resources.py.
 https://docs.dagster.io/guides/operate/configuration/run-configuration
 """
 

@@ -16,7 +16,7 @@ from rss_pipeline.errors import StorageRejected
 MAX_PARAMETERS = 100
 MAX_SQL_BYTES = 100_000
 MAX_VALUE_BYTES = 2_000_000
-"""Of one bound value, and of one row (Cloudflare D1, "Limits")."""
+"""Size of one bound value, and of one row (Cloudflare D1, "Limits")."""
 MAX_PARAMETER_BYTES = 1_000_000
 """The most bytes of one JSON parameter of ours, so that a request stays small."""
 MAX_REQUEST_BYTES = 4_000_000
@@ -48,9 +48,9 @@ class Result:
     """The rows that a statement returned, and how many rows it changed."""
 
     names: tuple[str, ...]
-    """Of the columns; empty where a store gives none for a result without rows."""
+    """The names of the columns; empty where a store gives none for a result without rows."""
     values: list[tuple[Any, ...]]
-    """Of each row, in the order of `names`."""
+    """The values of each row, in the order of `names`."""
     changes: int
 
     @classmethod

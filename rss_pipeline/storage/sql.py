@@ -68,8 +68,8 @@ FIELD = "json_extract(v.value, '$.{}')"
 
 
 def number(sql: str) -> str:
-    """What this SQL gives as a whole number: a field out of JSON, which is text in Postgres, or 1 and 0 for a
-    condition."""
+    """The value of this SQL as a whole number: a field out of JSON, which is text in Postgres, or 1 and 0
+    for a condition."""
     return f"CAST({sql} AS INTEGER)"
 
 

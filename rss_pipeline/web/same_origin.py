@@ -154,6 +154,6 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 def _shown(values: list[str]) -> str:
-    """What was sent, for a sentence: printable, and not long."""
+    """The sent values for a sentence: printable, and not long."""
     text = ", ".join(values) or "(none)"
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:_SHOWN])

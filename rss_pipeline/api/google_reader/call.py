@@ -27,12 +27,12 @@ T = TypeVar("T")
 _AUTHORIZATION = re.compile(r"GoogleLogin\s+auth=\s*\"?([^\s\"]+)\"?", re.IGNORECASE)
 
 BAD_TOKEN = {"X-Reader-Google-Bad-Token": "true"}
-"""Where T alone was the mistake. With it some clients fetch a new T instead of logging in."""
+"""The headers for a mistake in T alone. With it some clients fetch a new T instead of logging in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What all requests share."""
+    """The parts that all requests share."""
 
     stores: Stores
     clock: Clock

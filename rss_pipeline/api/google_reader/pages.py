@@ -77,7 +77,7 @@ def read_page(stream: Stream, fields: Fields, *, most: int) -> Page:
 
 
 class _Filters:
-    """What all filters of a request come to."""
+    """The sum of all filters of a request."""
 
     def __init__(self) -> None:
         self.place: Place | None = None

@@ -100,7 +100,7 @@ _PARTS_BYTES = 12_000_000
 
 
 def service_on(stores: Stores, *, clock: Clock) -> Service:
-    """What the requests of one application share."""
+    """The parts that the requests of one application share."""
     bodies = Bodies(stores.objects, seconds=time.monotonic, most_bytes=_BODIES_BYTES)
     parts = PackedParts(seconds=time.monotonic, most_bytes=_PARTS_BYTES)
     return Service(stores=stores, clock=clock, seen=Seen(), bodies=bodies, parts=parts)

@@ -1,4 +1,4 @@
-"""What each session has been shown, so that mark-all-as-read without a time marks nothing that came since.
+"""The items that each session has been shown, so that mark-all-as-read without a time marks nothing newer.
 
 Newsboat and Fluent Reader send no `ts`. A listing shows all up to the newest number of arrival at its time.
 It is kept in this process: after a restart, such a request marks what was stored a second before it.

@@ -1,4 +1,4 @@
-"""What edit-tag does to items: the tags a client adds and removes, as read and starred."""
+"""The tags that a client adds and removes by edit-tag, as the states read and starred."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from rss_pipeline.api.google_reader.streams import Label, OtherState, State, Tag
 from rss_pipeline.api.google_reader.subscriptions.edits import folder_name
 
 MAX_NEW_FOLDERS = 100
-"""Of one request."""
+"""In one request."""
 
 _UNREAD = (State("unread"), State("kept-unread"), State("fresh"))
 

@@ -32,7 +32,7 @@ class Folder:
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What every page of a user shows beside its own matter."""
+    """The parts of every page of a user besides its own content."""
 
     preferences: Preferences
     feeds: Sequence[FeedRow]
@@ -70,7 +70,7 @@ class Frame:
         return len(self.feeds) > MOST_IN_COLUMN
 
     def in_column(self, feeds: Sequence[FeedRow], path: str) -> Sequence[FeedRow]:
-        """Those of these feeds that the column of the page at this path shows."""
+        """The feeds among these that the column of the page at this path shows."""
         if not self.is_cut:
             return feeds
         return [feed for feed in feeds if feed.feed_id in self._kept or feed_url(feed.feed_id) == path]

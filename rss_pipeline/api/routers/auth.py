@@ -49,7 +49,7 @@ class Token(BaseModel):
 
 
 class Renewal(BaseModel):
-    """What a login has answered as `renewal`."""
+    """The `renewal` of a login's answer."""
 
     model_config = ConfigDict(extra="forbid")
 

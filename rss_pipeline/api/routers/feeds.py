@@ -42,7 +42,7 @@ class Feeds(BaseModel):
 
 
 class Changes(BaseModel):
-    """What to change; what is left out stays."""
+    """The changes; fields that are left out stay."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"example": {"folder": "News", "interval": 3600}}

@@ -1,4 +1,4 @@
-"""What the user marks: a feed read up to what was seen, items read, unread, starred."""
+"""The marks of a user: a feed read up to what was seen, items read, unread, starred."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ MOST_IDS = 1_000
 
 
 class SeenFeed(BaseModel):
-    """What the client has shown of a feed."""
+    """The part of a feed that the client has shown."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"up_to": EXAMPLE["version"]}})
 
@@ -47,7 +47,7 @@ class Marks(BaseModel):
 
 
 class Marked(BaseModel):
-    """How many items have the marks now."""
+    """The number of items that have the marks now."""
 
     marked: int
     unknown: list[str] = Field(description="The ids that no item of the user's feeds has.")

@@ -39,7 +39,7 @@ _OPML = {
     "required": ["body"],
     "properties": {"body": {"type": "object", "required": ["outline"], "properties": {"outline": _FEEDS}}},
 }
-"""What a schema can say of a list: that it has a feed."""
+"""The most that a schema can say of a list: that it has a feed."""
 
 
 class Imported(BaseModel):

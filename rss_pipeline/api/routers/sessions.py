@@ -29,7 +29,7 @@ class Sessions(BaseModel):
 
 @router.get("", response_model=Sessions, responses=documented("not_signed_in", "foreign_origin"))
 async def list_sessions(caller: SignedIn) -> Sessions:
-    """Where the account is logged in."""
+    """The sessions of the account."""
     [found] = await caller.read(sessions.listed(caller.user_id, now=caller.clock()))
     return Sessions(
         sessions=[Session(**row, is_current=row["id"] == caller.key.session_id) for row in found.rows]

@@ -26,7 +26,7 @@ router = APIRouter(tags=["feeds"])
 
 
 class NewFeed(BaseModel):
-    """What to subscribe."""
+    """A feed to subscribe to."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -46,7 +46,7 @@ class NewFeed(BaseModel):
 
 
 class Subscribed(BaseModel):
-    """What became of it."""
+    """The result of a subscription."""
 
     status: Literal["queued", "already_running", "known"] = Field(
         description="`known`: subscribed, and its items are there. `queued`, `already_running`: the first"

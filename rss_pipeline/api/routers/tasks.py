@@ -124,7 +124,7 @@ async def refresh(caller: SignedIn, id: str) -> Response:
     responses=NOT_CHANGED | documented("not_signed_in", "foreign_origin", "not_found"),
 )
 async def read(request: Request, caller: SignedIn, id: str) -> Response:
-    """What became of a request for a visit."""
+    """The state or the result of a request for a visit."""
     [found] = await caller.read(task_statement(caller.user_id, id, now=caller.clock()))
     task = task_of(one(found))
     if task is None:

@@ -25,7 +25,7 @@ _ELEMENTS = (
 _NAMES = frozenset(f"{end}{name}" for name in _ELEMENTS.split() for end in ("", "/"))
 _BARE = frozenset(f"<{name}>" for name in _NAMES - {"img"})
 _ROUGH_TAG = re.compile(r"<[^<>]*+>")
-"""What every `_TAG` is."""
+"""A superset of `_TAG`."""
 _IMAGE = re.compile(r"(?i:<img)(?=[ \t\r\n/>])[^<>]*+>")
 _SOURCE = re.compile(
     rf"(?i:<img)(?:(?![ \t\r\n]++(?i:src)[= \t\r\n/>]){_ATTRIBUTE})*+[ \t\r\n]++(?i:src)"
@@ -79,6 +79,6 @@ def with_places(html: str, place: Callable[[str], str | None]) -> str | None:
 
 
 def attribute_value(value: str) -> str:
-    """What is behind the name of an attribute with this value."""
+    """The text behind the name of an attribute with this value."""
     escaped = escape(value, quote=False).replace('"', "&quot;")
     return f'="{escaped}"'

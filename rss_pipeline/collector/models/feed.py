@@ -201,7 +201,7 @@ class Feed:
     wished_interval: timedelta | None = None
     """The shortest that a subscriber wishes; None if none wishes any."""
     auto_is_wished: bool = False
-    """Where there is a wish: feeds.yaml lists the feed, or a subscriber leaves the interval to `auto`."""
+    """True if feeds.yaml lists the feed, or a subscriber leaves the interval to `auto`."""
     needs_access: bool = False
     """The registry holds headers or a password for it."""
     counted_day: str | None = None

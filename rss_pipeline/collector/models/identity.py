@@ -25,9 +25,9 @@ class Identities:
     link: str
     """As published."""
     hash: str
-    """Of title and date, as published."""
+    """The hash of title and date, as published."""
     linked_hash: str
-    """Of title, date and link: for an item where one with another link has the other hash."""
+    """The hash of title, date and link: for an item where one with another link has the other hash."""
     shares_link: bool
     """Another item of the document has the link too, and another title."""
     url: str | None
@@ -45,7 +45,8 @@ class Identities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What is stored under a guid: an item, or the tombstone of one, which has no more than its time."""
+    """The row that is stored under a guid: an item, or the tombstone of one, which has no more than its
+    time."""
 
     title: str | None = None
     link: str | None = None

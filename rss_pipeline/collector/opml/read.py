@@ -34,11 +34,11 @@ class OpmlLimits:
     deepest: int
     """Outlines within each other."""
     takes_doctype: bool
-    """Whether a document type may be declared, without entities in it."""
+    """True if a document type may be declared, without entities in it."""
 
 
 OWN_FILE = OpmlLimits(file_bytes=MAX_FILE_BYTES, outlines=1_000_000, deepest=50, takes_doctype=True)
-"""Of a file that the operator imports."""
+"""The limits of a file that the operator imports."""
 
 
 def read_opml(body: bytes, *, path: Path) -> list[OpmlFeed]:

@@ -19,7 +19,7 @@ RSS_AUTHORS = ("dc:creator", "author", "itunes:author", "atom:author", "dc:autho
 ATOM_AUTHORS = ("author", "dc:creator", "itunes:author")
 """The elements that name authors of an Atom entry, the preferred first."""
 _TEXTS = frozenset({"dc:creator", "author", "itunes:author"})
-"""Those that may be a text with markup inside."""
+"""The elements that may be a text with markup inside."""
 _WHITE_SPACE = re.compile("[ \t\r\n]+")
 
 

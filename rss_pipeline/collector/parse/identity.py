@@ -1,4 +1,4 @@
-"""What identifies each item of a document: its guid, its link or a hash; as if nothing were stored yet.
+"""The identity of each item of a document: its guid, its link or a hash; as if nothing were stored yet.
 
 What is stored may give an item without guid another of its identities: collector.models.identity.
 """

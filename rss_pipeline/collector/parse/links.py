@@ -17,8 +17,8 @@ ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alterna
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
 _SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))
-"""What a link may be. Of others, some run code where a reader shows them (javascript:, data:), some lead into
-the reader's own machine (file:, blob:), and some start its programs (ms-msdt:, search-ms:)."""
+"""The schemes of links. Of the others, some run code where a reader shows them (javascript:, data:), some
+lead into the reader's own machine (file:, blob:), and some start its programs (ms-msdt:, search-ms:)."""
 _UNSEEN = re.compile(r"[\t\r\n]")
 
 

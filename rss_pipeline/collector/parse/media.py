@@ -26,7 +26,7 @@ FURTHER_TITLES = ("media:title", "itunes:title")
 """Titles of an item or feed without one; they are no part of an identity."""
 FURTHER_TEXTS = ("media:description", "itunes:summary", "dc:description", "xhtml:body")
 PLAIN_TEXTS = frozenset({"media:description", "itunes:summary"})
-"""Those of FURTHER_TEXTS that are plain text by their specifications."""
+"""The elements of FURTHER_TEXTS that are plain text by their specifications."""
 _LOOKS_LIKE_HTML = re.compile(r"</[a-z]|<(?:br|p|img|hr)\b|&(?:#[0-9]+|#x[0-9a-f]+|[a-z]+);", re.IGNORECASE)
 
 

@@ -59,7 +59,7 @@ class RawFeed:
     """The document ends before its feed does: items may be missing."""
     repairs: tuple[str, ...] = field(default=())
     hints: PublisherHints = field(default_factory=PublisherHints)
-    """Of the feed's own fields only: without `updates`."""
+    """From the feed's own fields only: without `updates`."""
     tree: ItemTree | None = None
     """The elements of the items, in their order; None if they were not read from a tree."""
 

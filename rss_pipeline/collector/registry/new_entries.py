@@ -56,7 +56,7 @@ class _Found(NamedTuple):
     events: Iterator[yaml.Event]
     """Behind it."""
     column: int
-    """Of the key `feeds`; 0 if the list is the root."""
+    """The column of the key `feeds`; 0 if the list is the root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class _List:
     """The list of feeds in the text. Positions count characters from 0."""
 
     column: int
-    """Of the `-`, or of the key `feeds` for a list in brackets."""
+    """The column of the `-`, or of the key `feeds` for a list in brackets."""
     is_flow: bool
     start: int
     end: int

@@ -18,9 +18,9 @@ from rss_pipeline.collector.streams.patterns import normal
 MAX_STREAMS = 200
 MAX_PATTERNS = 100
 MAX_SELECTOR_CHARACTERS = 2_000
-"""Of a pattern or an XPath expression."""
+"""The longest pattern or XPath expression."""
 MAX_STREAMS_BYTES = 200_000
-"""Of all selectors of a feed: they are read with each claim of it."""
+"""Size of all selectors of a feed together: they are read with each claim of it."""
 
 _EXAMPLE = "a name and a selector on each line below, `jane: {author: Jane Doe}`"
 _KEYS = (*SELECTOR_FIELDS, "not", "xpath")

@@ -42,7 +42,7 @@ class EntryModel(BaseModel):
 
     example: ClassVar[str]
     missing: ClassVar[str]
-    """Of the required key, if it is not there."""
+    """The mistake if the required key is not there."""
 
 
 _Model = TypeVar("_Model", bound=EntryModel)

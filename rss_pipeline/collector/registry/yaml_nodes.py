@@ -36,7 +36,7 @@ class Mistake(NamedTuple):
     place: str
     sentence: str
     stops_parser: bool = False
-    """What comes after it was not read, and can be read without the entry around it."""
+    """True if the parser stopped there; the rest can be read without the entry around it."""
 
     def __str__(self) -> str:
         where = f"line {self.line}" if self.line else ""

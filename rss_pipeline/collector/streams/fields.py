@@ -51,7 +51,7 @@ class _Conditions:
     def __init__(self, selectors: Sequence[FieldSelector | None]) -> None:
         self.all = sum(1 << number for number, selector in enumerate(selectors) if selector is not None)
         self._fields: list[tuple[int, int, _Field]] = []
-        """Of each field that a selector uses: its place, and the selectors that do not use it."""
+        """For each field that a selector uses: its place, and the selectors that do not use it."""
         for name in SELECTOR_FIELDS:
             patterns = [
                 (pattern, number)

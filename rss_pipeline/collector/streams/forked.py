@@ -19,7 +19,7 @@ from rss_pipeline.collector.models.item_tree import ItemTree
 from rss_pipeline.collector.streams.xpath import SelectableItems, XPathRefused
 
 LIMIT_SECONDS = 2.0
-"""Of processor time, for all selectors of a feed together; the copy of the tree may take as much before."""
+"""Processor time for all selectors of a feed together; the copy of the tree may take as much before."""
 _PATIENCE = 5
 """The child may take that many times its limit by the clock: on a busy machine a sound selector does."""
 _OUT_OF_MEMORY = 77

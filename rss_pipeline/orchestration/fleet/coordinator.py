@@ -26,7 +26,8 @@ from rss_pipeline.storage.fleet.workers import fleet
 _logger = logging.getLogger(__name__)
 
 _RETRY_STRATEGY = "ALL_STEPS"
-"""What the steps of a run give to each other is in its memory: none can be left out the second time."""
+"""The values that the steps of a run pass to each other are in its memory: none can be left out the second
+time."""
 
 _SHARE = 3
 """The places of the workers for each one that a backfill may have."""

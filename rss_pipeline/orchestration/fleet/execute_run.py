@@ -32,7 +32,7 @@ _LOCKS = 0x52535352
 
 
 class ToDo(Enum):
-    """What a worker does with a run that was delivered to it, and that no process executes."""
+    """A worker's choices for a run that was delivered to it, and that no process executes."""
 
     EXECUTE = "execute"
     CANCEL = "cancel"

@@ -48,7 +48,7 @@ _OF_A_FLEET = {
 """Lines of dagster.yaml, and those of a fleet in their place."""
 _RUNS = "max_concurrent_runs: {}\n"
 _MOST_RUNS = 20
-"""Of one machine: each is a process. Polls of more shards take turns."""
+"""On one machine: each is a process. Polls of more shards take turns."""
 
 
 def prepare_home(settings: Settings) -> Path:

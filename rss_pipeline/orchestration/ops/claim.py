@@ -114,7 +114,7 @@ def accesses_of(session: Session, synced: RegistrySync | None) -> Accesses:
 
 
 def wanted_feeds(context: dg.OpExecutionContext, config: ClaimConfig, now: datetime) -> Wanted:
-    """What a run's partitions, or else its configuration, name."""
+    """The feeds that a run's partitions, or else its configuration, name."""
     if context.has_partitions:
         return Named(ids=list(context.partition_keys), now=now)
     shard = None if config.feeds else shard_of(config)

@@ -1,4 +1,4 @@
-"""What one op passes to the next, and what each op has from the run: the visits, and the session."""
+"""The visits that ops pass to each other, and the session that each has from the run."""
 
 import dagster as dg
 

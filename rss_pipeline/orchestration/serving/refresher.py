@@ -54,7 +54,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Moment:
-    """When the next look at the requests is due, by what was seen so far. Times are of one steady clock."""
+    """The time of the next look at the requests, by what was seen so far. Times are of one steady clock."""
 
     mark: int | None = None
     requested_at: float | None = None

@@ -30,7 +30,7 @@ from rss_pipeline.web.same_origin import SameOrigin
 
 GRAPHQL = "/graphql"
 REFRESH_MS = 2000
-"""How often the UI reads the state of assets, as under `dagster dev`."""
+"""Interval at which the UI reads the state of assets, as under `dagster dev`."""
 
 
 def serve(workspace: Path, settings: Settings) -> None:

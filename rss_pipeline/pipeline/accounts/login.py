@@ -34,7 +34,7 @@ class LoggedIn:
     token: str
     """A JWT; of an app, the opaque token."""
     expires_at: datetime
-    """When the token expires."""
+    """The time at which the token expires."""
     renewal: str | None = None
     """The opaque token that `renew` takes while the session lives, and that a browser keeps as a cookie; as a
     bearer it opens nothing. None for apps."""

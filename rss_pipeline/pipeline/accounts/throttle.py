@@ -1,4 +1,4 @@
-"""What a failed login is counted for, so that passwords cannot be tried one after the other.
+"""The keys under which failed logins are counted, so that passwords cannot be tried one after the other.
 
 An account's owner is known at the addresses of earlier logins. There, only what fails there counts: whatever
 others try elsewhere, or of other accounts from the same address, the owner gets in. Everywhere else an
@@ -29,7 +29,7 @@ def client_address(text: str) -> str:
 
 
 def keys_of_login(name: str, address: str) -> tuple[Key, ...]:
-    """Those of a login with the account's own password."""
+    """The keys of a login with the account's own password."""
     return (
         Key(account_key(name), _FREE_OF_ACCOUNT, of_known=False),
         Key(f"address:{address}", _FREE_OF_ADDRESS, of_known=False),
@@ -38,8 +38,8 @@ def keys_of_login(name: str, address: str) -> tuple[Key, ...]:
 
 
 def keys_of_app(address: str) -> tuple[Key, ...]:
-    """Those of a login with an app password, known or not. They lock only what is wrong: 160 random bits are
-    not guessed, and a phone with a password that was revoked must not lock out the household."""
+    """The keys of a login with an app password, known or not. They lock only what is wrong: 160 random
+    bits are not guessed, and a phone with a password that was revoked must not lock out the household."""
     return tuple(Key(f"apps:{address}", _FREE_OF_ADDRESS, of_known=known) for known in (False, True))
 
 

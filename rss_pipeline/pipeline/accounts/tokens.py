@@ -1,4 +1,4 @@
-"""What a client holds of a session: a JWT for half an hour, or an opaque token while the session lives.
+"""The tokens by which a client names a session: a JWT for half an hour, or an opaque one as long as it lives.
 
 Both only name a session; whether it is alive is read from the store in every request (callers.py). The key
 that signs is secret.py's.

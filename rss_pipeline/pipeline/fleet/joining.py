@@ -75,7 +75,7 @@ def refusal(fleet: Fleet, member: Member, *, clock_offset: timedelta) -> str | N
 
 
 def other_version(member: Member, main: Member) -> str | None:
-    """What to do about a worker with other code than the main machine's; None where they are equal."""
+    """Advice for a worker with other code than the main machine's; None if they are equal."""
     if member.schema_version != main.schema_version:
         newer = member.schema_version > main.schema_version
         behind = "the main machine" if newer else "this worker"
@@ -99,7 +99,7 @@ def clock_warning(clock_offset: timedelta) -> str | None:
 
 
 def clock_sentence(offset: timedelta) -> str:
-    """How far a clock is off."""
+    """A sentence that says how far a clock is off."""
     word = "ahead of" if offset > timedelta() else "behind"
     return f"this machine's clock is {duration(abs(offset))} {word} the database's"
 

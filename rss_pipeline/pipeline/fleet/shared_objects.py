@@ -1,4 +1,4 @@
-"""Whether a worker keeps objects where the main machine does: else what is collected is on several machines.
+"""A check that a worker keeps objects where the main machine does, so that they are not on several machines.
 
 The main machine leaves a mark in its store; a worker looks for it in its own.
 """

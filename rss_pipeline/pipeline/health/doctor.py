@@ -39,7 +39,7 @@ _PLACES = {
     "objects": ("R2_", "S3_"),
     "broker": ("RSS_BROKER_URL", "DAGSTER_DATABASE_URL"),
 }
-"""What the variables that begin so are about."""
+"""The variables of each place, by how their names begin."""
 _FIX_WEBHOOK = "Set RSS_ALERT_WEBHOOK to the URL of an incoming webhook, in the environment or in .env."
 
 

@@ -73,7 +73,7 @@ def judge_workers(fleet: Fleet) -> Check:
 
 
 def what_to_add(fleet: Fleet, *, shards: int) -> str:
-    """What to do where feeds wait in a fleet, by the figures: workers, shards or connections."""
+    """Advice for a fleet in which feeds wait, by the figures: workers, shards or connections."""
     alive = fleet.living_workers
     if not alive:
         return "No worker is alive: start `rss-pipeline worker` on a machine."

@@ -43,7 +43,7 @@ class Downloads:
 
     archived: int = 0
     adopted: int = 0
-    """Those among the archived that an interrupted run had already put into the store."""
+    """The archived images that an interrupted run had already put into the store."""
     bytes: int = 0
     failed_attempts: int = 0
     failed: int = 0

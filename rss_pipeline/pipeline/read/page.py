@@ -33,7 +33,7 @@ _FRAME_STYLE = (
 
 
 def image_sources(objects: ObjectStore) -> tuple[str, ...]:
-    """Where a page of ours may load archived images from, besides https: for `content_policy`."""
+    """The sources from which a page of ours may load archived images, besides https: for `content_policy`."""
     url = objects.url("images/x")
     if url is None:
         return ()

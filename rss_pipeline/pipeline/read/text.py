@@ -50,9 +50,9 @@ class Block:
     text: str
     """On one line, but with line breaks where the publisher has them (`<br>`, `<pre>`)."""
     first: str = ""
-    """What is before its first line: an indent, a bullet, the mark of a quote."""
+    """The text before its first line: an indent, a bullet, the mark of a quote."""
     rest: str = ""
-    """What is before the other lines."""
+    """The text before the other lines."""
     is_heading: bool = False
     is_tight: bool = False
     """No blank line is before it."""

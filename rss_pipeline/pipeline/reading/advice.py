@@ -1,4 +1,4 @@
-"""What went wrong with a feed, as its readers may see it, and what they can do about it: a sentence each.
+"""The error of a feed as its readers may see it, and what they can do about it: a sentence each.
 
 For users, who have no registry and no logs. What an operator can do is in the messages of the failures.
 """

@@ -35,13 +35,13 @@ _TITLE_OF_TEXT_CHARACTERS = 100
 _MOST_PLAIN_CHARACTERS = 200_000
 _MOST_VERSIONS = 10
 _ENTRY_BYTES = 600
-"""Of an entry beside its texts: keys, the entry, its place in the cache."""
+"""Size of an entry beside its texts: keys, the entry, its place in the cache."""
 _TAG = re.compile(r"<[^<>]*+>?")
 
 BodyFor = Literal["reader", "public", "page", "page_with_publishers"]
-"""Who shows a body. For `reader`, an archived image without a public URL is at the reader's own path, which
-needs a login; for `public`, programs that show HTML without one, at its publisher. For a page of the reader
-the HTML is as page_html.py has it, with or without images that publishers send."""
+"""The program that shows a body. For `reader`, an archived image without a public URL is at the reader's
+own path, which needs a login; for `public`, programs that show HTML without one, at its publisher. For
+a page of the reader the HTML is as page_html.py has it, with or without images that publishers send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class EarlierVersion:
-    """What an item was until it was repaired."""
+    """The texts of an item before it was repaired."""
 
     replaced_at: datetime
     body: Body

@@ -26,13 +26,13 @@ class FailingFeed:
     """The first of these failures."""
     error_kind: str
     error: str
-    """Of the last visit. It does not say what is in a private network."""
+    """The error of the last visit. It does not say what is in a private network."""
     what_to_do: str
     next_visit: datetime
 
 
 def failing_feeds(rows: Iterable[FeedRow]) -> list[FailingFeed]:
-    """Those of a user's feeds that fail; what began to fail last comes first."""
+    """The feeds of a user that fail; the one that began to fail last comes first."""
     found = [_failing(row) for row in rows if row.health in FAILING]
     return sorted(found, key=lambda feed: (feed.since, feed.feed_id), reverse=True)
 

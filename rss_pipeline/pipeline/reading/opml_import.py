@@ -37,7 +37,7 @@ class ImportedList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan:
-    """What is written for a list."""
+    """The rows to write for a list."""
 
     new: tuple[NewFeed, ...]
     wanted: tuple[Wanted, ...]

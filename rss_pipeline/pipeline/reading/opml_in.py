@@ -41,7 +41,7 @@ class ListedFeed:
     title: str | None = None
     folder: str | None = None
     line: int
-    """Of its first outline."""
+    """The line of its first outline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ class _Writer:
         return f"</{name}>" if is_end else f"<{name}{_kept(found['attributes'])}>"
 
     def left(self) -> str:
-        """What is to be written at the end."""
+        """The rest, to be written at the end."""
         behind, self._behind = self._behind, []
         return "".join(behind)
 

@@ -31,7 +31,7 @@ STAY_SECONDS = 30.0
 """A run takes requests for so long; what is left then, another run takes."""
 LOOK_SECONDS = 0.5
 LEASE_SECONDS = 45
-"""Of a run for requests: they are done within two minutes although the run was killed."""
+"""The lease of a run for requests: they are done within two minutes although the run was killed."""
 
 Search = Callable[[Session, OpenRequest], tuple[Row, Visits]]
 """The search of an address: the result that its task shows, and the visit of a feed that is new."""

@@ -73,7 +73,7 @@ class BackupVisit:
     repair: bool = False
     """Also rewrite items that were stored of this backup and that the parser reads differently now."""
     secrets: Secrets = field(default_factory=Secrets)
-    """Those of the registry now, and those that the backup's metadata marks in it."""
+    """The secrets of the registry now, and those that the backup's metadata marks in it."""
     retired_since: datetime | None = None
     """Also bring back items that were retired since then, by the database's clock."""
     handled: set[str] = field(default_factory=set, repr=False, compare=False)

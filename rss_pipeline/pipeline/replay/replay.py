@@ -68,7 +68,7 @@ class FeedReplay:
     """The first 200."""
     problems: list[ReplayProblem] = field(default_factory=list)
     earliest: datetime | None = None
-    """When the oldest backup that can be read was taken."""
+    """The time of the oldest backup that can be read."""
     newest: Parsed | None = None
     """The newest whole document with stored items."""
     cut: Parsed | None = None

@@ -19,11 +19,11 @@ FEW = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """What a clean would do, and by which clock."""
+    """The extent of a clean, and the clock that it goes by."""
 
     now: datetime
     last_visit: datetime | None
-    """Of any feed."""
+    """The last visit of any feed."""
     items_due: int
     items: int
     """All items, where many are due."""

@@ -24,7 +24,7 @@ from rss_pipeline.storage.search.index_file import IndexFile
 from rss_pipeline.storage.search.writing import Document, Generation, scope_of_time
 
 TRANSACTION_BYTES = 24_000_000
-"""Of text. A process that is killed loses no more than this; smaller ones leave FTS5 more to merge."""
+"""Size of text. A process that is killed loses no more than this; smaller ones leave FTS5 more to merge."""
 COMPARED_EVERY = timedelta(days=1)
 """Items that retention or `forget` removed are never shown; at this interval they also leave the index."""
 FIRST_YEAR, LAST_YEAR = 1990, 2050

@@ -18,7 +18,7 @@ from rss_pipeline.storage.search.index_file import check_fts5, open_to_write
 
 LOOK_SECONDS = 5.0
 REMOTE_LOOK_SECONDS = 30.0
-"""Where a look is a request over the network."""
+"""Interval of looks that are requests over the network."""
 LONGEST_WAIT = 60.0
 
 _logger = logging.getLogger(__name__)

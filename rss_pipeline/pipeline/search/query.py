@@ -1,4 +1,4 @@
-"""What a user types into the search box, as a `Query`: it never fails, and says what it left out.
+"""A user's text in the search box as a `Query`: it never fails, and says what it left out.
 
 Words, all of which an item has; "phrases"; -without; author:, feed:, after:, before:. Anything else is read
 as words.
@@ -13,12 +13,12 @@ from datetime import UTC, date, datetime, timedelta
 from rss_pipeline.pipeline.search.words import normal, phrase
 
 MOST_CHARACTERS = 2_000
-"""Of a query; what is behind them is left out."""
+"""The longest query; the rest is left out."""
 MOST_TERMS = 16
 MOST_SINGLES = 2
 """Words of one character of a script without spaces: each costs as much as fifty others."""
 MOST_WORDS = 12
-"""Of one phrase."""
+"""The longest phrase."""
 _SHOWN = 40
 
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»「」『』〝〞＂", '"'))
@@ -42,14 +42,14 @@ class Term:
 
     @property
     def expression(self) -> str:
-        """Of FTS5."""
+        """The expression for FTS5."""
         found = phrase(self.text) or '""'
         return f"author : {found}" if self.is_author else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is searched for."""
+    """A search: words, phrases, fields and dates."""
 
     terms: tuple[Term, ...] = ()
     """An item has all of them."""

@@ -28,7 +28,7 @@ _PAIRED = re.compile(
 _INVISIBLE = ("\u00ad", "\u200c", "\u200d", "\u2060", "\ufeff")
 """Characters within a word that are not part of it."""
 _MARK = "\ue000"
-"""Of the index's own words (storage.search.writing)."""
+"""The first character of the index's own words (storage.search.writing)."""
 _MOST_CACHED = 50_000
 
 

@@ -56,7 +56,8 @@ class LeaseKeeper:
         self._lease_seconds = lease_seconds
         self._tokens: set[str] = set()
         self._renewed: dict[str, float] = {}
-        """When each lease was claimed or last renewed: the time before the statement, not after it."""
+        """The time at which each lease was claimed or last renewed: the one before the statement, not
+        after it."""
         self._merely_due: set[str] = set()
         self._lock = threading.Lock()
         self._over = threading.Event()

@@ -27,7 +27,7 @@ from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, 
 from rss_pipeline.held_folders import SOCKETS, HeldFolder
 
 _MEMORY_BYTES = 1 << 30
-"""Of address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
+"""Size of the address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
 _OUT_OF_MEMORY = 77
 """The exit code of a worker without memory left."""
 _MOST_SAID = 2_000
@@ -40,7 +40,7 @@ _PATIENCE = 5
 document does."""
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 1.0
-"""How often a pool is checked while its tasks are waited for."""
+"""Interval of checks of the pool while its tasks are waited for."""
 
 _PRELOADED = [
     "rss_pipeline.pipeline.session.parser_tasks",

@@ -90,7 +90,7 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """How long the run has lasted."""
+        """The time that the run has lasted."""
         return self._monotonic() - self._began
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What came in of a user's feeds in a time, read from the store in two batches.
+"""The items of a user's feeds in a span of time, read from the store in two batches.
 
 The time is shortened where it has too many items, and hours are counted over fewer weeks: a page takes a
 second at most, and says what it left out.
@@ -28,7 +28,7 @@ _RECENT_DAYS = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What came in, when it was published, and how visits went, until `at`."""
+    """The items that came in, their hours of publication and the outcomes of visits, until `at`."""
 
     at: datetime
     zone: ZoneInfo

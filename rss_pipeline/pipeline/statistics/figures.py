@@ -60,7 +60,7 @@ class Ranking:
 
     most: Sequence[FeedCount]
     least: Sequence[FeedCount]
-    """Of those that have an item, the fewest first."""
+    """The feeds with the fewest items, at least one, fewest first."""
     between: int
     """Feeds with items that are in neither list."""
     silent: Sequence[str]

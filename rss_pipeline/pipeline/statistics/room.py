@@ -1,4 +1,4 @@
-"""How much is stored in all, for the owner of the installation; and of a feed's backups.
+"""The size of all that is stored, for the owner of the installation; and of a feed's backups.
 
 With D1 and R2, what is counted row by row or listed is left out: rows read and lists are paid for.
 """
@@ -17,7 +17,7 @@ from rss_pipeline.storage.reports.metrics import RowFigures, row_figures
 
 MOST_OBJECTS = 20_000
 MOST_BACKUPS = 2_000
-"""Of one feed; two requests to R2."""
+"""The most of one feed that are counted: two requests to R2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Whole:
 
 
 def whole(settings: Settings, database: Database, objects: ObjectStore) -> Whole:
-    """What the stores hold. Raises DatabaseUnavailable, ObjectStoreUnavailable."""
+    """The sizes of the stores. Raises DatabaseUnavailable, ObjectStoreUnavailable."""
     if settings.d1 is not None:
         size = query_proxy(settings.d1, ca_file=settings.ca_file).size_bytes
     elif settings.postgres is not None:

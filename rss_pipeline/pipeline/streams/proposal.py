@@ -16,7 +16,7 @@ MOST = 20
 """Streams of a proposal: more of them are work to read, and nothing to paste."""
 _NAME_CHARACTERS = 40
 _INDENT = 4
-"""Of the keys of a feed in the form that feeds.yaml is shown in."""
+"""Indent of a feed's keys in the form that feeds.yaml is shown in."""
 
 
 def proposed_streams(

@@ -44,7 +44,7 @@ class FeedSurvey:
 
     items: int
     authors: tuple[Counted, ...]
-    """Of all items, most frequent first, as `categories`."""
+    """The authors of all items, most frequent first, as `categories`."""
     categories: tuple[Counted, ...]
     streams: tuple[StreamSurvey, ...]
     unmatched: int

@@ -62,7 +62,7 @@ class _Reading:
         self._sources: dict[str, SourceFeed] = {}
         self._known: dict[int, list[Candidate]] = {}
         self._down_to: dict[int, datetime] = {}
-        """Of each member, the date above which all of its items are known."""
+        """For each member, the date above which all of its items are known."""
         self._limit = _first_limit(topic)
         self._read(range(len(topic.of)))
 

@@ -70,9 +70,9 @@ _STARTS = {
     ]
     for name in _REFERENCES
 }
-"""How references usually begin, and if that makes them absolute; the commonest first."""
+"""The usual beginnings of references, and if they make these absolute; the commonest first."""
 _LONGER_NAMES = {"href": "hreflang", "src": "srcset", "poster": "posters"}
-"""Of which each is a part, and that do not begin a reference in the same way."""
+"""Attributes with longer names that contain these, and that do not begin a reference in the same way."""
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?=[/?#]|\Z)")
 _MOST_CLEANERS = 64
 """Each has some 20 KB."""
@@ -163,8 +163,8 @@ def _cleaned(html: str, lowered: str, bases: Sequence[str | None], link_rel: str
 
 
 def _starts(lowered: str) -> Literal["absolute", "rooted", "any"]:
-    """How the references of this HTML begin, for certain: all with a scheme of the web; or some with `/`, so
-    that of a base only scheme and host count (RFC 3986 5.2.2)."""
+    """The certain beginnings of the references of this HTML: all with a scheme of the web; or some with
+    `/`, so that of a base only scheme and host count (RFC 3986 5.2.2)."""
     found: Literal["absolute", "rooted"] = "absolute"
     for name, starts in _STARTS.items():
         left = lowered.count(name)

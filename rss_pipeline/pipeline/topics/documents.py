@@ -28,7 +28,7 @@ _SHORTENED: Mapping[TopicContent, tuple[TopicContent, ...]] = {
     "summary": ("summary", "none"),
     "none": ("none",),
 }
-"""What is tried of an item until there is room for it."""
+"""The forms of an item that are tried until one has room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What both documents of a topic say of the topic itself."""
+"""The facts of the topic itself in both of its documents."""
 
 from dataclasses import dataclass
 from uuid import UUID

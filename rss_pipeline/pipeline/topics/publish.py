@@ -41,7 +41,7 @@ _LOCAL_THREADS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """What a publication reads and writes."""
+    """The stores that a publication reads and writes."""
 
     database: Database
     archive: ObjectStore
@@ -70,7 +70,7 @@ def _target_name(settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What came of one topic."""
+    """The result of publishing one topic."""
 
     topic_id: str
     entries: int = 0
@@ -81,7 +81,7 @@ class Publication:
     hash: str = ""
     """SHA-256 of both documents together."""
     bytes: int = 0
-    """Of both documents."""
+    """Size of both documents."""
     error: str | None = None
     """Why the topic could not be published; it is tried again by the next publication."""
 

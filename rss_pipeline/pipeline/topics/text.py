@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 _ILLEGAL = re.compile("[^ -~\n\t\r\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]+")
-"""What XML 1.0 does not allow (2.2) and controls and non-characters that it discourages; the commonest
-characters come first, which makes it ten times as fast."""
+"""The characters that XML 1.0 does not allow (2.2), and controls and non-characters that it discourages;
+the commonest characters come first, which makes it ten times as fast."""
 _LEGAL_ASCII = bytes([*range(0x20, 0x7F), *b"\n\t"])
 _LINE_ENDS = re.compile("\r\n?")
 _JOINED = frozenset("\u200d\ufe0e\ufe0f")

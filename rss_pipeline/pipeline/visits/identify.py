@@ -28,7 +28,7 @@ _GUID = COLUMNS.index("guid")
 _SOURCE = COLUMNS.index("guid_source")
 
 Planned = dict[str, Known]
-"""What a dry run would have stored until now, by guid."""
+"""The items that a dry run would have stored until now, by guid."""
 
 
 def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned | None = None) -> Parsed:

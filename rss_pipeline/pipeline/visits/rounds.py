@@ -20,7 +20,7 @@ from rss_pipeline.storage.feeds.feeds import feeds_by_id
 _MOST_ROUNDS = 10_000
 _LOOK_AGAIN_SECONDS = 1.0
 _RUN_SECONDS = 60
-"""How long a host is kept free for a run that has waited for it and starts."""
+"""Time for which a host is kept free for a run that has waited for it and starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ _IS_KNOWN = """EXISTS (SELECT 1 FROM users CROSS JOIN known_clients AS c ON c.us
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What an attempt has in common with others, and how many of those may fail before there is a lock."""
+    """A property that an attempt shares with others, and how many of those may fail before there is a
+    lock."""
 
     key: str
     free: int

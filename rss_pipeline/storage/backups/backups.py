@@ -91,9 +91,9 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
 
 
 _DISPENSABLE = ("etag", "last_modified", "url", "content_type")
-"""What is left out of metadata that do not fit, in this order. A restore without validators requests one
-document more; without `url`, links are resolved against `requested_url`. The rest is of our own making, and
-short."""
+"""The fields that are left out of metadata that do not fit, in this order. A restore without validators
+requests one document more; without `url`, links are resolved against `requested_url`. The rest is of
+our own making, and short."""
 
 
 def _fitting(known: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ _LADDER = (1.25, 12.5, 125)
 """Feeds that are ranked for each one wanted where claims follow one another quickly: each next number where
 those before it have too few hosts."""
 _TRIES = 5
-"""Of a claim of feeds that others have changed or hold locked just now, each of them."""
+"""Tries of a claim of feeds that others have changed or hold locked just now, each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,7 @@ class Release:
     feed_id: str
     token: str
     next: NextVisit | None = None
-    """When it is due instead, and why; None: due as before the claim."""
+    """The time at which it is due instead, and why; None: due as before the claim."""
     hold: FeedHold | None = None
     """A hold to keep for the feed itself, where a host other than its own is on hold. Without it each
     refresh by hand would request the feed's own host in vain."""

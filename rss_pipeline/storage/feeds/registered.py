@@ -27,7 +27,7 @@ _MANY = 3
 """Registries of so many feeds are protected against losing more than half at once."""
 
 _SPECS_BYTES = 600_000
-"""Of the feeds of one batch: its statements have them five times."""
+"""Size of the feeds of one batch: its statements have them five times."""
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key,"

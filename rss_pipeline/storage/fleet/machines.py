@@ -32,7 +32,7 @@ class Member:
     """A new token at each start."""
     host: str
     machine: str
-    """Where `pid` is a process: equal for two only where they see the same processes."""
+    """The machine on which `pid` is a process: equal for two only where they see the same processes."""
     pid: int
     code_version: str
     schema_version: int
@@ -68,7 +68,7 @@ class WorkerRun:
     queue: str
     detail: str | None
     pid: int
-    """Of its process, on the worker's machine."""
+    """The id of its process on the worker's machine."""
     started_at: datetime
 
 

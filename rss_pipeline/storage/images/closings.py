@@ -43,7 +43,7 @@ class ImageRelease:
 
     task_id: str
     due_at: datetime | None = None
-    """When it is due instead; None: still due."""
+    """The time at which it is due instead; None: still due."""
     kind: Literal["our_outage", "day_full"] | None = None
     reason: str | None = None
     """For people, stored with `kind` as the task's last error; None: that stays as it was."""

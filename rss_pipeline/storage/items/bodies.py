@@ -1,4 +1,4 @@
-"""What the bodies of items are made of, and a version of all of it.
+"""The parts that bodies of items are made of, and a version of them all.
 
 How a body is made, and for how long it is kept, is pipeline.reading.bodies'.
 """

@@ -1,4 +1,4 @@
-"""What is stored under the guids that items without a guid of their own may have. Reads only.
+"""The rows that are stored under the guids that items without a guid of their own may have. Reads only.
 
 Which of them an item has is decided in collector.models.identity.
 """

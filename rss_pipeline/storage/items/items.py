@@ -83,9 +83,10 @@ class RowChunk:
     """The ids of items that certainly show no image: they need not be read again, which saves D1 a row
     written for each."""
     identities: tuple[Identities, ...] = ()
-    """Of its items without guid; the rows have their preferred guids until they are settled."""
+    """The identities of its items without guid; the rows have their preferred guids until they are
+    settled."""
     former_guids: tuple[tuple[str, str], ...] = ()
-    """Of its items: guids, each with what a former codec of the feed read."""
+    """Guids of its items, each with what a former codec of the feed read."""
 
     def guids(self) -> list[str]:
         """The guids of its rows, read back from them."""

@@ -12,7 +12,7 @@ from rss_pipeline.storage.sql import chunked, compact
 from rss_pipeline.storage.topics.stale import mark_stale_if
 
 _PIECE_BYTES = 400_000
-"""Of the items of one group: its statements have them three times beside up to a megabyte of rows."""
+"""Size of the items of one group: its statements have them three times beside up to a megabyte of rows."""
 
 # A stream with a meanwhile changed selector is not judged by the former one, and a visit that lost its lease
 # judges none.
@@ -45,7 +45,7 @@ class Judgement:
     streams_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Item id to the names of the streams that the item belongs to; an item of none may be left out."""
     token: str | None = None
-    """Of the lease under which they were judged."""
+    """The token of the lease under which they were judged."""
 
     def groups(self, ids: Sequence[str]) -> Iterator[list[Statement]]:
         """Statements that make these items members of the streams that they belong to, and of no other that

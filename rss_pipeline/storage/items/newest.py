@@ -16,7 +16,7 @@ PAGE_ITEMS = 50
 USUAL_CHARACTERS = 20_000
 """Longer texts are read by a query of their own, so that no answer is large."""
 PAGE_CHARACTERS = 500_000
-"""Of the long texts read at once; a longer one comes alone."""
+"""Size of the long texts read at once; a longer one comes alone."""
 
 _MEMBER, _FEED, _STREAM = (f"json_extract(m.value, '$[{n}]')" for n in range(3))
 _MEMBER = number(_MEMBER)
@@ -65,10 +65,11 @@ def feeds(ids: Sequence[str]) -> Statement:
 
 
 def items(database: Database, ids: Sequence[str], *, text_characters: int) -> Iterator[Row]:
-    """What topics show of these items, in their order; of HTML and summary so many characters from the start.
+    """The texts of these items that topics show, in their order; of HTML and summary so many characters from
+    the start.
 
-    Long texts are read as they are reached, so that few of them are in memory at once. An item that is gone
-    is left out.
+    Long texts are read as they are reached, so that few of them are in memory at once. An item that is
+    gone is left out.
     """
     for start in range(0, len(ids), PAGE_ITEMS):
         page = ids[start : start + PAGE_ITEMS]

@@ -29,7 +29,7 @@ class Unjudged:
 
     feed_id: str
     streams: tuple[StreamSpec, ...]
-    """Those that the registry has."""
+    """The streams that the registry has."""
     gone: tuple[str, ...]
     """The names of those that it has no longer."""
 

@@ -49,7 +49,7 @@ class Waiting:
     count: int
     can_begin: int
     oldest_ms: int | None
-    """When the oldest of those was made; milliseconds since 1970."""
+    """The time of the oldest of those; milliseconds since 1970."""
 
 
 def waiting(database: Database, *, now: datetime, lease_now: datetime | None = None) -> Waiting:

@@ -41,7 +41,7 @@ class Overview:
     unregistered: int
     """Neither in feeds.yaml nor subscribed to."""
     unused: int
-    """Those among them that their last subscriber left: the clean removes them."""
+    """The feeds among them that their last subscriber left: the clean removes them."""
     subscribed: int
     """Scheduled although feeds.yaml does not list them: users of the reader subscribe to them."""
     due: int

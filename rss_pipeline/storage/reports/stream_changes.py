@@ -49,7 +49,7 @@ class StreamChange:
 def stream_changes(
     database: Database, known: Iterable[Known], *, everything: bool = False
 ) -> list[StreamChange]:
-    """Those of these streams in which items came in; all of them with `everything`, also without news.
+    """The streams among these in which items came in; all of them with `everything`, also without news.
 
     Of items only new ones are read, and of a stream with news its members.
     """

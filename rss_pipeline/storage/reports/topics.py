@@ -19,7 +19,7 @@ class TopicState:
     entries: int | None
     """None before the first publication, as `published_at`."""
     bytes: int
-    """Of both documents."""
+    """Size of both documents."""
     published_at: datetime | None
     """The time at which a document last changed."""
     stale_at: datetime | None

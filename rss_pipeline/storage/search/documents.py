@@ -15,15 +15,15 @@ from rss_pipeline.storage.sql import compact, number
 
 PAGE_ITEMS = 1_000
 PAGE_BYTES = 3_000_000
-"""Of the texts read at once, as stored; a larger item comes alone."""
+"""Size of the texts read at once, as stored; a larger item comes alone."""
 MOST_CHARACTERS = 500_000
-"""Of one text; what is behind them is not found."""
+"""The part of a text that is indexed; the rest is not found."""
 SHOWN_CHARACTERS = 60_000
-"""Of a text from which a snippet is made."""
+"""The part of a text from which a snippet is made."""
 
 _IS_BLANK = "coalesce(trim({i}.content_html, ' \t\n\r'), '') = ''"
 _TEXT = f"CASE WHEN {_IS_BLANK} THEN {{i}}.summary ELSE {{i}}.content_html END"
-"""What readers show of an item (items/bodies.py)."""
+"""The text of an item that readers show (items/bodies.py)."""
 _COLUMNS = f"""i.arrived, i.feed_id, i.title, i.author, i.authors, i.pub_date,
   substr({_TEXT.format(i="i")}, 1, {MOST_CHARACTERS}) AS html"""
 
@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """How far the database is: what the index has not yet is behind its own."""
+    """The ends of the database; the index has not yet what is behind its own."""
 
     arrived: int
     """The highest arrival number."""
@@ -139,7 +139,7 @@ def counts_by_feed(database: Database, *, up_to: int) -> dict[str, int]:
 
 
 def gone(database: Database, numbers: Sequence[int]) -> list[int]:
-    """Those of these arrival numbers that no item has any more."""
+    """The arrival numbers among these that no item has any more."""
     rows = database.query(
         f"""SELECT j.value AS arrived FROM json_each(?) AS j
         WHERE NOT EXISTS (SELECT 1 FROM items AS i INDEXED BY items_arrived

@@ -1,4 +1,4 @@
-"""What the search index finds: arrival numbers of items by an FTS5 expression, newest first or by rank.
+"""Searches of the index: arrival numbers of items by an FTS5 expression, newest first or by rank.
 
 Every query is cut to the feeds that it names, here, before anything is sorted or cut off. The marks of feeds,
 years and months are words of the index, so that FTS5 steps from one match to the next by all of them at once:
@@ -19,7 +19,7 @@ comes."""
 RANKED = 1_000
 """The newest matches among which the best are."""
 _WEIGHTS = "1.0, 8.0, 4.0, 0.0"
-"""Of content, title, author, scope."""
+"""The weights of content, title, author, scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class Match:
     """The items that are searched for."""
 
     expression: str
-    """Of FTS5; `EVERY` where only feeds or times are named."""
+    """An expression of FTS5; `EVERY` where only feeds or times are named."""
     without: str = ""
-    """Of FTS5: items that match it are left out."""
+    """An expression of FTS5: items that match it are left out."""
     feed_ids: Sequence[str]
     """All that are searched."""
     published_from: int | None = None

@@ -23,9 +23,9 @@ from typing import Any
 from rss_pipeline.errors import DatabaseUnavailable, SearchUnavailable, disk_full, disk_is_full
 
 FORMAT = 1
-"""Of the tables and of the words in them; a file of another one is thrown away."""
+"""The version of the tables and of the words in them; a file of another one is thrown away."""
 SLOTS = 8
-"""Of an item: its first text, and seven versions."""
+"""Texts of one item: its first one, and seven versions."""
 _BUSY_SECONDS = 20.0
 _HASH_BYTES = 32 * 1024 * 1024
 """Memory for the words of a transaction. FTS5's own megabyte makes thirty times as many segments to merge."""

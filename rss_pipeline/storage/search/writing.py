@@ -1,4 +1,4 @@
-"""What is written into the search index: new items, new versions of items, those that are gone, generations.
+"""Writes into the search index: new items, new versions of items, those that are gone, generations.
 
 Each function writes in a transaction of its own, with the place up to which a generation now is: a process
 that is killed leaves the index as it was before, and the next one goes on there. The place is compared in the
@@ -17,10 +17,10 @@ from rss_pipeline.storage.search.index_file import SLOTS, IndexFile, add_generat
 from rss_pipeline.storage.search.slots import first_slot
 
 WORN_SHARE = 0.25
-"""Of dead slots: with more, the index is built anew."""
+"""Share of dead slots: with more, the index is built anew."""
 _FEW_DEAD = 5_000
 _ROWS_AT_ONCE = 190
-"""Of five values: an older SQLite takes 999."""
+"""Rows have five values, and an older SQLite takes 999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def scope_of_time(year: int, month: int | None = None) -> str:
 
 
 def generations(file: IndexFile) -> list[Generation]:
-    """Those that are needed, oldest first: the one that serves, and the one being built, if any."""
+    """The generations that are needed, oldest first: the one that serves, and the one being built, if any."""
     rows = file.rows(
         """SELECT number, is_complete, arrived, version_row, version_at, dead, is_worn FROM generations
         ORDER BY number"""

@@ -1,4 +1,4 @@
-"""What came in of a user's feeds, when they publish, and how their visits went: counts by time. Reads only.
+"""Counts by time of a user's feeds: items that came in, hours of publication, outcomes of visits. Reads only.
 
 Every query goes from the user's subscriptions, and over a window. What came in is counted in an index; rows
 of items are read for their dates alone, of few weeks. A day begins at the midnight of `local`.
@@ -77,7 +77,7 @@ def came_since(user_id: str, since: datetime, *, scope: Scope = ALL) -> Statemen
 
 
 def items_since(result: Result) -> int:
-    """What `came_since` found."""
+    """The result of `came_since`."""
     return int(result.rows[0]["items"] or 0)
 
 
@@ -119,7 +119,7 @@ def came_in(user_id: str, window: Window, *, scope: Scope = ALL) -> list[Stateme
 
 
 def came(counted: Result, of_first: Result) -> list[Came]:
-    """What the queries of `came_in` found, in their order; feeds without an item are left out."""
+    """The results of the queries of `came_in`, in their order; feeds without an item are left out."""
     counts: dict[str, dict[int, int]] = {}
     for row in counted.rows:
         counts[row["feed_id"]] = {step: int(n) for step, n in enumerate(json.loads(row["counts"])) if n}
@@ -156,7 +156,7 @@ def stored_items(user_id: str, *, are_counted: bool, scope: Scope = ALL) -> Stat
 
 
 def stored(result: Result) -> dict[str, Stored]:
-    """What `stored_items` found, by feed."""
+    """The result of `stored_items`, by feed."""
     return {
         row["feed_id"]: Stored(
             items=None if row["items"] is None else int(row["items"]),
@@ -168,7 +168,7 @@ def stored(result: Result) -> dict[str, Stored]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """When items were published: by their own dates, as far as these have a time."""
+    """The hours at which items were published, by their own dates, as far as these have a time."""
 
     counts: Mapping[tuple[int, int], int]
     """Day of the week (0 is Monday) and hour to items, in local time."""
@@ -202,7 +202,7 @@ def hours_of(
 
 
 def published(result: Result) -> Published:
-    """What `hours_of` found."""
+    """The result of `hours_of`."""
     by_place = {row["place"]: int(row["n"]) for row in result.rows}
     undated, at_midnight = by_place.pop("undated", 0), by_place.pop("midnight", 0)
     counts = {}
@@ -241,7 +241,7 @@ def visits_of(user_id: str, *, scope: Scope = ALL) -> Statement:
 
 
 def visit_days(result: Result, *, since: date) -> list[VisitDay]:
-    """What `visits_of` found, from this day on, added up; days without a visit are left out."""
+    """The result of `visits_of`, from this day on, added up; days without a visit are left out."""
     sums: dict[str, list[int]] = {}
     for row in result.rows:
         for day, *counts in json.loads(row["visit_days"]).values():

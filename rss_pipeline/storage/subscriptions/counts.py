@@ -41,7 +41,7 @@ def count_unread(user_id: str) -> Statement:
 
 
 def unread_counts(result: Result) -> list[UnreadCount]:
-    """What `count_unread` found, by feed id; feeds without unread items too."""
+    """The result of `count_unread`, by feed id; feeds without unread items too."""
     return list(map(UnreadCount._make, result.columns(*UnreadCount._fields)))
 
 

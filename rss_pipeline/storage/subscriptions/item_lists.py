@@ -90,7 +90,7 @@ def texts_of(result: Result) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageVersion:
-    """What a page of items is made of: two equal ones are of equal pages."""
+    """The versions of the parts of a page of items: equal ones are of equal pages."""
 
     state: int
     """The user's state version."""
@@ -114,7 +114,7 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
 
 
 def page_version_of(result: Result) -> PageVersion | None:
-    """What `page_version` found; None where its scope is a feed that the user does not subscribe."""
+    """The result of `page_version`; None if its scope is a feed that the user does not subscribe to."""
     row = one(result)
     return None if row is None else PageVersion(state=int(row["state_version"]), items=row["items"] or "")
 
@@ -163,7 +163,7 @@ def items_by(user_id: str, chosen: Chosen) -> Statement:
 
 
 def named_items(result: Result) -> list[ItemRow]:
-    """What `items_by` found."""
+    """The result of `items_by`."""
     return item_rows(result)
 
 

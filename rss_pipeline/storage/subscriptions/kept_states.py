@@ -1,4 +1,4 @@
-"""What a user has, read for a backup: subscriptions, folders, read states and stars, by the ids of items.
+"""The state of a user, read for a backup: subscriptions, folders, read states and stars, by the ids of items.
 
 Arrival numbers are not in it: a restored item has another one. Of the items of a subscription the read or
 the unread ones are named, whichever are fewer, so that a backup stays small and is exact all the same.

@@ -37,7 +37,7 @@ class FeedRow(NamedTuple):
     """A word of `predicates.HEALTH`."""
     error_kind: str | None
     error: str | None
-    """What went wrong at the last visit, as a sentence; None where it went well."""
+    """The error of the last visit, as a sentence; None if it went well."""
     fails_since: str | None
     """None while the feed does not fail."""
     visit_at: str
@@ -134,10 +134,10 @@ def look_for_feed(user_id: str, feed_id: str) -> Statement:
 
 
 def feed_names(result: Result) -> list[FeedName]:
-    """What `list_names` found, in the user's order."""
+    """The result of `list_names`, in the user's order."""
     return list(map(FeedName._make, result.columns(*FeedName._fields)))
 
 
 def feed_rows(result: Result) -> list[FeedRow]:
-    """What `list_feeds` found, in the user's order."""
+    """The result of `list_feeds`, in the user's order."""
     return list(map(FeedRow._make, result.columns(*FeedRow._fields)))

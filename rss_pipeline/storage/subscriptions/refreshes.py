@@ -30,7 +30,7 @@ _HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
-    """What became of a request for many feeds."""
+    """The result of a request for many feeds."""
 
     feeds: int
     requested: int
@@ -78,7 +78,7 @@ def request_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement
 
 
 def requested_of(result: Result) -> Requested:
-    """What `request_many` has left."""
+    """The result of `request_many`."""
     [row] = result.rows
     return Requested(
         feeds=int(row["feeds"]),
@@ -115,5 +115,5 @@ def list_tasks(user_id: str, *, since: datetime, now: datetime, limit: int) -> S
 
 
 def named_tasks(result: Result) -> list[NamedTask]:
-    """What `list_tasks` found: those that are not done first."""
+    """The result of `list_tasks`: the tasks that are not done first."""
     return [NamedTask(row=row, name=row["title"] or shown_url(row["url"])) for row in result.rows]

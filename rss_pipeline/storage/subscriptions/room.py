@@ -1,4 +1,4 @@
-"""How much room the items and images of a feed take, and everything stored. Reads only.
+"""The room that the items and images of a feed take, and everything stored. Reads only.
 
 Bytes of content are in the rows, so of a feed the newest items alone are added up.
 """
@@ -13,7 +13,7 @@ NEWEST_ITEMS = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRoom:
-    """Of a feed's newest items: how many, their text, and their images."""
+    """The number of a feed's newest items, and the sizes of their texts and images."""
 
     items: int
     text_bytes: int
@@ -46,7 +46,7 @@ def room_of(user_id: str, feed_id: str) -> Statement:
 
 
 def feed_room(result: Result) -> FeedRoom:
-    """What `room_of` found."""
+    """The result of `room_of`."""
     row = result.rows[0]
     return FeedRoom(
         items=int(row["items"]),

@@ -17,7 +17,7 @@ from rss_pipeline.storage.feeds.recount import recount, recount_without
 from rss_pipeline.storage.sql import FIELD, NUMBER_FIELD, chunked, compact, number
 
 MAX_SUBSCRIPTIONS = 3_000
-"""Of one user."""
+"""The most subscriptions of one user."""
 FRESH_ITEMS = 50
 """The most items of a known feed that are unread when it is subscribed."""
 

@@ -173,7 +173,7 @@ class Index:
     topics: tuple[TopicSpec, ...]
     hashes: dict[str, str]
     mark: str
-    """What `end_index` ends: not a change that came since."""
+    """The mark that `end_index` ends: not that of a change since then."""
 
 
 def index(database: Database, *, even_unchanged: bool = False) -> Index | None:

@@ -24,7 +24,8 @@ class TopicChanges:
     written: tuple[TopicSpec, ...] = ()
     """New ones, changed ones, and those that came back."""
     removed: tuple[str, ...] = ()
-    """Those that are no longer listed. Their documents stay, and are published once more, marked as such."""
+    """The topics that are no longer listed. Their documents stay, and are published once more, marked as
+    such."""
     count: int = 0
     """All topics of the registry."""
 

@@ -1,4 +1,4 @@
-"""What subscription/edit comes to: its fields as changes to feeds."""
+"""The fields of subscription/edit as changes to feeds."""
 
 from dataclasses import dataclass
 from typing import Literal

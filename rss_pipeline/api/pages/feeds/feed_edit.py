@@ -1,4 +1,4 @@
-"""What a user may change of a subscription: title, folder, interval; and its end."""
+"""The changes that a user can make to a subscription: title, folder, interval, end."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

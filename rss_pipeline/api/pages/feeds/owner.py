@@ -1,4 +1,4 @@
-"""What only the owner of the installation sees of a feed: its partition in Dagster's UI, and its backups."""
+"""The parts of a feed that only the owner sees: its partition in Dagster's UI, and its backups."""
 
 from urllib.parse import quote
 

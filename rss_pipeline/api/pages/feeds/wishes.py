@@ -1,4 +1,4 @@
-"""What a user wishes of a subscription, as the forms have it: own title, folder, interval."""
+"""A user's wishes for a subscription, as the forms have them: own title, folder, interval."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -123,7 +123,7 @@ async def body(request: Request, caller: SignedIn, id: str) -> Response:
 
 @router.get("/items/{id}/versions")
 async def versions(request: Request, caller: SignedIn, id: str) -> Response:
-    """What the item was before its publisher's document was read anew."""
+    """The versions of an item before its publisher's document was read anew."""
     *found, by_id = await caller.read_long(
         *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
     )

@@ -32,7 +32,7 @@ router = APIRouter(include_in_schema=False)
 After = Annotated[Number | None, Query()]
 
 _READ_CHARACTERS = 2_000
-"""Of an item's HTML, for its first words."""
+"""Part of an item's HTML that is read for its first words."""
 _SHOWN_CHARACTERS = 220
 _TITLE_CHARACTERS = 300
 _TITLE_OF_TEXT_CHARACTERS = 100

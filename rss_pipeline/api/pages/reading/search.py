@@ -29,7 +29,7 @@ async def search(
     order: Order = "date",
     after: Annotated[str | None, Query(pattern=KEY_PATTERN)] = None,
 ) -> Response:
-    """What a text finds; without one, how to search."""
+    """The items that a text finds; without a text, instructions."""
     frame, _ = await read_frame(caller)
     limit = frame.preferences.entries_per_page
     missing = None

@@ -128,7 +128,7 @@ async def _activity(
 
 
 def _values(request: Request, activity: Activity, *, wanted: int) -> dict[str, Any]:
-    """What both templates show of an activity."""
+    """The values of an activity that both templates show."""
     since, average = figures.average_since(activity.steps, today=activity.today)
     keep_days = request.app.state.stores.settings.keep_days
     return {

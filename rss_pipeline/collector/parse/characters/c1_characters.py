@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.item import Item, ParsedFeed
 
 _C1 = re.compile("[\x80-\x9f]")
 _UNDEFINED = re.compile("[\x81\x8d\x8f\x90\x9d]")
-"""Those that Windows-1252 leaves open: the lead bytes of Shift_JIS and Big5 are among them."""
+"""The characters that Windows-1252 leaves open: the lead bytes of Shift_JIS and Big5 are among them."""
 _UTF_8 = re.compile("[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 """A character of UTF-8 with its bytes taken for Latin-1."""
 _BREAKS = re.compile("\x85(?=[\r\n])|(?<=[\r\n])\x85")

@@ -30,7 +30,7 @@ from rss_pipeline.storage.database import Beside, Result, Statement, Value, chec
 
 CONNECTIONS = 16
 TRIES = 8
-"""Of a batch that the server broke off because of another one."""
+"""Tries of a batch that the server broke off because of another one."""
 _PAUSE_SECONDS = 0.02
 _WRITERS = 7_236_871
 """The number of the advisory lock of batches that write."""

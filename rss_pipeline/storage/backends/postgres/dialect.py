@@ -89,7 +89,7 @@ class _Translation:
         return joined(pieces)
 
     def _next(self, nodes: Sequence[Node], at: int, *, is_from: bool) -> tuple[int, str]:
-        """How many nodes are read, and what is written for them."""
+        """The number of nodes that are read, and the SQL that is written for them."""
         node, after = nodes[at], nodes[at + 1] if at + 1 < len(nodes) else Token("", "end")
         if isinstance(node, Group):
             return 1, self._group(nodes, at, is_from=is_from)

@@ -14,7 +14,7 @@ _MESSAGE_CHARACTERS = 500
 _DATA_CLASSES = ("22", "23", "54")
 """Data exceptions, constraints, and limits of the server."""
 _NOT_DATA = frozenset({"22P02", "22023"})
-"""What is given is no JSON, or no number: to SQLite and D1 that is our error, too."""
+"""The given value is no JSON, or no number: to SQLite and D1 that is our error, too."""
 
 _ADVICE = {
     "3F000": "the database lacks our functions: run `rss-pipeline migrate`",
@@ -32,7 +32,7 @@ _ADVICE = {
     "40P01": "other batches were in the way each time; the next run tries again",
 }
 _NO_CONNECTION = "08006"
-"""Of an error that came from libpq and not from the server, which has no code."""
+"""The code of an error that came from libpq and not from the server, which has no code."""
 _CLASS_ADVICE = {
     "08": "the connection was lost; the next run tries again",
     "28": "check user and password in DATABASE_URL",

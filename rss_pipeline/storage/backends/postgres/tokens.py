@@ -36,7 +36,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is between two parentheses."""
+    """The tokens between two parentheses."""
 
     nodes: list["Node"] = field(default_factory=list)
 

@@ -1,0 +1,40 @@
+"""The rules for words in docs/development.md that a program can check: docstrings, and what users read."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+NO_NOUN = re.compile(r"(What|Whether|Of|Who|Those|How|Where|When)\b")
+HOME_MADE = re.compile(
+    r"\b(asks?|asked|asking|tells?|told|telling|troubles?|mend(s|ed|ing)?|whose|nobody|at it|stands?|lies)\b",
+    re.IGNORECASE,
+)
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of each string on its own: of modules, classes, functions, fields and constants."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {text[:60]}"
+        for path in sorted((ROOT / "rss_pipeline").rglob("*.py"))
+        for line, text in docstrings(path)
+        if NO_NOUN.match(text)
+    ] == []
+
+
+def test_readme_and_the_reader_s_pages_have_the_field_s_words() -> None:
+    pages = (ROOT / "rss_pipeline" / "api" / "pages" / "templates").glob("*.html")
+    assert [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]}"
+        for path in sorted([ROOT / "README.md", *pages])
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if (found := HOME_MADE.search(line))
+    ] == []
