@@ -4,13 +4,9 @@ As a process of its own where streams, exit code or imports matter; in this proc
 """
 
 import json
-import os
 import socket
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,67 +14,15 @@ from typing import Any
 import pytest
 
 from rss_pipeline.cli.main import main
+from rss_pipeline_tests.cli.conftest import collected
+from rss_pipeline_tests.cli.program import HOST, PROGRAM, environment, run
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
-from rss_pipeline_tests.support.waiting import PATIENCE, cpu_seconds_of_children
+from rss_pipeline_tests.support.waiting import cpu_seconds_of_children
 
-PROGRAM = str(Path(sys.executable).with_name("rss-pipeline"))
-HOST = "127.0.0.2"
-
-
-def environment(folder: Path) -> dict[str, str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("RSS_", "DAGSTER_"))}
-    return {
-        **clean,
-        "RSS_PIPELINE_HOME": str(folder),
-        "RSS_FEEDS_FILE": str(folder / "feeds.yaml"),
-        "RSS_HOST_DELAY_SECONDS": "0",
-        "RSS_PARSE_WORKERS": "1",
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-
-def run(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Said:
-    """The command in a process of its own, in a folder of its own."""
-    done = subprocess.run(
-        [PROGRAM, *arguments],
-        env={**environment(folder), **(env or {})},
-        cwd=folder,
-        check=False,
-        capture_output=True,
-        timeout=PATIENCE,
-    )
-    said = Said(done.returncode, done.stdout.decode(), done.stderr.decode())
-    assert "Traceback" not in said.err, said.err
-    return said
-
-
-def _collect(pipeline: Pipeline, server: FeedServer) -> None:
-    """Collect one feed; another one fails."""
-    pipeline.register(server.route(HOST, "/feed", Answer(body=rss("a", "b", title="News [/b] :x:"))), "news")
-    pipeline.register(server.route("127.0.0.3", "/feed", Answer(status=404)), "broken")
-    pipeline.poll()
-
-
-@pytest.fixture
-def collected(pipeline: Pipeline, server: FeedServer) -> Pipeline:
-    """A pipeline that has collected one feed; another one fails."""
-    _collect(pipeline, server)
-    return pipeline
-
-
-@pytest.fixture
-def collected_in_runs(dagster_pipeline: DagsterPipeline, server: FeedServer) -> DagsterPipeline:
-    """As `collected`, by a run of the poll job, with its events and partition keys."""
-    _collect(dagster_pipeline, server)
-    return dagster_pipeline
+# Imported from here by modules elsewhere.
+__all__ = ["PROGRAM", "collected", "environment", "run"]
 
 
 def test_a_poll_names_the_topics_that_it_published_and_a_store_that_takes_none_is_a_warning(
@@ -426,78 +370,6 @@ def test_an_item_that_is_unknown_or_ambiguous_is_a_sentence(invoke: Any, collect
         result = invoke("item", start)
         assert result.exit_code == 1
         assert "no item, or more than one, has an id that begins with" in result.stderr
-
-
-def test_forget_removes_rows_and_key_of_a_feed_that_is_gone_and_leaves_its_backups(
-    invoke: Any, collected_in_runs: DagsterPipeline
-) -> None:
-    backups = collected_in_runs.backups("news")
-    refused = invoke("forget", "news", "--yes")
-    assert refused.exit_code == 1
-    assert "news is still in feeds.yaml and would come back: remove it there" in refused.stderr
-    collected_in_runs.feeds = collected_in_runs.feeds[1:]
-    collected_in_runs.write_registry()
-    collected_in_runs.sync()
-
-    assert invoke("forget", "news", input="n\n").exit_code == 1
-    assert len(collected_in_runs.items("news")) == 2
-
-    result = invoke("forget", "news", input="y\n")
-    assert result.exit_code == 0
-    assert "news: 2 items and 0 image tasks deleted." in result.stdout
-    assert collected_in_runs.rows("SELECT id FROM feeds") == [{"id": "broken"}]
-    assert collected_in_runs.items("news") == []
-    assert list(collected_in_runs.instance.get_dynamic_partitions("feeds")) == ["broken"]
-    assert collected_in_runs.backups("news") == backups != []
-
-
-def test_forget_leaves_a_feed_alone_that_a_run_holds(invoke: Any, collected: Pipeline) -> None:
-    collected.hold("news")
-    collected.feeds = collected.feeds[1:]
-    collected.write_registry()
-    collected.sync()
-    result = invoke("forget", "news", "--yes")
-    assert result.exit_code == 1
-    assert "news is being visited now: try again in a minute" in result.stderr
-    assert len(collected.items("news")) == 2
-
-
-def test_forget_waits_for_materializations_in_flight(invoke: Any, collected_in_runs: DagsterPipeline) -> None:
-    """A key that is deleted under a run fails that run at its end."""
-    collected_in_runs.feeds = collected_in_runs.feeds[1:]
-    collected_in_runs.write_registry()
-    collected_in_runs.sync()
-    job = collected_in_runs.definitions().resolve_implicit_global_asset_job_def()
-    collected_in_runs.instance.create_run_for_job(job)
-    result = invoke("forget", "news", "--yes")
-    assert result.exit_code == 1
-    assert "a materialization or backfill is in progress" in result.stderr
-    assert list(collected_in_runs.instance.get_dynamic_partitions("feeds")) == ["news", "broken"]
-
-
-def test_purge_tells_what_would_go_and_removes_it(invoke: Any, collected_in_runs: DagsterPipeline) -> None:
-    polled = set(collected_in_runs.instance.get_run_ids())
-    foretold = json.loads(invoke("purge", "--days", "0.0000001", "--dry-run", "--json").stdout)
-    assert (foretold["dry_run"], foretold["runs_removed"], foretold["heartbeats"]) == (True, len(polled), 1)
-    assert set(collected_in_runs.instance.get_run_ids()) > polled
-    said = invoke("purge", "--days", "0.0000001")
-    assert said.exit_code == 0
-    assert f"{len(polled) + 1} runs removed" in said.stdout
-    assert "1 feeds reported again" in said.stdout
-    assert polled.isdisjoint(collected_in_runs.instance.get_run_ids())
-    assert invoke("purge", "--days", "0").exit_code == 2
-
-
-def test_migrate_says_what_it_applied(invoke: Any, tmp_path: Path) -> None:
-    assert "0001_initial.sql, 0002_images_retention_replay.sql" in invoke("migrate").stdout
-    assert "already up to date" in invoke("migrate").stdout
-    with sqlite3.connect(tmp_path / "rss.sqlite") as database:
-        database.execute("INSERT INTO schema_migrations VALUES (9999, 'x', 'x')")
-    database.close()
-    ahead = invoke("status")
-    assert ahead.exit_code == 1
-    assert "the database has schema 9999" in ahead.stderr
-    assert "update rss_pipeline" in ahead.stderr
 
 
 @pytest.mark.slow

@@ -18,6 +18,8 @@ from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.items import items
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
@@ -236,3 +238,8 @@ def document(path: Path, *, at: datetime = NOW, content_hash: str = "hash", **fi
         body_bytes=path.stat().st_size,
         content_hash=content_hash,
     )
+
+
+def leases_clock(database: Database) -> datetime:
+    row = database.query("SELECT strftime('%Y-%m-%dT%H:%M:%SZ', 'now') AS now").rows[0]
+    return datetime.fromisoformat(row["now"])

@@ -15,6 +15,7 @@ from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline_tests.support.pipeline import Pipeline
+from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 HOLDS = ("hosts", "feed_holds", "image_holds")
 TABLES = ("feeds", "items", "image_tasks", "leases", "expired_items", "item_versions", *HOLDS)
@@ -93,3 +94,16 @@ def collected(pipeline: Pipeline) -> dict[str, list[dict[str, Any]]]:
 
 def _without(row: dict[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in names}
+
+
+def serve(pipeline: Pipeline, server: FeedServer, id: str, *bodies: bytes, **options: Any) -> None:
+    """A feed with these documents, one after the other."""
+    number = 10 + len(pipeline.feeds)
+    answers = [Answer(body=body, etag=etag_of(body)) for body in bodies]
+    pipeline.register(server.route(f"127.0.0.{number}", "/feed", *answers), id, **options)
+
+
+def poll_over_time(pipeline: Pipeline, times: int) -> None:
+    for _ in range(times):
+        pipeline.poll(all_feeds=True)
+        pipeline.clock.turn(hours=3)

@@ -87,3 +87,50 @@ def nothing_is_left_to_do(pipeline: Pipeline) -> None:
     """A clean now removes nothing."""
     figures = cleaned(pipeline).figures()
     assert not any(figures.values()), figures
+
+
+def poll_anew(pipeline: Pipeline, server: FeedServer) -> None:
+    """The feeds are asked once more, and their documents have changed, though not in what they list."""
+    for place, id in enumerate(("one", "two"), start=2):
+        body = rss(*OLD, *NEW, title="Another title")
+        server.route(f"127.0.0.{place}", "/feed", Answer(body=body))
+        assert pipeline.feed(id) is not None
+    pipeline.poll(all_feeds=True)
+    assert pipeline.feed("one")["title"] == "Another title"
+
+
+def is_clean(pipeline: Pipeline, server: FeedServer) -> None:
+    """What was due is gone and nothing else is; it stays gone, though its feeds still list it."""
+    for _ in range(2):
+        for id in ("one", "two"):
+            assert pipeline.guids(id) == sorted(NEW)
+        assert len(pipeline.rows("SELECT id FROM image_tasks")) == 8
+        tombstones = pipeline.rows("SELECT feed_id, guid FROM expired_items ORDER BY feed_id, guid")
+        assert [tuple(row.values()) for row in tombstones] == [(id, g) for id in ("one", "two") for g in OLD]
+        is_sound(pipeline)
+        assert len(list(pipeline.objects.list("images/"))) == 8
+        nothing_is_left_to_do(pipeline)
+        poll_anew(pipeline, server)
+
+
+def visited(pipeline: Pipeline, *, days: float) -> datetime:
+    """The instant so many days after the last backup was put, when each feed was visited."""
+    later = max(info.modified for info in pipeline.objects.list("backups/")) + timedelta(days=days)
+    let_visited(pipeline, later)
+    return later
+
+
+def interrupt(pipeline: Pipeline) -> None:
+    """A download that was killed between its object and its row: its lease is long over."""
+    changed = pipeline.database.query(
+        """UPDATE image_tasks SET status = 'pending', r2_key = NULL, bytes = NULL, lease_token = 'gone'
+        WHERE id IN (SELECT min(t.id) FROM image_tasks AS t JOIN items ON items.id = item_id
+          WHERE guid = 'old-1')"""
+    ).changes
+    assert changed == 1
+
+
+def put_backups(pipeline: Pipeline, feed_id: str, *names: str) -> None:
+    for name in names:
+        key = f"backups/{feed_id}/{name}.xml"
+        pipeline.objects.put(key, b"<rss/>", content_type="application/xml", metadata={"rss-pipeline": "{}"})
