@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from rss_pipeline.cli.main import main
-from rss_pipeline_tests.cli.test_main import run
+from rss_pipeline_tests.cli.program import run
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import soon

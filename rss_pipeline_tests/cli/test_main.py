@@ -14,15 +14,11 @@ from typing import Any
 import pytest
 
 from rss_pipeline.cli.main import main
-from rss_pipeline_tests.cli.conftest import collected
 from rss_pipeline_tests.cli.program import HOST, PROGRAM, environment, run
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer
 from rss_pipeline_tests.support.waiting import cpu_seconds_of_children
-
-# Imported from here by modules elsewhere.
-__all__ = ["PROGRAM", "collected", "environment", "run"]
 
 
 def test_a_poll_names_the_topics_that_it_published_and_a_store_that_takes_none_is_a_warning(

@@ -1,6 +1,6 @@
 """`forget --unlisted`, and what `status` says of feeds that are no longer in feeds.yaml.
 
-`forget FEED` is in test_main.py; a forget that is killed is in orchestration/instance/test_forget_feed.py.
+`forget FEED` is in test_forget_feed.py beside this; a forget that is killed is in orchestration/instance/.
 """
 
 import json
@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from dagster._core.test_utils import create_run_for_test
 
 from rss_pipeline.cli.main import main
-from rss_pipeline_tests.cli.test_main import environment
+from rss_pipeline_tests.cli.program import environment
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import Answer, FeedServer

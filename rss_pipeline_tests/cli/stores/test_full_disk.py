@@ -10,11 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from rss_pipeline.cli.main import main
-from rss_pipeline_tests.cli.test_main import PROGRAM, collected, environment
+from rss_pipeline_tests.cli.program import PROGRAM, environment
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.waiting import PATIENCE
-
-__all__ = ["collected"]
 
 
 @pytest.mark.parametrize("command", ["poll", "up"])

@@ -15,7 +15,7 @@ import pytest
 
 from rss_pipeline.cli.home_lock import NAME, HomeLock
 from rss_pipeline.errors import AlreadyRunning, HomeNotLockable, SettingsError
-from rss_pipeline_tests.cli.test_main import run
+from rss_pipeline_tests.cli.program import run
 
 HOLDER = """
 import subprocess, sys

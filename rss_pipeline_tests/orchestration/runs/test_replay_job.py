@@ -11,8 +11,8 @@ import pytest
 from rss_pipeline.orchestration.jobs import REPLAY_BACKUPS
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
 from rss_pipeline.pipeline.replay.parts import parts
-from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected
-from rss_pipeline_tests.pipeline.replay.test_replay import poll_over_time, poll_with_worse_parser, serve
+from rss_pipeline_tests.pipeline.replay.replays import all_rows, collected, poll_over_time, serve
+from rss_pipeline_tests.pipeline.replay.yesterdays_parser import poll_with_worse_parser
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.pipeline import rss
 from rss_pipeline_tests.support.server import FeedServer

@@ -13,14 +13,8 @@ from rss_pipeline.orchestration.recent_runs import recent_daily_runs
 from rss_pipeline.orchestration.upkeep import clean_job
 from rss_pipeline.orchestration.upkeep.clean_job import CLEAN_STORE
 from rss_pipeline.pipeline.triggers.daily import UNFINISHED_TAG
-from rss_pipeline_tests.pipeline.retention.archive import NEW, stock
-from rss_pipeline_tests.pipeline.retention.test_clean import (
-    Calls,
-    FaultyObjects,
-    Refusing,
-    put_backups,
-    visited,
-)
+from rss_pipeline_tests.pipeline.retention.archive import NEW, put_backups, stock, visited
+from rss_pipeline_tests.pipeline.retention.faulty_stores import Calls, FaultyObjects, Refusing
 from rss_pipeline_tests.support.dagster_pipeline import DagsterPipeline
 from rss_pipeline_tests.support.server import FeedServer
 

@@ -15,9 +15,6 @@ from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.prepared import Prepared
 from rss_pipeline_tests.support.server import Answer, FeedServer, Request
 
-# Imported from here by modules elsewhere.
-__all__ = ["collect"]
-
 GUID_HASH = hashlib.md5(b"item", usedforsecurity=False).hexdigest()[:8]
 
 

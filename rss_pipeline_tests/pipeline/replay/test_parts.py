@@ -10,8 +10,7 @@ import pytest
 
 from rss_pipeline.pipeline.replay.parts import Part, feeds_of, parts
 from rss_pipeline.server_settings import PostgresSettings
-from rss_pipeline_tests.pipeline.replay.replays import collected, replayed
-from rss_pipeline_tests.pipeline.replay.test_replay import poll_over_time, serve
+from rss_pipeline_tests.pipeline.replay.replays import collected, poll_over_time, replayed, serve
 from rss_pipeline_tests.support.databases import migrated
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import FeedServer

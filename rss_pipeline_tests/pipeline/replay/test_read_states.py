@@ -7,7 +7,7 @@ from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
 from rss_pipeline.storage.subscriptions.states import mark_items, mark_read_up_to, star_items
 from rss_pipeline_tests.pipeline.replay.replays import replayed
-from rss_pipeline_tests.pipeline.replay.test_replay import poll_with_worse_parser
+from rss_pipeline_tests.pipeline.replay.yesterdays_parser import poll_with_worse_parser
 from rss_pipeline_tests.storage.subscriptions.readers import unread
 from rss_pipeline_tests.support.pipeline import Pipeline
 from rss_pipeline_tests.support.readers import subscribe

@@ -18,12 +18,8 @@ from rss_pipeline_tests.pipeline.replay.replays import (
     replays_of,
     serve,
 )
-from rss_pipeline_tests.pipeline.replay.yesterdays_parser import poll_with_worse_parser
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import FeedServer
-
-# Imported from here by modules elsewhere.
-__all__ = ["poll_over_time", "poll_with_worse_parser", "serve"]
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 It dies by SIGKILL before or after the objects of a slice are deleted (`objects`, `objects+`), when so many
 of their keys were handed over (`key 3`), before or after the rows are (`rows`, `rows+`), when the first
 backup is about to be put again (`renew`). Settings are the environment's, CLEAN_NOW the instant it is.
-Started by test_cleaning.py.
+Started by test_clean_faults.py.
 """
 
 import os

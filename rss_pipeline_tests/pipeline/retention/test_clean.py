@@ -22,27 +22,15 @@ from rss_pipeline_tests.pipeline.retention.archive import (
     is_clean,
     is_sound,
     nothing_is_left_to_do,
-    put_backups,
     visited,
 )
-from rss_pipeline_tests.pipeline.retention.faulty_stores import Calls, FaultyDatabase, FaultyObjects, Refusing
 from rss_pipeline_tests.pipeline.retention.stocked import pipeline, stocked
 from rss_pipeline_tests.support.pictures import png
 from rss_pipeline_tests.support.pipeline import NOON, Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
 
-# Fixtures, and what modules elsewhere import from here.
-__all__ = [
-    "Calls",
-    "FaultyDatabase",
-    "FaultyObjects",
-    "Refusing",
-    "pipeline",
-    "put_backups",
-    "stocked",
-    "visited",
-]
+__all__ = ["pipeline", "stocked"]
 
 
 @EVERYWHERE

@@ -12,7 +12,7 @@ from rss_pipeline.errors import DatabaseUnavailable
 from rss_pipeline.pipeline.replay.revive import Revived, revive
 from rss_pipeline_tests.pipeline.replay.replays import collected, replayed
 from rss_pipeline_tests.pipeline.retention.archive import NEW, OLD, cleaned, stock
-from rss_pipeline_tests.pipeline.retention.test_clean import Calls, FaultyDatabase
+from rss_pipeline_tests.pipeline.retention.faulty_stores import Calls, FaultyDatabase
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.places import EVERYWHERE
 from rss_pipeline_tests.support.server import Answer, FeedServer
