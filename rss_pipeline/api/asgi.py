@@ -2,12 +2,9 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["ASGIApp", "Message", "Receive", "Scope", "Send", "header", "headers_named"]
+from rss_pipeline.web.headers import headers_named
 
-
-def headers_named(scope: Scope, name: bytes) -> list[str]:
-    """All values of a request header, by its name in lower case."""
-    return [value.decode("latin-1").strip() for key, value in scope["headers"] if key == name]
+__all__ = ["ASGIApp", "Message", "Receive", "Scope", "Send", "header"]
 
 
 def header(scope: Scope, name: bytes) -> str | None:

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from starlette.requests import cookie_parser
 from starlette.responses import Response
 
-from rss_pipeline.api.asgi import Scope, headers_named
+from rss_pipeline.api.asgi import Scope
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.hosts import is_https, is_of_foreign_page, is_of_own_page
 from rss_pipeline.api.problems import ApiError
@@ -19,6 +19,7 @@ from rss_pipeline.errors import NoSession
 from rss_pipeline.pipeline.accounts.callers import SessionKey
 from rss_pipeline.pipeline.accounts.tokens import read_jwt, read_opaque
 from rss_pipeline.storage.accounts.sessions import LIFETIME
+from rss_pipeline.web.headers import headers_named
 
 COOKIE = "rss_session"
 HOST_COOKIE = "__Host-rss_session"

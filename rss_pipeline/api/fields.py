@@ -42,21 +42,12 @@ def has_controls(text: str) -> bool:
     return _CONTROLS.search(text) is not None
 
 
-def _lines(text: str) -> str:
-    """JSON can write what no store takes: half of a character, U+0000."""
-    if _BUT_LINES.search(text):
-        raise ValueError("control characters and halves of characters cannot be stored")
-    return text
-
-
 def _line(text: str) -> str:
     if has_controls(text):
         raise ValueError("line breaks, control characters and halves of characters cannot be stored")
     return text
 
 
-Text = Annotated[str, AfterValidator(_lines)]
-"""Text that can be stored; it may have line breaks and tabs."""
 Line = Annotated[str, AfterValidator(_line), Field(json_schema_extra={"pattern": LINE_PATTERN})]
 """Text of one line that can be stored: a name, a title."""
 Seen = Annotated[int, Field(ge=0, lt=2**53, strict=True), BeforeValidator(whole_number)]

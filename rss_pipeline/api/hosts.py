@@ -7,14 +7,14 @@ our own is decided by auth.py: a browser sends only a cookie at the request of a
 from collections.abc import Collection
 from ipaddress import ip_address
 
-from rss_pipeline.api.asgi import ASGIApp, Receive, Scope, Send, header, headers_named
+from rss_pipeline.api.asgi import ASGIApp, Receive, Scope, Send, header
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import Authority, own_authorities, read_authority, read_origin
+from rss_pipeline.web.headers import headers_named, shown
 
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"
-_SHOWN = 80
 _MOST_KNOWN = 100
 
 
@@ -30,7 +30,9 @@ class OwnHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._is_own(scope):
             hosts = headers_named(scope, b"host")
-            refused = ApiError("wrong_host", f"{_shown(hosts)} is no name of this server.")
+            refused = ApiError(
+                "wrong_host", f"{shown(hosts, without='(no Host)')} is no name of this server."
+            )
             await refused.response()(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -111,9 +113,3 @@ def is_of_foreign_page(scope: Scope) -> bool:
     """True for a request that a browser says a page of another site has sent; programs send none of both."""
     has_said = bool(headers_named(scope, b"sec-fetch-site") or headers_named(scope, b"origin"))
     return has_said and not is_of_own_page(scope)
-
-
-def _shown(values: list[str]) -> str:
-    """The sent values for a sentence: printable, and not long."""
-    text = ", ".join(values) or "(no Host)"
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:_SHOWN])

@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes
 
-from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header, headers_named
+from rss_pipeline.api.asgi import ASGIApp, Message, Receive, Scope, Send, header
 from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.problems import ApiError
+from rss_pipeline.web.headers import headers_named
 
 BODY_BYTES = 64_000
 BODY_SECONDS = 30.0

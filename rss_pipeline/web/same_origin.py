@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rss_pipeline.web.authority import Authority, read_authority, read_origin
+from rss_pipeline.web.headers import headers_named, shown
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -22,7 +23,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _OWN_SITE = ("same-origin", "none")
 """Sec-Fetch-Site of a page of this server, and of an address that a person typed or opened as a bookmark."""
 _POLICY_VIOLATION = 1008
-_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,26 +69,26 @@ def refusal(
     scope: Scope, *, own: Collection[Authority], setting: str, json_paths: Collection[str] = ()
 ) -> Refusal | None:
     """The reason not to serve this request or websocket, or None."""
-    hosts = _values(scope, b"host")
+    hosts = headers_named(scope, b"host")
     if len(hosts) != 1 or read_authority(hosts[0]) not in own:
         return Refusal(
             status=421,
-            sentence=f"Host: {_shown(hosts)} is no name of this server. If it is yours (a reverse proxy, a"
+            sentence=f"Host: {shown(hosts)} is no name of this server. If it is yours (a reverse proxy, a"
             f" tunnel), add it to {setting} and start this server again.",
         )
-    for origin in _values(scope, b"origin"):
+    for origin in headers_named(scope, b"origin"):
         if read_origin(origin) not in own:
             return Refusal(
                 status=403,
-                sentence=f"Origin: {_shown([origin])}: a page of another site sent this request, and only"
+                sentence=f"Origin: {shown([origin])}: a page of another site sent this request, and only"
                 " pages of this server may. If that site is yours (a reverse proxy, a tunnel), add its name"
                 f" to {setting} and start this server again.",
             )
-    for site in _values(scope, b"sec-fetch-site"):
+    for site in headers_named(scope, b"sec-fetch-site"):
         if site not in _OWN_SITE and not _is_link(scope):
             return Refusal(
                 status=403,
-                sentence=f"Sec-Fetch-Site: {_shown([site])}: a page of another site sent this request, and"
+                sentence=f"Sec-Fetch-Site: {shown([site])}: a page of another site sent this request, and"
                 " only pages of this server may. Open this server's own page, by one of its names.",
             )
     if scope["type"] == "http" and scope["path"] in json_paths:
@@ -101,8 +101,8 @@ def _is_link(scope: Scope) -> bool:
     return (
         scope["type"] == "http"
         and scope["method"] in ("GET", "HEAD")
-        and _values(scope, b"sec-fetch-mode") == ["navigate"]
-        and _values(scope, b"sec-fetch-dest") == ["document"]
+        and headers_named(scope, b"sec-fetch-mode") == ["navigate"]
+        and headers_named(scope, b"sec-fetch-dest") == ["document"]
     )
 
 
@@ -114,11 +114,11 @@ def _unless_json(scope: Scope) -> Refusal | None:
             sentence=f"{path} takes POST only, with a JSON body and Content-Type: application/json.",
             allow="POST",
         )
-    types = _values(scope, b"content-type")
+    types = headers_named(scope, b"content-type")
     if len(types) != 1 or types[0].partition(";")[0].strip().lower() != "application/json":
         return Refusal(
             status=415,
-            sentence=f"{path} takes Content-Type: application/json only, not {_shown(types)}.",
+            sentence=f"{path} takes Content-Type: application/json only, not {shown(types)}.",
         )
     return None
 
@@ -146,14 +146,3 @@ async def _answer(refused: Refusal, send: Send, kind: str) -> None:
         headers.append((b"allow", refused.allow.encode()))
     await send({"type": f"{kind}.start", "status": refused.status, "headers": headers})
     await send({"type": f"{kind}.body", "body": body})
-
-
-def _values(scope: Scope, name: bytes) -> list[str]:
-    """All values of a header; ASGI servers give names in lower case."""
-    return [value.decode("latin-1").strip() for key, value in scope["headers"] if key == name]
-
-
-def _shown(values: list[str]) -> str:
-    """The sent values for a sentence: printable, and not long."""
-    text = ", ".join(values) or "(none)"
-    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:_SHOWN])

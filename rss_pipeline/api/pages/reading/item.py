@@ -15,7 +15,6 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from rss_pipeline.api.asgi import headers_named
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.pages.frame import Frame, frame_of, frame_statements
 from rss_pipeline.api.pages.reading.views import View, view_at
@@ -37,6 +36,7 @@ from rss_pipeline.storage.subscriptions.item_lists import (
     named_items,
 )
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+from rss_pipeline.web.headers import headers_named
 
 router = APIRouter(include_in_schema=False)
 
