@@ -24,20 +24,22 @@ from rss_pipeline.storage.database import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """An address that may be requested, without userinfo and fragment."""
-
-    url: str
-    host: str
-    same_as: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AddressRefused:
     """An address that is not requested; the sentence says why."""
 
     kind: Literal["bad_url", "blocked_address"]
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """An address without userinfo and fragment."""
+
+    url: str
+    host: str
+    same_as: str
+    refusal: AddressRefused | None = None
+    """The reason not to request it for a user. A feed that feeds.yaml shares may have such an address."""
 
 
 def address_policy(settings: Settings) -> AddressPolicy:
@@ -63,14 +65,15 @@ def read_address(text: str, policy: AddressPolicy) -> Address | AddressRefused:
     if read.username is not None or read.password is not None:
         message = "The address has a name or a password in it. Remove them."
         return AddressRefused(kind="bad_url", message=message)
+    refusal = None
     try:
         request = request_url(read.url)
         policy.check_unresolved(request.host, request.port)
     except FetchError as error:
-        if error.kind == "blocked_address":
-            return AddressRefused(kind="blocked_address", message=PRIVATE)
-        return AddressRefused(kind="bad_url", message=error.message)
-    return Address(url=read.url, host=read.host, same_as=read.same_as)
+        if error.kind != "blocked_address":
+            return AddressRefused(kind="bad_url", message=error.message)
+        refusal = AddressRefused(kind="blocked_address", message=PRIVATE)
+    return Address(url=read.url, host=read.host, same_as=read.same_as, refusal=refusal)
 
 
 def known_feeds(rows: Iterable[Row]) -> dict[str, Row]:

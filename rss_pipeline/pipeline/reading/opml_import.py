@@ -58,6 +58,7 @@ def import_list(caller: Caller, body: bytes, *, settings: Settings) -> ImportedL
     upload = read_upload(body, address_policy(settings))
     hosts = sorted({feed.host for feed in upload.feeds})
     [stored] = caller.read(named_feeds(caller.user_id, hosts))
+    upload.check(known_feeds(stored.rows))
     plan = plan_import(upload, stored.rows)
     if int(count.rows[0]["n"]) + len(plan.wanted) > MAX_SUBSCRIPTIONS:
         raise _refused(

@@ -3,7 +3,7 @@
 The form of OPML is collector.opml's. Nothing is fetched: the next poll visits what is new, paced as ever.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from rss_pipeline.collector.http.address_policy import AddressPolicy
@@ -42,6 +42,8 @@ class ListedFeed:
     folder: str | None = None
     line: int
     """The line of its first outline."""
+    refusal: Mistake | None = None
+    """The reason not to request it for a user. A feed that feeds.yaml shares may have such an address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +53,24 @@ class UploadedList:
     feeds: tuple[ListedFeed, ...]
     merged: int
     """Further outlines of a feed that the list has more than once."""
+    mistakes: tuple[Mistake, ...] = ()
+
+    def check(self, known: Collection[str]) -> None:
+        """Raise OpmlRefused with all mistakes, if there are any.
+
+        `known` has `same_as` of the feeds that users may subscribe to, whatever their addresses.
+        """
+        refused = [
+            feed.refusal for feed in self.feeds if feed.refusal is not None and feed.same_as not in known
+        ]
+        if mistakes := [*self.mistakes, *refused]:
+            raise OpmlRefused(sorted(mistakes, key=lambda mistake: mistake.line))
 
 
 def read_upload(body: bytes, policy: AddressPolicy) -> UploadedList:
-    """The feeds of an OPML file of at most 1 MB.
+    """The feeds of an OPML file of at most 1 MB, with its mistakes. An address with a password is one.
 
     Of two outlines of one feed, the first gives title and folder; what it lacks comes from the others.
-
-    Raises:
-        OpmlRefused: with all mistakes; addresses with a password, and those that `policy` refuses as they are
-            written, are among them.
     """
     outlines, mistakes = read_outlines(body, UPLOAD)
     feeds: dict[str, ListedFeed] = {}
@@ -73,9 +83,9 @@ def read_upload(body: bytes, policy: AddressPolicy) -> UploadedList:
         feeds[feed.same_as] = replace(
             first, title=first.title or feed.title, folder=first.folder or feed.folder
         )
-    if mistakes:
-        raise OpmlRefused(sorted(mistakes, key=lambda mistake: mistake.line))
-    return UploadedList(feeds=tuple(feeds.values()), merged=len(outlines) - len(feeds))
+    return UploadedList(
+        feeds=tuple(feeds.values()), merged=len(outlines) - len(feeds), mistakes=tuple(mistakes)
+    )
 
 
 def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
@@ -84,12 +94,14 @@ def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
         return Mistake(
             outline.line, "", f"xmlUrl: the address at {read.host} has a name or password in it; remove them"
         )
+    refusal = None
     try:
         request = request_url(read.url)
         policy.check_unresolved(request.host, request.port)
     except FetchError as error:
-        sentence = f"xmlUrl: {read.host} {_PRIVATE}" if error.kind == "blocked_address" else error.message
-        return Mistake(outline.line, "", sentence)
+        if error.kind != "blocked_address":
+            return Mistake(outline.line, "", error.message)
+        refusal = Mistake(outline.line, "", f"xmlUrl: {read.url} {_PRIVATE}")
     return ListedFeed(
         url=read.url,
         host=read.host,
@@ -97,4 +109,5 @@ def _listed(outline: OpmlFeed, policy: AddressPolicy) -> ListedFeed | Mistake:
         title=outline.title,
         folder=outline.folder,
         line=outline.line,
+        refusal=refusal,
     )

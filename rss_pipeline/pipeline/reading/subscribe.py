@@ -77,6 +77,8 @@ def subscribe_address(
     named, count = caller.read(named_feeds(user_id, [address.host]), subscription_count(user_id))
     known = known_feeds(named.rows).get(address.same_as)
     has_known = known is not None and bool(known["subscribed"])
+    if known is None and address.refusal is not None:
+        return address.refusal
     if int(count.rows[0]["n"]) >= MAX_SUBSCRIPTIONS and not has_known:
         return TooManyFeeds()
     now = caller.clock()

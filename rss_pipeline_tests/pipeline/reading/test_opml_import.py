@@ -124,6 +124,23 @@ def test_a_known_feed_is_shared_whatever_the_form_of_its_address(ann: Caller, se
     assert len(ann.database.query("SELECT id FROM feeds").rows) == 1
 
 
+def test_a_private_feed_that_feeds_yaml_shares_is_joined_and_others_are_mistakes(
+    ann: Caller, settings: Settings
+) -> None:
+    url = "http://192.168.1.5:8080/feed"
+    add_feed(ann.database, "nas", url, host="192.168.1.5", allow_private=1, shared=1)
+    assert import_list(ann, opml(outline(url)), settings=settings).added == 1
+    assert import_list(ann, opml(outline(url)), settings=settings).known == 1
+    with pytest.raises(OpmlRefused) as refused:
+        import_list(
+            ann, opml(outline(url), outline(f"{url}/2"), outline("ftp://x.example")), settings=settings
+        )
+    told = [str(mistake) for mistake in refused.value.mistakes]
+    assert len(told) == 2, told
+    assert any(f"{url}/2 is in a private network" in each for each in told)
+    assert len(subscriptions(ann)) == 1
+
+
 @pytest.mark.parametrize("private", [{"needs_access": 1}, {"allow_private": 1}, {"private_hosts": '["x"]'}])
 def test_a_private_feed_is_not_joined_and_the_answer_does_not_tell_of_it(
     ann: Caller, settings: Settings, private: dict[str, Any]

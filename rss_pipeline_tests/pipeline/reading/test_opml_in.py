@@ -24,7 +24,9 @@ def document(outlines: str, *, head: str = '<?xml version="1.0" encoding="UTF-8"
 
 
 def read(body: bytes) -> UploadedList:
-    return read_upload(body, AddressPolicy())
+    upload = read_upload(body, AddressPolicy())
+    upload.check(())
+    return upload
 
 
 def mistakes(body: bytes) -> list[str]:

@@ -192,6 +192,25 @@ def test_a_user_has_a_bound_of_feeds_and_of_searches(open_pipeline: Pipeline, an
     assert subscribe_address(ann, open_pipeline.settings, "http://127.0.0.1:80/y") == TooManyFeeds()
 
 
+def test_a_private_feed_that_feeds_yaml_shares_is_subscribed_by_its_address_and_no_other_is(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    """Here loopback is private, as it is everywhere."""
+    bob = signed_in(pipeline.database, "bob", clock=pipeline.clock)
+    shared = server.route(HOST, "/shared", Answer(body=rss("a")))
+    own = server.route(HOST, "/own", Answer(body=rss("b")))
+    pipeline.register(shared, "shared", shared=True)
+    pipeline.register(own, "own")
+    pipeline.poll()
+    server.forget()
+    assert subscribe_address(bob, pipeline.settings, shared) == Known(feed_id="shared")
+    for unknown in (own, f"{shared}/2"):
+        assert subscribe_address(bob, pipeline.settings, unknown) == AddressRefused(
+            kind="blocked_address", message=PRIVATE
+        )
+    assert (subscriptions(pipeline, bob), server.requests) == (["shared"], [])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("leads", ["by a redirect", "by a link"])
 def test_what_leads_into_a_private_network_is_not_followed_and_tells_nothing(
@@ -243,6 +262,10 @@ def test_what_leads_into_a_private_network_is_not_followed_and_tells_nothing(
 )
 def test_an_address_is_checked_before_anything_is_requested(text: str, expected: str) -> None:
     address = read_address(text, AddressPolicy())
-    assert (address.url if isinstance(address, Address) else address.kind) == expected
-    if isinstance(address, AddressRefused):
-        assert "pw" not in address.message
+    refusal = address if isinstance(address, AddressRefused) else address.refusal
+    if refusal is not None:
+        assert refusal.kind == expected
+        assert "pw" not in refusal.message
+    else:
+        assert isinstance(address, Address)
+        assert address.url == expected
