@@ -34,7 +34,11 @@ PUT_BACK_SECONDS = 60.0
 CODE_SERVER = "code-server start"
 """In the command line of a process that has a child for its work."""
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """The signals that end this process politely, SIGHUP not where `nohup` has set it to be ignored."""
+    is_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return (signal.SIGINT, signal.SIGTERM, *(() if is_ignored else (signal.SIGHUP,)))
 
 
 def wait_before_restart(lives: Sequence[float]) -> float | None:
@@ -88,8 +92,8 @@ def keep_up(
             # A person who sends a second signal has waited long enough.
             _signal(child, signal.SIGKILL if len(signals) > 2 else number, whole=len(signals) > 1)
 
-    # A shell that starts us in the background makes us ignore these signals, so all of them are set.
-    for number in _SIGNALS:
+    # A shell that starts us in the background makes us ignore SIGINT, so it is set all the same.
+    for number in ending_signals():
         signal.signal(number, pass_on)
     lives: list[float] = []
     while True:

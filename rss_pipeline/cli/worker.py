@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import click
 
 from rss_pipeline.cli.output import terminal
+from rss_pipeline.cli.supervisor import ending_signals
 from rss_pipeline.collector.models.clock import utc_now
 from rss_pipeline.errors import JoinRefused, SettingMistake, SettingsError, ensure_room
 from rss_pipeline.orchestration.fleet.names import INCARNATION_TAG
@@ -108,8 +109,9 @@ def _end(over: Over) -> None:
 def _noted_signals() -> Iterator[list[int]]:
     """The signals that this process gets in the block, none of which ends it by itself."""
     signals: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda number, _: signals.append(number)) for number in numbers}
+    before = {
+        number: signal.signal(number, lambda number, _: signals.append(number)) for number in ending_signals()
+    }
     try:
         yield signals
     finally:
