@@ -1,10 +1,11 @@
 """A subscribed feed in the JSON API: its members, described for the OpenAPI document, and made from a row."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, Field
 
 from rss_pipeline.pipeline.reading.advice import shown_error
+from rss_pipeline.storage.feeds.predicates import Health as HealthWord
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
 EXAMPLE: dict[str, Any] = {
@@ -36,16 +37,14 @@ EXAMPLE: dict[str, Any] = {
     },
 }
 
-Status = Literal["ok", "new", "warning", "moved", "failing", "gone", "disabled", "unlisted"]
-
 
 class Health(BaseModel):
     """The state of a feed: readable, or failing and since when."""
 
-    status: Status = Field(
+    status: HealthWord = Field(
         description="`ok`; `new`: not visited yet; `warning`: read, but something is odd; `moved`: read at"
         " another address; `failing`: the last visit failed; `gone`: the publisher removed it; `disabled`,"
-        " `unlisted`: not visited at all."
+        " `unlisted`, `unused`: not visited at all."
     )
     summary: str = Field(description="The state in a sentence.")
     error_kind: str | None = Field(description="The kind of the last visit's error, for programs.")
@@ -58,7 +57,7 @@ class Visit(BaseModel):
     """The next visit."""
 
     at: str
-    reason: str | None = Field(description="How the time was chosen.")
+    reason: str | None = Field(description="How the time was chosen, or that its host is on hold.")
     summary: str = Field(description="Both in a sentence.")
 
 
@@ -108,7 +107,7 @@ def feed_json(row: FeedRow) -> dict[str, Any]:
 
 
 def _health(row: FeedRow) -> dict[str, Any]:
-    is_failing = row.health in ("failing", "gone")
+    is_failing = row.last_visit_failed
     reason = shown_error(row.error_kind, row.error) if is_failing else None
     return {
         "status": row.health,
@@ -127,7 +126,7 @@ def _summary(status: str, failing_since: str | None, reason: str | None) -> str:
             return _sentence(f"It fails{since}: {reason or 'no reason is known'}")
         case "gone":
             return "The publisher has removed this feed for good."
-        case "disabled" | "unlisted":
+        case "disabled" | "unlisted" | "unused":
             return "It is not collected: it is switched off, or no longer registered."
         case "new":
             return "It was not visited yet."
@@ -140,7 +139,7 @@ def _summary(status: str, failing_since: str | None, reason: str | None) -> str:
 
 
 def _next_visit(row: FeedRow) -> dict[str, Any] | None:
-    if row.health in ("disabled", "unlisted"):
+    if not row.is_collected:
         return None
     at = row.visit_at
     why = f": {row.visit_reason}" if row.visit_reason else ""

@@ -105,7 +105,7 @@ def lines_of(result: Result) -> dict[str, list[str]]:
 def test_status_of_an_empty_home_says_what_to_do(invoke: Any) -> None:
     result = invoke("status")
     assert result.exit_code == 0
-    assert result.stdout == "No feeds yet: list some in feeds.yaml and run `rss-pipeline poll`.\n"
+    assert result.stdout == "No feed was visited yet: list feeds in feeds.yaml and run `rss-pipeline poll`.\n"
 
 
 def test_status_is_a_line_a_feed_with_its_health_items_newest_item_and_next_visit(

@@ -57,7 +57,7 @@ class Frame:
     @property
     def failing(self) -> int:
         """Feeds with a failed last visit."""
-        return sum(feed.health in ("failing", "gone") for feed in self.feeds)
+        return sum(feed.last_visit_failed for feed in self.feeds)
 
     @property
     def unvisited(self) -> int:

@@ -18,6 +18,8 @@ from rss_pipeline.collector.models.clock import from_instant, instant, rough
 from rss_pipeline.collector.models.shard import Shard
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.feeds.due import DueSummary
+from rss_pipeline.storage.feeds.holds import ON_HOLD
+from rss_pipeline.storage.feeds.predicates import UNREAD_HEALTH
 from rss_pipeline.storage.feeds.unused import UNUSED_AFTER
 from rss_pipeline.storage.reports.overview import Overview, Problem
 
@@ -65,7 +67,7 @@ def show_overview(whole: Overview, *, disk: Mapping[str, Mapping[str, int | bool
     """The counts of feeds, visits, items and images, and the bytes on disk."""
     console = new_console()
     if whole.registered + whole.disabled + whole.unregistered == 0:
-        console.print("No feeds yet: list some in feeds.yaml and run `rss-pipeline poll`.")
+        console.print("No feed was visited yet: list feeds in feeds.yaml and run `rss-pipeline poll`.")
         return
     long = f"{whole.failing:,} failing"
     if whole.failing_long:
@@ -208,11 +210,11 @@ def _line(cells: Sequence[str], widths: Sequence[int], *, style: str = "", healt
 
 def _next_visit(row: Row) -> tuple[datetime | None, str]:
     """The time and its reason; a feed may be due while its host is on hold."""
-    due, why = from_instant(row["next_fetch_at"]), str(row["schedule_reason"] or "it was not visited yet")
     if not row["enabled"]:
         return None, "`enabled: false` in feeds.yaml"
-    held = from_instant(row["held_until"])
-    return (held, "its host is on hold") if held and due and held > due else (due, why)
+    if row["held_until"] is not None:
+        return from_instant(row["held_until"]), ON_HOLD
+    return from_instant(row["next_fetch_at"]), str(row["schedule_reason"] or "it was not visited yet")
 
 
 def _from_now(at: datetime, now: datetime) -> str:
@@ -223,7 +225,7 @@ def _from_now(at: datetime, now: datetime) -> str:
 def _details(row: Row) -> list[str]:
     at, why = _next_visit(row)
     sentences = [f"no next visit: {why}" if at is None else f"next visit at {instant(at)}: {plain(why)}"]
-    if row["health"] in ("failing", "gone"):
+    if row["health"] in UNREAD_HEALTH:
         sentences.append(plain(f"{_times(int(row['consecutive_failures']))}: {row['last_error']}"))
     if row["warning"]:
         sentences.append(f"warning: {plain(row['warning'])}")

@@ -126,8 +126,8 @@ def _labelled(name: str, help: str, label: str, values: Mapping[str, float]) -> 
 def _of_feeds(feeds: FeedFigures, now: datetime) -> Iterator[Metric]:
     yield _labelled(
         "rss_feeds",
-        "Feeds by state. failing_long failed ten times in a row, unlisted is neither in feeds.yaml"
-        " nor subscribed to.",
+        "Feeds by state. failing_long failed ten times in a row, unlisted is no longer in"
+        " feeds.yaml, and unused was left by its last subscriber.",
         "state",
         feeds.by_state,
     )
@@ -139,7 +139,11 @@ def _of_feeds(feeds: FeedFigures, now: datetime) -> Iterator[Metric]:
     )
     yield _gauge("rss_feeds_due", "Feeds that are due and not on hold.", feeds.due)
     lag = 0.0 if feeds.oldest_due_at is None else max((now - feeds.oldest_due_at).total_seconds(), 0.0)
-    yield _gauge("rss_poll_lag_seconds", "Time since the feed that waits longest became due.", lag)
+    yield _gauge(
+        "rss_poll_lag_seconds",
+        "Time since the feed that waits longest became due, not counting a hold of its host.",
+        lag,
+    )
     yield _gauge(
         "rss_feeds_moved", "Feeds requested at another address than that of feeds.yaml.", feeds.moved
     )

@@ -10,9 +10,6 @@ from datetime import datetime
 from rss_pipeline.pipeline.reading.advice import shown_error, what_to_do
 from rss_pipeline.storage.subscriptions.listing import FeedRow
 
-FAILING = frozenset({"failing", "gone"})
-"""The words of `predicates.HEALTH` for them."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingFeed:
@@ -33,7 +30,7 @@ class FailingFeed:
 
 def failing_feeds(rows: Iterable[FeedRow]) -> list[FailingFeed]:
     """The feeds of a user that fail; the one that began to fail last comes first."""
-    found = [_failing(row) for row in rows if row.health in FAILING]
+    found = [_failing(row) for row in rows if row.last_visit_failed]
     return sorted(found, key=lambda feed: (feed.since, feed.feed_id), reverse=True)
 
 

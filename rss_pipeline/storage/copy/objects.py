@@ -1,6 +1,6 @@
 """Objects from one store into another, several at once, each read back.
 
-Whether a copy may be made, and in which order, is copying.py's.
+Whether a copy may be made, and in which order, is stores.py's.
 """
 
 import hashlib

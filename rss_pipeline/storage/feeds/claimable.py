@@ -16,10 +16,10 @@ from rss_pipeline.storage.feeds.holds import (
     heal_wrong_clock,
 )
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import DB_NOW, compact, number
+from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS, compact, number
 
 UNLEASED = f"""(lease_token IS NULL
-      OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))"""
+      OR lease_token NOT IN ({LIVE_TOKENS}))"""
 """No live lease holds the feed. Binds the leases' clock."""
 FREE = f"""{POLLED} AND {UNLEASED}
     AND host NOT IN (SELECT j.value FROM leases, json_each(leases.hosts) AS j WHERE expires_at > {DB_NOW})

@@ -13,6 +13,7 @@ from typing import Literal
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.hold import FeedHold, HostHold
 from rss_pipeline.storage.database import Database, Result, Statement
+from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.sql import NOW, chunked, compact, storable
 
 REMEMBERED = timedelta(days=7)
@@ -26,10 +27,21 @@ NOT_HELD = """host NOT IN (SELECT host FROM hosts WHERE hold_until > ?)
     AND id NOT IN (SELECT feed_id FROM feed_holds WHERE hold_until > ?)"""
 """A feed is not on hold, nor its host, at the instant, which is bound twice."""
 
-FREE_SINCE = """max(next_fetch_at,
-    coalesce((SELECT hold_until FROM hosts WHERE hosts.host = feeds.host), ''),
-    coalesce((SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id), ''))"""
-"""The instant from which on a feed is due, and neither it nor its host is on hold."""
+DUE_NOW = f"{POLLED} AND next_fetch_at <= ? AND {NOT_HELD}"
+"""A feed is due and not on hold, at the instant, which is bound three times."""
+
+ON_HOLD = "its host is on hold"
+"""Why the next visit is later than the schedule has it, for people."""
+
+
+def free_since(feeds: str = "feeds") -> str:
+    """SQL for the next visit: the instant from which on a feed is due and not on hold.
+
+    `feeds` is the table's alias.
+    """
+    return f"""max({feeds}.next_fetch_at,
+      coalesce((SELECT hold_until FROM hosts WHERE hosts.host = {feeds}.host), ''),
+      coalesce((SELECT hold_until FROM feed_holds WHERE feed_holds.feed_id = {feeds}.id), ''))"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

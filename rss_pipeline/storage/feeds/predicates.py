@@ -5,6 +5,8 @@ visits: there is nothing to do about it. The conditions of a claim, which also n
 claimable.py.
 """
 
+from typing import Literal
+
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES, PROMINENT_FAILURES
 from rss_pipeline.collector.models.warning import WarningKind
 
@@ -33,7 +35,10 @@ GONE = f"{POLLED} AND last_error_kind IS 'gone'"
 """The publisher answered the last visit with 410 Gone. Such a feed is not counted as failing: it needs
 another decision."""
 
-FAILING = f"{POLLED} AND consecutive_failures > 0 AND last_error_kind IS NOT 'gone'"
+LAST_VISIT_FAILED = f"{POLLED} AND consecutive_failures > 0"
+"""Failing or gone."""
+
+FAILING = f"{LAST_VISIT_FAILED} AND last_error_kind IS NOT 'gone'"
 """The last visit failed."""
 
 NOT_ANSWERING = f"""{FAILING}
@@ -52,6 +57,18 @@ password's server."""
 
 WARNED = f"{POLLED} AND warning IS NOT NULL"
 """The newest stored document has a warning of any kind."""
+
+Health = Literal["ok", "new", "warning", "moved", "failing", "gone", "disabled", "unlisted", "unused"]
+"""The words of `HEALTH`."""
+
+UNREAD_HEALTH = frozenset[Health]({"failing", "gone"})
+"""The words for `LAST_VISIT_FAILED`."""
+
+NOT_COLLECTED_HEALTH = frozenset[Health]({"disabled", "unlisted", "unused"})
+"""The words for feeds that are not `POLLED`."""
+
+DISABLED = "registered = 1 AND enabled = 0"
+"""`enabled: false` in feeds.yaml."""
 
 HEALTH = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING} THEN 'failing' WHEN last_visited_at IS NULL THEN 'new'

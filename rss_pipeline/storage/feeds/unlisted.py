@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.predicates import UNLISTED, WITHOUT_DOCUMENT
-from rss_pipeline.storage.sql import NOW, chunked, compact
+from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact
 
 # A run that claimed the feed before it was taken out may be about to write.
 _EMPTY = f"""{UNLISTED} AND unused_since IS NULL AND {WITHOUT_DOCUMENT}
-    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW}))
+    AND (lease_token IS NULL OR lease_token NOT IN ({LIVE_TOKENS_NOW}))
     AND NOT EXISTS (SELECT 1 FROM items WHERE feed_id = feeds.id)
     AND NOT EXISTS (SELECT 1 FROM expired_items WHERE feed_id = feeds.id)"""
 """Taken out of feeds.yaml, without an item, also a retired one, and without a claim; its backups are not

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Statement
 from rss_pipeline.storage.feeds.predicates import UNUSED
-from rss_pipeline.storage.sql import NOW
+from rss_pipeline.storage.sql import LIVE_TOKENS_NOW
 
 UNUSED_AFTER = timedelta(days=7)
 """Time that a feed is kept after its last subscriber left it."""
 
 # A run that claimed the feed before it was left may be about to write.
 _DUE = f"""{UNUSED} AND unused_since <= ?
-    AND (lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW}))"""
+    AND (lease_token IS NULL OR lease_token NOT IN ({LIVE_TOKENS_NOW}))"""
 
 
 def due_feeds(database: Database, *, now: datetime) -> list[str]:

@@ -13,7 +13,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, one
 from rss_pipeline.storage.feeds.claims import RANKED_FIRST
 from rss_pipeline.storage.feeds.holds import KnownHolds, known_holds, known_statement
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, new_token
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, new_token
 
 PER_HOST = 200
 """Tasks of one host in one claim: what its two connections get through in a round."""
@@ -25,7 +25,7 @@ _DUE_AT = "coalesce(t.next_attempt_at, t.created_at)"
 _DUE = f"""FROM image_tasks AS t JOIN items ON items.id = t.item_id JOIN feeds ON feeds.id = items.feed_id
   WHERE t.status = 'pending' AND {_DUE_AT} <= ? AND feeds.images = 1
     AND (t.lease_token IS NULL
-      OR t.lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {DB_NOW}))
+      OR t.lease_token NOT IN ({LIVE_TOKENS}))
     AND t.host NOT IN (
       SELECT j.value FROM leases, json_each(leases.image_hosts) AS j WHERE expires_at > {DB_NOW})
     AND t.host NOT IN (SELECT host FROM image_holds WHERE hold_until > ?)

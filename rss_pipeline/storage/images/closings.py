@@ -1,7 +1,7 @@
 """The end of claimed image tasks, and the counts of tasks by status.
 
 Every statement is guarded by the lease's token: a task that another run took over, or that was deleted
-meanwhile, stays as it is. Claiming is image_claims.py's.
+meanwhile, stays as it is. Claiming is claims.py's.
 """
 
 from collections.abc import Iterable, Sequence

@@ -17,14 +17,13 @@ from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.sql import DB_NOW, NOW, compact
+from rss_pipeline.storage.sql import DB_NOW, LIVE_TOKENS_NOW, compact
 from rss_pipeline.storage.topics.stale import mark_stale_of
 
 SLICE_ITEMS = 500
 SLICE_TASKS = 4_000
 """With these a slice is a few hundred KB in memory and one parameter below 1 MB."""
 
-_LIVE = f"SELECT token FROM leases WHERE expires_at > {NOW}"
 # Bound: now, and the days of feeds that name none. Feeds that left the registry keep theirs.
 _BEFORE = "?, '-' || coalesce(feeds.keep_days, CAST(? AS INTEGER)) || ' days'"
 _ARRIVED_BEFORE = f"CAST(strftime('%s', {_BEFORE}) AS INTEGER) * 1000000"
@@ -176,7 +175,7 @@ def _tasks(database: Database, ids: Sequence[str], *, after: str) -> tuple[list[
         [
             Statement(
                 f"""SELECT id, item_id, position, r2_key, coalesce(bytes, 0) AS size, lease_token,
-                coalesce(CAST(lease_token IN ({_LIVE}) AS INTEGER), 0) AS is_live FROM image_tasks
+                coalesce(CAST(lease_token IN ({LIVE_TOKENS_NOW}) AS INTEGER), 0) AS is_live FROM image_tasks
                 WHERE item_id IN (SELECT value FROM json_each(?)) AND id > ?
                 ORDER BY id LIMIT {SLICE_TASKS + 1}""",
                 [compact(list(ids)), after],
@@ -247,7 +246,8 @@ def retire(
                 f"""DELETE FROM image_tasks WHERE item_id IN (SELECT value FROM json_each(?))
                 AND item_id NOT IN (SELECT t.item_id FROM image_tasks AS t
                   WHERE t.item_id IN (SELECT value FROM json_each(?))
-                  AND (t.lease_token IN ({_LIVE}) OR {_AS_KNOWN} NOT IN (SELECT value FROM json_each(?))))""",
+                  AND (t.lease_token IN ({LIVE_TOKENS_NOW})
+                    OR {_AS_KNOWN} NOT IN (SELECT value FROM json_each(?))))""",
                 [ids, ids, known],
                 name="delete tasks of old items",
             ),
@@ -285,7 +285,7 @@ def drop_tasks(database: Database, tasks: Sequence[Task]) -> None:
         return
     params = [compact([task.id for task in tasks]), compact([task.as_known for task in tasks])]
     gone = f"""t.id IN (SELECT value FROM json_each(?))
-      AND (t.lease_token IS NULL OR t.lease_token NOT IN ({_LIVE}))
+      AND (t.lease_token IS NULL OR t.lease_token NOT IN ({LIVE_TOKENS_NOW}))
       AND {_AS_KNOWN} IN (SELECT value FROM json_each(?))"""
     shown = f"""SELECT items.feed_id FROM image_tasks AS t CROSS JOIN items ON items.id = t.item_id
       WHERE t.r2_key IS NOT NULL AND {gone}"""

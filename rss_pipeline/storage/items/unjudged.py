@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.stream import StreamSpec, streams_of_json
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.items.streams import ERROR_CHARACTERS
-from rss_pipeline.storage.sql import NOW, compact, storable
+from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, compact, storable
 
 _FEEDS_AT_ONCE = 100
 _PAGE_ITEMS = 500
@@ -116,7 +116,7 @@ def _stored_item(row: Row) -> StoredItem:
 
 # While a visit is under way that was claimed before the selector changed, its items may come in unjudged.
 _NO_VISIT = f"""EXISTS (SELECT 1 FROM feeds WHERE id = streams.feed_id AND (
-  lease_token IS NULL OR lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW})))"""
+  lease_token IS NULL OR lease_token NOT IN ({LIVE_TOKENS_NOW})))"""
 _NEWEST = """(SELECT max(i.created_at) FROM item_streams AS m CROSS JOIN items AS i ON i.id = m.item_id
   WHERE m.feed_id = streams.feed_id AND m.stream = streams.name)"""
 _END = f"""UPDATE streams SET selector_hash = registered_hash, error = NULL,

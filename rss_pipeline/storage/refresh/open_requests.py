@@ -12,18 +12,17 @@ from datetime import datetime
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Statement, one
 from rss_pipeline.storage.refresh.refresh_requests import (
-    LIVE,
     RequestKind,
     Wishes,
     forget_statement,
     milliseconds,
 )
-from rss_pipeline.storage.sql import DB_NOW, EXPIRY, chunked, compact, number
+from rss_pipeline.storage.sql import DB_NOW, EXPIRY, LIVE_TOKENS, chunked, compact, number
 
 MOST_ATTEMPTS = 3
 """Claims of one request by runs that died. A fourth could end as they did."""
 
-_OPEN = f"(state = 'queued' OR (state = 'running' AND lease_token NOT IN ({LIVE})))"
+_OPEN = f"(state = 'queued' OR (state = 'running' AND lease_token NOT IN ({LIVE_TOKENS})))"
 """Waits for a run. Binds the leases' clock."""
 
 
@@ -66,7 +65,7 @@ def waiting(database: Database, *, now: datetime, lease_now: datetime | None = N
 
 
 def _count_statement(clock: str | None) -> Statement:
-    free = f"(feeds.lease_token IS NULL OR feeds.lease_token NOT IN ({LIVE}))"
+    free = f"(feeds.lease_token IS NULL OR feeds.lease_token NOT IN ({LIVE_TOKENS}))"
     # A poll that holds several feeds and still this one's host may not have come to it. It makes way, but
     # only for a run that waits: without one, a person would wait for a minute or two.
     makes_way = f"""(r.kind = 'refresh' AND EXISTS (SELECT 1 FROM leases, json_each(leases.hosts) AS j
@@ -206,7 +205,7 @@ def holding_leases(database: Database, *, lease_now: datetime | None = None) -> 
     """The live leases that hold requests, or feeds that requests wait for."""
     clock = None if lease_now is None else instant(lease_now)
     rows = database.query(
-        f"""SELECT token, run_id FROM leases WHERE token IN ({LIVE}) AND (
+        f"""SELECT token, run_id FROM leases WHERE token IN ({LIVE_TOKENS}) AND (
           token IN (SELECT lease_token FROM refresh_requests WHERE state <> 'done')
           OR token IN (SELECT feeds.lease_token FROM refresh_requests AS r
             JOIN feeds ON feeds.id = r.feed_id WHERE r.state <> 'done'))""",

@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Row, Statement
 from rss_pipeline.storage.feeds.holds import NOT_HELD
 from rss_pipeline.storage.feeds.predicates import POLLED
-from rss_pipeline.storage.sql import DB_NOW, compact
+from rss_pipeline.storage.sql import LIVE_TOKENS, compact
 
 RequestKind = Literal["refresh", "first", "find"]
 
@@ -27,12 +27,12 @@ FEED_SPAN = timedelta(minutes=10)
 MOST_OF_FEED = 60
 """Requests for one feed in `FEED_SPAN`, of all users."""
 
-LIVE = f"SELECT token FROM leases WHERE expires_at > {DB_NOW}"
-"""Tokens of live leases. Binds the leases' clock."""
-
-_HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
-_OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"
-_FINDS_OF_USER = f"{_OF_USER[:-1]} AND kind = 'find')"
+HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
+"""A user shares the request. Binds the user's id."""
+OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"
+"""The number of a user's requests since an instant."""
+_FINDS_OF_USER = """(SELECT count(*) FROM refresh_requests
+  WHERE user_id = ? AND requested_at > ? AND kind = 'find')"""
 _OF_FEED = "(SELECT count(*) FROM refresh_requests WHERE feed_id = ? AND requested_at > ?)"
 
 
@@ -88,7 +88,7 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
             SELECT ?, ?, s.user_id, feeds.id, ?, ?, last_visited_at
             FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
             WHERE s.user_id = ? AND feeds.id = ? AND {POLLED} AND {NOT_HELD}
-              AND {_OF_USER} < {MOST_OF_USER} AND {_OF_FEED} < {MOST_OF_FEED}
+              AND {OF_USER} < {MOST_OF_USER} AND {_OF_FEED} < {MOST_OF_FEED}
             ON CONFLICT DO NOTHING""",
             [
                 *(request.id, request.kind, at, milliseconds(request.now), user, feed),
@@ -99,16 +99,16 @@ def request_statements(request: RefreshRequest) -> list[Statement]:
         ),
         Statement(
             f"""UPDATE refresh_requests SET others = json_insert(others, '$[#]', ?)
-            WHERE feed_id = ? AND state <> 'done' AND user_id <> ? AND NOT {_HAS_JOINED}
+            WHERE feed_id = ? AND state <> 'done' AND user_id <> ? AND NOT {HAS_JOINED}
               AND EXISTS (SELECT 1 FROM subscriptions WHERE user_id = ? AND feed_id = ?)""",
             [user, feed, user, user, user, feed],
             name="join a request for a visit",
         ),
         Statement(
             f"""SELECT r.id AS task_id, r.state, {POLLED} AS is_polled,
-              coalesce(CAST(feeds.lease_token IN ({LIVE}) AS INTEGER), 0) AS is_visited,
+              coalesce(CAST(feeds.lease_token IN ({LIVE_TOKENS}) AS INTEGER), 0) AS is_visited,
               pauses.hold_until, pauses.reason AS hold_reason, pauses.host AS hold_host,
-              {_OF_USER} AS of_user, {_OF_FEED} AS of_feed
+              {OF_USER} AS of_user, {_OF_FEED} AS of_feed
             FROM feeds JOIN subscriptions AS s ON s.feed_id = feeds.id
             LEFT JOIN refresh_requests AS r ON r.feed_id = feeds.id AND r.state <> 'done'
             LEFT JOIN (
@@ -135,7 +135,7 @@ def search_request_statements(request: SearchRequest) -> list[Statement]:
               (id, kind, user_id, address, requested_at, requested_ms, wishes)
             SELECT ?, 'find', ?, ?, ?, ?, ?
             WHERE NOT EXISTS (SELECT 1 FROM refresh_requests WHERE {ours})
-              AND {_OF_USER} < {MOST_OF_USER} AND {_FINDS_OF_USER} < {MOST_FINDS}""",
+              AND {OF_USER} < {MOST_OF_USER} AND {_FINDS_OF_USER} < {MOST_FINDS}""",
             [
                 *(request.id, user, address, instant(request.now), milliseconds(request.now)),
                 compact(asdict(request.wishes)),
@@ -156,7 +156,7 @@ def task_statement(user_id: str, id: str, *, now: datetime) -> Statement:
     """A query for a task of this user, or one that this user joined: one row of `task_of`, or none."""
     return Statement(
         f"""SELECT id, kind, feed_id, address, state, requested_at, finished_at, result FROM refresh_requests
-        WHERE id = ? AND (user_id = ? OR {_HAS_JOINED}) AND (finished_at IS NULL OR finished_at > ?)""",
+        WHERE id = ? AND (user_id = ? OR {HAS_JOINED}) AND (finished_at IS NULL OR finished_at > ?)""",
         [id, user_id, user_id, instant(now - KEPT)],
         name="read task",
     )

@@ -13,7 +13,7 @@ from rss_pipeline.storage.backups.backups import list_backups
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.feeds.predicates import GONE, MOVED, NOT_ANSWERING, REDIRECTING, WARNED
 from rss_pipeline.storage.objects import ObjectStore
-from rss_pipeline.storage.sql import NOW
+from rss_pipeline.storage.sql import LIVE_TOKENS_NOW
 
 HEADS_AT_ONCE = 16
 
@@ -42,7 +42,7 @@ def feed_findings(database: Database, *, unreported_before: datetime) -> FeedFin
         {REDIRECTING} AS redirecting, {WARNED} AS warned,
         change_count > reported_count AND changed_at < ? AS unreported,
         registered = 1 AND needs_access = 1 AS need_access, keep_unknown,
-        lease_token IS NOT NULL AND lease_token NOT IN (SELECT token FROM leases WHERE expires_at > {NOW})
+        lease_token IS NOT NULL AND lease_token NOT IN ({LIVE_TOKENS_NOW})
           AS leased
         FROM feeds ORDER BY id""",
         [instant(unreported_before)],

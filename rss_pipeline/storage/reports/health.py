@@ -10,7 +10,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row, Value
-from rss_pipeline.storage.feeds.holds import FREE_SINCE
+from rss_pipeline.storage.feeds.holds import free_since
 from rss_pipeline.storage.feeds.predicates import (
     FAILING_LONG,
     GONE,
@@ -42,7 +42,7 @@ def overdue(database: Database, *, since: datetime) -> Concerned:
         database,
         # The first comparison is the index's.
         f"""SELECT feed, due_since, schedule_reason, count(*) OVER () AS total FROM (
-          SELECT id AS feed, {FREE_SINCE} AS due_since, schedule_reason FROM feeds
+          SELECT id AS feed, {free_since()} AS due_since, schedule_reason FROM feeds
           WHERE {POLLED} AND next_fetch_at <= ?
         ) WHERE due_since <= ? ORDER BY due_since, feed LIMIT {NAMED}""",
         [instant(since), instant(since)],

@@ -10,21 +10,29 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
 from rss_pipeline.storage.database import Database, Statement
-from rss_pipeline.storage.feeds.holds import NOT_HELD
-from rss_pipeline.storage.feeds.predicates import FAILING, FAILING_LONG, GONE, MOVED, POLLED, UNLISTED, WARNED
+from rss_pipeline.storage.feeds.holds import DUE_NOW, free_since
+from rss_pipeline.storage.feeds.predicates import (
+    FAILING,
+    FAILING_LONG,
+    GONE,
+    LAST_VISIT_FAILED,
+    MOVED,
+    UNLISTED,
+    UNUSED,
+    WARNED,
+)
 from rss_pipeline.storage.images.closings import image_totals
 
-FEED_STATES = ("answering", "failing", "failing_long", "gone", "new", "disabled", "unlisted")
+FEED_STATES = ("answering", "failing", "failing_long", "gone", "new", "disabled", "unlisted", "unused")
 """Each feed is in one of them. `failing_long` failed ten times in a row; `new` was never visited."""
 
-_STATE = f"""CASE WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
+_STATE = f"""CASE WHEN {UNUSED} THEN 'unused' WHEN {UNLISTED} THEN 'unlisted' WHEN enabled = 0 THEN 'disabled'
   WHEN {GONE} THEN 'gone' WHEN {FAILING_LONG} THEN 'failing_long' WHEN {FAILING} THEN 'failing'
   WHEN last_visited_at IS NULL THEN 'new' ELSE 'answering' END"""
 OPEN_IMAGES = """SELECT
   (SELECT count(*) FROM image_tasks INDEXED BY image_tasks_due WHERE status = 'pending') AS pending,
   (SELECT count(*) FROM image_tasks INDEXED BY image_tasks_failed WHERE status = 'failed') AS failed"""
 """From the indexes of these tasks alone. Without their names SQLite goes through the index of all tasks."""
-_DUE = f"{POLLED} AND next_fetch_at <= ? AND {NOT_HELD}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +69,10 @@ def feed_figures(database: Database, *, now: datetime) -> FeedFigures:
         [
             Statement(
                 f"""SELECT {_STATE} AS state,
-                  CASE WHEN {POLLED} AND consecutive_failures > 0
+                  CASE WHEN {LAST_VISIT_FAILED}
                     THEN coalesce(last_error_kind, 'unknown') END AS kind,
-                  count(*) AS n, count(*) FILTER (WHERE {_DUE}) AS due,
-                  min(CASE WHEN {_DUE} THEN next_fetch_at END) AS oldest,
+                  count(*) AS n, count(*) FILTER (WHERE {DUE_NOW}) AS due,
+                  min(CASE WHEN {DUE_NOW} THEN {free_since()} END) AS oldest,
                   count(*) FILTER (WHERE {MOVED}) AS moved,
                   count(*) FILTER (WHERE {WARNED}) AS warned, max(last_visited_at) AS visit,
                   max(last_success_at) AS success, max(last_body_at) AS document

@@ -10,12 +10,14 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.feeds.holds import NOT_HELD
+from rss_pipeline.storage.feeds.holds import DUE_NOW, free_since
 from rss_pipeline.storage.feeds.predicates import (
+    DISABLED,
     FAILING,
     FAILING_LONG,
     GONE,
     HEALTH,
+    LAST_VISIT_FAILED,
     MOVED,
     NOT_ANSWERING,
     POLLED,
@@ -60,6 +62,7 @@ class Overview:
     items: int
     image_tasks: dict[str, int]
     next_fetch_at: str | None
+    """The next visit of any polled feed; none before a hold ends."""
 
 
 def overview(database: Database, *, now: datetime) -> Overview:
@@ -67,11 +70,11 @@ def overview(database: Database, *, now: datetime) -> Overview:
     feeds = database.query(
         f"""SELECT
           count(*) FILTER (WHERE {POLLED}) AS registered,
-          count(*) FILTER (WHERE registered = 1 AND enabled = 0) AS disabled,
+          count(*) FILTER (WHERE {DISABLED}) AS disabled,
           count(*) FILTER (WHERE {UNLISTED}) AS unregistered,
           count(*) FILTER (WHERE {UNUSED}) AS unused,
           count(*) FILTER (WHERE listed = 0 AND registered = 1 AND {SUBSCRIBED}) AS subscribed,
-          count(*) FILTER (WHERE {POLLED} AND next_fetch_at <= ? AND {NOT_HELD}) AS due,
+          count(*) FILTER (WHERE {DUE_NOW}) AS due,
           count(*) FILTER (WHERE {FAILING}) AS failing,
           count(*) FILTER (WHERE {NOT_ANSWERING}) AS not_answering,
           count(*) FILTER (WHERE {FAILING_LONG}) AS failing_long,
@@ -80,7 +83,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
           count(*) FILTER (WHERE {REDIRECTING}) AS redirecting,
           count(*) FILTER (WHERE {POLLED} AND {has_warning("shared_guids")}) AS sharing,
           coalesce(sum(CASE WHEN registered = 1 THEN gaps END), 0) AS gaps,
-          min(CASE WHEN {POLLED} THEN next_fetch_at END) AS next_fetch_at
+          min(CASE WHEN {POLLED} THEN {free_since()} END) AS next_visit_at
         FROM feeds""",
         [instant(now), instant(now), instant(now)],
         name="count feeds",
@@ -103,7 +106,7 @@ def overview(database: Database, *, now: datetime) -> Overview:
         redirecting=int(feeds["redirecting"]),
         sharing=int(feeds["sharing"]),
         gaps=int(feeds["gaps"]),
-        next_fetch_at=feeds["next_fetch_at"],
+        next_fetch_at=feeds["next_visit_at"],
         items=int(items),
         image_tasks={status: count for status, count in by_status.items() if count},
     )
@@ -114,7 +117,8 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
 
     `health` is a word of predicates.HEALTH. `newest_item_at` is the publication time of the newest item that
     the feed lists, else the time at which the last item was collected; in the future there are announcements
-    only. `same_as` is another registered feed with the same address, as far as permanent redirects show.
+    only. `same_as` is another registered feed with the same address, as far as permanent redirects show;
+    `held_until` is the end of a hold that comes after `next_fetch_at`.
     """
     # Items and JSON are read for the listed feeds only: D1 counts the rows, and 5,000 feeds are many.
     rows = database.query(
@@ -122,10 +126,7 @@ def feed_health(database: Database, *, feed_id: str | None = None, limit: int | 
         consecutive_failures, last_error_kind, last_error, warning, last_fetched_at, last_success_at,
         next_fetch_at, schedule_reason, fetch_url, move_url, move_since, needs_access, gaps, last_gap_at,
         same_as,
-        (SELECT max(hold_until) FROM (
-          SELECT hold_until FROM hosts WHERE hosts.host = feeds.host
-          UNION ALL SELECT hold_until FROM feed_holds WHERE feed_id = feeds.id
-        )) AS held_until,
+        nullif({free_since()}, next_fetch_at) AS held_until,
         coalesce(
           (SELECT max(value) FROM json_each(feeds.rhythm) WHERE value <= {NOW}),
           (SELECT max(created_at) FROM items WHERE feed_id = feeds.id)) AS newest_item_at,
@@ -171,7 +172,7 @@ def problems(database: Database, *, limit: int, feeds: int) -> tuple[list[Proble
     rows = database.query(
         f"""SELECT * FROM (WITH found AS (
           SELECT id, host, coalesce(last_error_kind, 'unknown') AS kind, coalesce(last_error, '') AS sentence,
-            consecutive_failures AS failures FROM feeds WHERE {FAILING} OR {GONE}
+            consecutive_failures AS failures FROM feeds WHERE {LAST_VISIT_FAILED}
           UNION ALL
           SELECT id, host, 'warning', warning, 0 FROM feeds WHERE {WARNED} AND consecutive_failures = 0),
         placed AS (SELECT *, replace(sentence, host, '<host>') AS same FROM found),
@@ -210,7 +211,7 @@ def find_feeds(database: Database, text: str) -> list[Row]:
     `failed` is 1 for a feed that is polled and failed at its last visit, gone or not.
     """
     columns = f"""id, url, title, registered, unused_since, enabled, last_visited_at, consecutive_failures,
-        last_error_kind, last_error, next_fetch_at, streams, ({FAILING} OR {GONE}) AS failed"""
+        last_error_kind, last_error, next_fetch_at, streams, ({LAST_VISIT_FAILED}) AS failed"""
     exact = database.query(
         f"SELECT {columns} FROM feeds WHERE forgotten = 0 AND (id = ? OR url = ?)",
         [text, text],

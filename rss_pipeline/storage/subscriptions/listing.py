@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.storage.database import Result, Statement, Value
-from rss_pipeline.storage.feeds.predicates import HEALTH
+from rss_pipeline.storage.feeds.holds import ON_HOLD, free_since
+from rss_pipeline.storage.feeds.predicates import HEALTH, NOT_COLLECTED_HEALTH, UNREAD_HEALTH, Health
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.subscriptions.counts import NEWEST, UNREAD
 
@@ -33,15 +34,14 @@ class FeedRow(NamedTuple):
     """The arrival number of its newest item, 0 for none."""
     changed: str | None
     """Time of the last document that brought an item."""
-    health: str
-    """A word of `predicates.HEALTH`."""
+    health: Health
     error_kind: str | None
     error: str | None
     """The error of the last visit, as a sentence; None if it went well."""
     fails_since: str | None
     """None while the feed does not fail."""
     visit_at: str
-    """The next visit."""
+    """The next visit; none before a hold ends."""
     visit_reason: str | None
     success_at: str | None
     """The last visit that went well."""
@@ -49,6 +49,15 @@ class FeedRow(NamedTuple):
     @property
     def url(self) -> str:
         return shown_url(self.stored_url)
+
+    @property
+    def last_visit_failed(self) -> bool:
+        return self.health in UNREAD_HEALTH
+
+    @property
+    def is_collected(self) -> bool:
+        """False for a feed that is switched off, or no longer registered."""
+        return self.health not in NOT_COLLECTED_HEALTH
 
     @property
     def added_at(self) -> datetime:
@@ -71,12 +80,14 @@ class FeedRow(NamedTuple):
         return from_instant(self.success_at)
 
 
+_VISIT_AT = free_since("f")
 _COLUMNS = f"""s.feed_id, coalesce(s.title, f.title) AS title, s.title AS own_title, f.url AS stored_url,
   f.link, s.folder, s.position, s.wished_interval, s.added_at AS added, {UNREAD} AS unread,
   {NEWEST} AS version,
   f.changed_at AS changed, {HEALTH} AS health, f.last_error_kind AS error_kind, f.last_error AS error,
-  CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since, f.next_fetch_at AS visit_at,
-  f.schedule_reason AS visit_reason, f.last_success_at AS success_at"""
+  CASE WHEN f.consecutive_failures > 0 THEN f.failing_since END AS fails_since, {_VISIT_AT} AS visit_at,
+  CASE WHEN {_VISIT_AT} > f.next_fetch_at THEN '{ON_HOLD}' ELSE f.schedule_reason END AS visit_reason,
+  f.last_success_at AS success_at"""
 """The fields of FeedRow."""
 
 

@@ -13,19 +13,19 @@ from rss_pipeline.storage.feeds.predicates import POLLED
 from rss_pipeline.storage.feeds.subscribed import shown_url
 from rss_pipeline.storage.refresh.refresh_requests import (
     FEED_SPAN,
+    HAS_JOINED,
     KEPT,
     MOST_OF_FEED,
     MOST_OF_USER,
+    OF_USER,
     USER_SPAN,
     forget_statement,
     milliseconds,
 )
 from rss_pipeline.storage.subscriptions.chosen import Scope
 
-_OF_USER = "(SELECT count(*) FROM refresh_requests WHERE user_id = ? AND requested_at > ?)"
 _OF_FEED = "(SELECT count(*) FROM refresh_requests AS r WHERE r.feed_id = feeds.id AND r.requested_at > ?)"
 _OPEN = "EXISTS (SELECT 1 FROM refresh_requests AS r WHERE r.feed_id = feeds.id AND r.state <> 'done')"
-_HAS_JOINED = "EXISTS (SELECT 1 FROM json_each(others) AS j WHERE j.value = ?)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +55,14 @@ def request_many(user_id: str, scope: Scope, *, now: datetime) -> list[Statement
             SELECT lower(hex(randomblob(16))), 'refresh', s.user_id, feeds.id, ?, ?, last_visited_at
             FROM subscriptions AS s CROSS JOIN feeds ON feeds.id = s.feed_id
             WHERE {condition} AND {POLLED} AND {NOT_HELD} AND NOT {_OPEN} AND {_OF_FEED} < {MOST_OF_FEED}
-            ORDER BY last_visited_at NULLS FIRST, feeds.id LIMIT max({MOST_OF_USER} - {_OF_USER}, 0)
+            ORDER BY last_visited_at NULLS FIRST, feeds.id LIMIT max({MOST_OF_USER} - {OF_USER}, 0)
             ON CONFLICT DO NOTHING""",
             [at, milliseconds(now), *params, at, at, feed_since, user_id, user_since],
             name="request visits",
         ),
         Statement(
             f"""UPDATE refresh_requests SET others = json_insert(others, '$[#]', ?)
-            WHERE feed_id IN ({of_scope}) AND state <> 'done' AND user_id <> ? AND NOT {_HAS_JOINED}""",
+            WHERE feed_id IN ({of_scope}) AND state <> 'done' AND user_id <> ? AND NOT {HAS_JOINED}""",
             [user_id, *params, user_id, user_id],
             name="join requests for visits",
         ),
@@ -106,7 +106,7 @@ def list_tasks(user_id: str, *, since: datetime, now: datetime, limit: int) -> S
         FROM subscriptions AS s
         CROSS JOIN refresh_requests AS r ON r.feed_id = s.feed_id
         CROSS JOIN feeds ON feeds.id = s.feed_id
-        WHERE s.user_id = ? AND (r.user_id = ? OR {_HAS_JOINED})
+        WHERE s.user_id = ? AND (r.user_id = ? OR {HAS_JOINED})
           AND (r.state <> 'done' OR r.requested_ms >= ?)
         ORDER BY r.state = 'done', r.requested_ms DESC, s.position, s.feed_id LIMIT ?""",
         [user_id, user_id, user_id, milliseconds(max(since, now - KEPT)), limit],

@@ -53,12 +53,14 @@ def test_each_feed_is_in_one_state_and_failures_are_counted_by_kind(
     place.rows("UPDATE feeds SET consecutive_failures = 10 WHERE id = 'long'")
     place.register("http://127.0.0.7/feed", "new")
     place.register("http://127.0.0.8/feed", "old")
+    place.register("http://127.0.0.9/feed", "left")
     place.sync()
     # Without a document it would be forgotten, and in no report.
-    place.rows("UPDATE feeds SET content_hash = 'x' WHERE id = 'old'")
-    place.feeds.pop()
+    place.rows("UPDATE feeds SET content_hash = 'x' WHERE id IN ('old', 'left')")
+    del place.feeds[-2:]
     place.write_registry()
     place.sync()
+    place.rows("UPDATE feeds SET unused_since = created_at WHERE id = 'left'")
     place.clock.turn(minutes=5)
     found = samples(metrics(place, backups=True).text())
     states = {state: found[f"rss_feeds{{{state}}}"] for state in FEED_STATES}
@@ -70,6 +72,7 @@ def test_each_feed_is_in_one_state_and_failures_are_counted_by_kind(
         "new": 1,
         "disabled": 1,
         "unlisted": 1,
+        "unused": 1,
     }
     kinds = {name: value for name, value in found.items() if name.startswith("rss_feeds_failing{")}
     assert kinds == {"rss_feeds_failing{http_status}": 2, "rss_feeds_failing{gone}": 1}
