@@ -2,10 +2,12 @@
 
 import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+ROOMS = ("rss_pipeline", "rss_pipeline_tests", "benchmarks", "examples")
 NO_NOUN = re.compile(r"(What|Whether|Of|Who|Those|How|Where|When)\b")
 HOME_MADE = re.compile(
     r"\b(asks?|asked|asking|tells?|told|telling|troubles?|mend(s|ed|ing)?|whose|nobody|at it|stands?|lies)\b",
@@ -38,3 +40,32 @@ def test_readme_and_the_reader_s_pages_have_the_field_s_words() -> None:
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
         if (found := HOME_MADE.search(line))
     ] == []
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Docstrings and comments."""
+    yield from docstrings(path)
+    with path.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def test_every_module_that_a_docstring_or_comment_names_exists() -> None:
+    modules = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    known = {"/" + path.relative_to(ROOT).as_posix() for path in modules}
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sorted(modules)
+        for line, text in texts(path)
+        for name in re.findall(r"(?<![\w/.<*{])[a-z][a-z_0-9/]*\.py\b", text)
+        if not any(each.endswith("/" + name) for each in known)
+    ] == []
+
+
+def test_readme_names_every_command() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    source = (ROOT / "rss_pipeline" / "cli" / "main.py").read_text("utf-8")
+    commands = re.findall(r'^    "([a-z-]+)": ', source, re.MULTILINE)
+    assert len(commands) > 20
+    assert [name for name in commands if not re.search(rf"^\|.*`{name}\b", readme, re.MULTILINE)] == []

@@ -1,7 +1,7 @@
 """The speed of the reader's APIs, as clients see it: `make bench`, or `python -m benchmarks.reader.api`.
 
 `rss-pipeline reader` as its own process on loopback, on a SQLite database of 1,000 users, 1,000 feeds and
-100,000 items (reader_store.py). First one client alone, then many at once, then one beside a poll of all
+100,000 items (store.py). First one client alone, then many at once, then one beside a poll of all
 feeds, with the first view of the page; last the pages of a user of 3,000 feeds. CPU is that of the reader's
 process. On a busy machine only the least times say something: both columns are medians of the best round.
 """

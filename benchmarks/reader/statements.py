@@ -1,6 +1,6 @@
 """The time of the reader's statements in SQLite: `python -m benchmarks.reader.statements`.
 
-The database is reader_store.py's. Times are of one process, through `Database`, with the results as values.
+The database is store.py's. Times are of one process, through `Database`, with the results as values.
 """
 
 import statistics

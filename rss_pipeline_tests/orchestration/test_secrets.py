@@ -1,7 +1,7 @@
 """A password and a secret header go to their server and are written nowhere, whatever becomes of the visit.
 
-The commands in processes of their own, and what `up` captures of its runs, are searched in test_syncing.py
-and test_up.py.
+The commands in processes of their own, and what `up` captures of its runs, are searched in
+pipeline/registry/test_sync.py and test_up.py.
 """
 
 import base64

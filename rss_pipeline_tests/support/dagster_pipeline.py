@@ -165,7 +165,7 @@ class DagsterPipeline(Pipeline):
     def run_download_job(self, *, resources: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Run the job `download_images`; gives the metadata of its materialization.
 
-        Raises an AssertionError where the run fails; `try_download` does not.
+        Raises an AssertionError where the run fails; `try_download_job` does not.
         """
         result = self.try_download_job(resources=resources)
         assert result.success, [event.event_specific_data for event in result.all_node_events][-1]

@@ -1,7 +1,7 @@
 """Requests that pages of other sites can make a browser send are refused before the application sees them.
 
 The layer alone, by ASGI messages. That Dagster's UI works behind it, in a browser, is tested in
-cli/up_in_chromium.py, and that the doors of a running `up` are shut in cli/up_doors.py.
+cli/up/up_in_chromium.py, and that the doors of a running `up` are shut in cli/up/up_doors.py.
 """
 
 import asyncio

@@ -39,7 +39,7 @@ def check_broker(fleet: FleetSettings, *, ca_file: Path | None = None) -> None:
         (problems.TimeoutError, "it does not answer: check host and port in RSS_BROKER_URL, and the network"),
         (
             problems.ConnectionError,
-            "nothing that is a Redis answers there: check RSS_BROKER_URL, and start it",
+            "the server there is not Redis: check RSS_BROKER_URL, and start it",
         ),
     )
     is_tls = fleet.broker_where.startswith("rediss")

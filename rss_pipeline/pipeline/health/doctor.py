@@ -96,7 +96,7 @@ def try_alert(environ: Mapping[str, str], *, cwd: Path) -> Check:
 
     try:
         send(settings, "rss_pipeline: a test alert from `rss-pipeline doctor --alert`; nothing is wrong")
-        check = Check("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} took it")
+        check = Check("test alert", "ok", f"{urlsplit(settings.alert_webhook).hostname} accepted it")
     except AlertFailed as failed:
         check = Check("test alert", "failure", str(failed), _FIX_WEBHOOK)
     return _without_secrets(check, environ)

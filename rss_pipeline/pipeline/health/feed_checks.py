@@ -42,7 +42,8 @@ def feed_checks(database: Database, specs: Sequence[FeedSpec] | None, now: datet
             [id for id in found.need_access if id in listed and id not in with_access],
             "{} were polled with headers or a password that feeds.yaml no longer names",
             "every feed that needs headers or a password has them",
-            "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync takes them as open.",
+            "Put them back into feeds.yaml as ${NAME}, or leave it: the next sync treats them as feeds"
+            " without a password.",
         )
     yield listing(
         "failing feeds",

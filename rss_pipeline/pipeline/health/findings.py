@@ -191,3 +191,8 @@ def check_orphans(found: Orphans) -> Iterator[Check]:
             "If a clean is running, check again after it. Else look for what deletes objects: a lifecycle"
             " rule without the prefix backups/?",
         )
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {one if count == 1 else several}"

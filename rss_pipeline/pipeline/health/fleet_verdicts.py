@@ -4,12 +4,12 @@ The machines are read by storage/fleet; the other health checks are verdicts.py'
 """
 
 from rss_pipeline.collector.models.clock import instant, rough
-from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING, Check, State
+from rss_pipeline.pipeline.health.findings import SKEW_FAILURE, SKEW_WARNING, Check, State, counted
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.fleet.machines import HIGH, Fleet, Seen
 
-POLLS = "poll_feeds"
-_LOOKS = "check_health"
+POLL_FEEDS = "poll_feeds"
+CHECK_HEALTH = "check_health"
 """The job that evaluates these checks takes a place of a worker for a moment."""
 
 
@@ -36,8 +36,8 @@ def judge_workers(fleet: Fleet) -> Check:
             (
                 "warning",
                 f"{len(dead)} {word} last seen: {names}",
-                "Start them again if they are missed; each is forgotten after a day. Their feeds and runs are"
-                " those of others already.",
+                "Start them again if you need them; each is forgotten after a day. Other workers have taken"
+                " over their feeds and runs.",
             )
         )
     if fleet.main is None:
@@ -49,7 +49,7 @@ def judge_workers(fleet: Fleet) -> Check:
         found.append(
             (
                 "warning",
-                f"Other code than the main machine's is on {names}",
+                f"Their code is not the main machine's: {names}",
                 "They begin no run: update them and start them again.",
             )
         )
@@ -65,7 +65,7 @@ def judge_workers(fleet: Fleet) -> Check:
         )
     name = "workers_alive"
     if not found:
-        sentence = f"{_count(len(alive), 'worker is', 'workers are')} alive, with {figures['places']} places"
+        sentence = f"{counted(len(alive), 'worker is', 'workers are')} alive, with {figures['places']} places"
         return Check(name, "ok", sentence, figures=figures, rows=rows)
     state: State = "failure" if any(each[0] == "failure" for each in found) else "warning"
     what = "; ".join(text for _, text, _ in found)
@@ -79,11 +79,11 @@ def what_to_add(fleet: Fleet, *, shards: int) -> str:
         return "No worker is alive: start `rss-pipeline worker` on a machine."
     there = fleet.places()
     begun = [run for seen in alive for run in fleet.runs_of(seen)]
-    runs = [run for run in begun if run.queue != HIGH and run.job != _LOOKS]
-    polls = sum(run.job == POLLS for run in runs)
+    runs = [run for run in begun if run.queue != HIGH and run.job != CHECK_HEALTH]
+    polls = sum(run.job == POLL_FEEDS for run in runs)
     free = max(there - len(runs), 0)
-    taken = f"{len(runs)} of {there} places of {_count(len(alive), 'worker', 'workers')} are taken"
-    polled = f"{polls} of {_count(shards, 'shard', 'shards')} {'is' if polls == 1 else 'are'} polled"
+    taken = f"{len(runs)} of {there} places of {counted(len(alive), 'worker', 'workers')} are taken"
+    polled = f"{polls} of {counted(shards, 'shard', 'shards')} {'is' if polls == 1 else 'are'} polled"
     if not free:
         return (
             f"{taken}, and {polled}: start another worker, or raise RSS_WORKER_RUNS on one with idle"
@@ -111,7 +111,3 @@ def _row(seen: Seen, fleet: Fleet) -> Row:
         "version": member.code_version,
         "clock_offset_seconds": seen.clock_offset,
     }
-
-
-def _count(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"

@@ -71,7 +71,9 @@ def usable_database(
         checks.append(Check("database size", "ok", f"{server.size_bytes / 1e6:,.1f} MB"))
     elif not settings.database_path.exists():
         checks.append(
-            Check("database", "ok", f"{settings.database_path}: not there yet; the first poll makes it")
+            Check(
+                "database", "ok", f"{settings.database_path}: does not exist yet; the first poll creates it"
+            )
         )
         checks.append(check_disk(settings.home))
         return None
@@ -155,7 +157,11 @@ def check_dagster_home(settings: Settings) -> Check:
     if not home.exists():
         there = next(path for path in home.parents if path.exists())
         check = _check_writable("dagster", there)
-        return check if check.state != "ok" else replace(check, found=f"{home}: not there yet; `up` makes it")
+        return (
+            check
+            if check.state != "ok"
+            else replace(check, found=f"{home} does not exist yet; `up` makes it")
+        )
     check = _check_writable("dagster", home)
     if check.state == "ok" and not (home / "dagster.yaml").is_file():
         fix = "Run `rss-pipeline up` or `poll`: they write it. Without it Dagster keeps its history for ever."

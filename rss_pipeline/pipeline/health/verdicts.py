@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import NOT_ANSWERING_FAILURES
-from rss_pipeline.pipeline.health.findings import Check, State
+from rss_pipeline.pipeline.health.findings import Check, State, counted
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
 
@@ -160,7 +160,7 @@ def judge_waiting_images(found: Concerned, *, now: datetime) -> Check:
     return Check(
         name,
         "failure" if lag >= IMAGES_OVERDUE_LONG else "warning",
-        f"{many} of {_count(found.count, 'host', 'hosts')} have been due for more than"
+        f"{many} of {counted(found.count, 'host', 'hosts')} have been due for more than"
         f" {_span(IMAGES_OVERDUE)}, the longest for {_span(lag)}",
         "Are the sensor `download_images_when_waiting` and the schedule `retry_images` on? Where downloads"
         " run all the time, raise RSS_IMAGE_CONCURRENCY or RSS_IMAGES_PER_HOST.",
@@ -235,16 +235,12 @@ def _lag(found: Concerned, now: datetime) -> timedelta:
 
 
 def _feeds(count: int, one: str, several: str) -> str:
-    return f"{_count(count, 'feed', 'feeds')} {one if count == 1 else several}"
-
-
-def _count(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"
+    return f"{counted(count, 'feed', 'feeds')} {one if count == 1 else several}"
 
 
 def _span(span: timedelta) -> str:
     minutes = round(span.total_seconds() / 60)
     if minutes < 120:
-        return _count(minutes, "minute", "minutes")
+        return counted(minutes, "minute", "minutes")
     hours = round(minutes / 60)
-    return _count(hours, "hour", "hours") if hours < 48 else _count(round(hours / 24), "day", "days")
+    return counted(hours, "hour", "hours") if hours < 48 else counted(round(hours / 24), "day", "days")

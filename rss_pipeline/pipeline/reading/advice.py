@@ -7,22 +7,23 @@ PRIVATE = "This address is in a private network, or at a port that is not open h
 
 _WAIT = "Nothing: it is tried again by itself."
 _ADDRESS = "Look for the feed's address on the site, and subscribe to that instead."
+_OTHER_FEED = "Subscribe to a feed that the page names, or look for the feed's address on the site."
 _OPERATOR = "Write to the operator of this server."
 
 _ADVICE = {
     "timeout": _WAIT,
     "connect": _WAIT,
-    "dns": "If the site has a new name, subscribe to its feed there; else it is tried again by itself.",
+    "dns": "Check the spelling. If the site has a new name, subscribe to its feed there.",
     "tls": "The site's certificate is not valid; its owner can renew it. It is tried again by itself.",
     "bad_url": _ADDRESS,
-    "blocked_address": "Addresses of private networks cannot be subscribed here.",
+    "blocked_address": "You cannot subscribe to addresses of private networks here.",
     "redirect": _ADDRESS,
     "http_status": "If this lasts, look on the site for a new address of the feed.",
     "gone": "The site has removed this feed for good: unsubscribe from it, or look there for a new one.",
     "rate_limited": "Wait: the site wants fewer requests.",
     "host_on_hold": "Try again later: the site wants fewer requests, or another run requests from it now.",
     "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
-    "html": _ADDRESS,
+    "html": _OTHER_FEED,
     "not_a_feed": _ADDRESS,
     "empty_body": _WAIT,
     "no_content": _WAIT,

@@ -51,7 +51,7 @@ def begin(page: Page) -> None:
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password", exact=False).first.fill(PASSWORD)
     page.get_by_label("Password again").fill(PASSWORD)
-    page.get_by_role("button", name="Begin to read").click()
+    page.get_by_role("button", name="Start reading").click()
     expect(page).to_have_url("/unread")
 
 

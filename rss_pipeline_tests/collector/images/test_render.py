@@ -1,4 +1,4 @@
-"""The contract of collector.rendering: archived images are shown, and nothing else is changed."""
+"""The contract of collector.images.render: archived images are shown, and nothing else is changed."""
 
 import time
 from collections.abc import Callable, Mapping

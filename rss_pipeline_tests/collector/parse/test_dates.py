@@ -1,4 +1,4 @@
-"""The contract of collector.dates: what is wholly understood is an instant in UTC, all else is None."""
+"""The contract of collector.parse.dates: what is wholly understood is an instant in UTC, all else is None."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -37,7 +37,7 @@ def run(number: int, worker: str = "one", job: str = "poll_feeds", queue: str = 
         (
             [MAIN, ONE, seen(machine("two", code_version="2"))],
             "warning",
-            "Other code than the main machine's is on two. They begin no run: update them",
+            "Their code is not the main machine's: two. They begin no run: update them",
         ),
         ([MAIN, replace(ONE, clock_offset=-61)], "warning", "Clocks differ from the database's: one -61 s"),
         (

@@ -1,6 +1,7 @@
 """Hosts that ask for a pause, in whole polls: obeyed on each hop, after a restart, by each machine, by hand.
 
-How long pauses are stands in collector/test_holds.py; the images' own in test_downloading.py.
+How long pauses are stands in collector/fetch/test_holds.py; the images' own in
+pipeline/images/test_image_hosts.py.
 """
 
 from datetime import timedelta

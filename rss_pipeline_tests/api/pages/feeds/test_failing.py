@@ -31,7 +31,7 @@ def test_a_feed_that_fails_has_reason_since_when_what_to_do_and_next_visit(reade
     shown = words(client.get("/failing"))
     assert "Reason no answer within 30 s" in shown
     assert "What to do Nothing: it is tried again by itself." in shown
-    assert f"Fails since {reader.clock():%-d %B %Y, %H:%M} UTC" in shown
+    assert f"Failing since {reader.clock():%-d %B %Y, %H:%M} UTC" in shown
     assert "Next visit is due now" in shown
     assert "b.example" not in shown
     assert "Reason no answer within 30 s" in words(client.get("/feeds/a/edit"))
@@ -50,7 +50,7 @@ def test_of_very_many_feeds_that_fail_the_page_says_how_many_it_leaves_out(reade
     client = browser(reader, ann(reader, **{f"f{n}": 0 for n in range(202)}))
     change(reader.database, "UPDATE feeds SET consecutive_failures = 1, last_error_kind = 'timeout'")
     shown = client.get("/failing")
-    assert shown.text.count("Fails since") == 200
+    assert shown.text.count("Failing since") == 200
     assert "2 more feeds fail" in words(shown)
 
 

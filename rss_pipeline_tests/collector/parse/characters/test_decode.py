@@ -1,4 +1,5 @@
-"""The contract of collector.decode: the rules in their order, each with the document that needs it."""
+"""The contract of collector.parse.characters.decode: the rules in their order, each with the document that
+needs it."""
 
 import codecs
 

@@ -1,6 +1,6 @@
 """Faults between a poll and Cloudflare: the run fails, no feed pays for it, and the next poll completes it.
 
-Each is made by a proxy on the way to the real Worker or the real S3 endpoint (rss_pipeline_tests/faults.py),
+Each is made by a proxy on the way to the real Worker or the real S3 endpoint (support/services/faults.py),
 at one place of a real poll. What a fault of the embedded stores does stands in test_faults.py; the promises
 are the same, and so are the feeds.
 """
