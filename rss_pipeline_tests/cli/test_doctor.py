@@ -53,7 +53,7 @@ def test_a_test_alert_is_sent_where_it_is_asked_for(
 
     url = server.route("127.0.0.2", "/hook/s3cr3t", Answer(), Answer(status=404, body=b"no /hook/s3cr3t"))
     code, told = alerted(RSS_ALERT_WEBHOOK=url)
-    assert (code, told["state"], told["found"]) == (0, "ok", "127.0.0.2 took it")
+    assert (code, told["state"], told["found"]) == (0, "ok", "127.0.0.2 accepted it")
     assert [request.method for request in server.requests] == ["POST"]
     code, told = alerted(RSS_ALERT_WEBHOOK=url)
     assert (code, told["found"]) == (1, "the alert was refused with 404: no …")

@@ -7,7 +7,6 @@ PRIVATE = "This address is in a private network, or at a port that is not open h
 
 _WAIT = "Nothing: it is tried again by itself."
 _ADDRESS = "Look for the feed's address on the site, and subscribe to that instead."
-_OTHER_FEED = "Subscribe to a feed that the page names, or look for the feed's address on the site."
 _OPERATOR = "Write to the operator of this server."
 
 _ADVICE = {
@@ -23,7 +22,7 @@ _ADVICE = {
     "rate_limited": "Wait: the site wants fewer requests.",
     "host_on_hold": "Try again later: the site wants fewer requests, or another run requests from it now.",
     "challenge": "The site answers programs with a test for people; its owner can let feed readers through.",
-    "html": _OTHER_FEED,
+    "html": _ADDRESS,
     "not_a_feed": _ADDRESS,
     "empty_body": _WAIT,
     "no_content": _WAIT,
