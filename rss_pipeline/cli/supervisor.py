@@ -92,7 +92,7 @@ def keep_up(
             # A person who sends a second signal has waited long enough.
             _signal(child, signal.SIGKILL if len(signals) > 2 else number, whole=len(signals) > 1)
 
-    # A shell that starts us in the background makes us ignore SIGINT, so it is set all the same.
+    # A shell that starts us in the background makes us ignore SIGINT, so it is set anyway.
     for number in ending_signals():
         signal.signal(number, pass_on)
     lives: list[float] = []

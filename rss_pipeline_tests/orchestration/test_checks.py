@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 
 from rss_pipeline.collector.models.clock import instant
-from rss_pipeline.pipeline.health import verdicts
+from rss_pipeline.orchestration import checks, jobs
+from rss_pipeline.pipeline.health import fleet_verdicts, verdicts
 from rss_pipeline.pipeline.health.findings import check_d1_size, judge_disk
 from rss_pipeline.storage.reports.diagnostics import BackupLoss
 from rss_pipeline.storage.reports.health import Concerned
@@ -130,6 +131,11 @@ def test_the_checks_stand_on_the_assets_and_the_schedule_is_on(pipeline: Dagster
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
     graph = definitions.resolve_asset_graph()
     assert {key.name for key in graph.asset_check_keys} == CHECKS
+
+
+def test_the_fleet_s_verdicts_know_the_jobs_by_their_names() -> None:
+    """The pipeline knows no Dagster, so it cannot import them."""
+    assert (fleet_verdicts.POLL_FEEDS, fleet_verdicts.CHECK_HEALTH) == (jobs.POLL_FEEDS, checks.CHECK_HEALTH)
 
 
 def test_a_store_that_is_away_fails_the_run_and_passes_no_check(polled: DagsterPipeline) -> None:

@@ -102,13 +102,16 @@ def test_nohup_keeps_it_when_its_terminal_is_closed(tmp_path: Path) -> None:
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as keeper:
-        soon(lambda: file.exists() and file.read_text())
-        keeper.send_signal(signal.SIGHUP)
-        [child] = psutil.Process(keeper.pid).children()
-        child.kill()
-        soon(lambda: len(file.read_text().split()) == 2)
-        keeper.send_signal(signal.SIGTERM)
-        assert keeper.wait(PATIENCE) == 128 + signal.SIGTERM
+        try:
+            soon(lambda: file.exists() and file.read_text())
+            keeper.send_signal(signal.SIGHUP)
+            [child] = psutil.Process(keeper.pid).children()
+            child.kill()
+            soon(lambda: len(file.read_text().split()) == 2)
+            keeper.send_signal(signal.SIGTERM)
+            assert keeper.wait(PATIENCE) == 128 + signal.SIGTERM
+        finally:
+            keeper.kill()
 
 
 def test_killed_it_is_started_again_and_what_it_left_is_ended(

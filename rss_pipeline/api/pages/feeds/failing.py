@@ -13,7 +13,6 @@ from rss_pipeline.storage.accounts.users import look_for_owner
 router = APIRouter(include_in_schema=False)
 
 _MOST_SHOWN = 200
-_OFF = ("disabled", "unlisted", "unused")
 
 
 @router.get("/failing")
@@ -31,7 +30,7 @@ async def failing(request: Request, caller: SignedIn) -> Response:
         title="Feeds that fail",
         failures=failures,
         more=len(found) - len(failures),
-        off=[feed for feed in frame.feeds if feed.health in _OFF],
+        off=[feed for feed in frame.feeds if not feed.is_collected],
         partitions=partitions if owner.rows else {},
         is_owner=bool(owner.rows),
     )
