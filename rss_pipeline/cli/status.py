@@ -35,7 +35,7 @@ from rss_pipeline.storage.reports.topics import topic_states
     show_default=f"{output.FEEDS_LISTED}, all with --json",
     help="List at most this many feeds; 0 for all.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Also show why each next visit is then, and all notes.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the reason for each visit, and all notes.")
 @as_json
 @click.pass_obj
 def status(settings: Settings, feed: str | None, limit: int | None, verbose: bool, as_json: bool) -> None:

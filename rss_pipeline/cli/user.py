@@ -53,10 +53,12 @@ def add(settings: Settings, name: str, from_stdin: bool, subscribe: bool) -> Non
             say(f"{stored} subscribes to {count} feeds of {settings.feeds_file}, as the last poll read it.")
             others = left_out(database)
             if others.too_many:
-                say(f"Without {others.too_many} feeds: a user can subscribe to at most {MAX_SUBSCRIPTIONS}.")
+                say(
+                    f"Left out: {others.too_many} feeds; a user can subscribe to at most {MAX_SUBSCRIPTIONS}."
+                )
             if others.closed:
                 say(
-                    f"Without {others.closed} with a password, headers or allow_private: users can"
+                    f"Left out: {others.closed} with a password, headers or allow_private; users can"
                     " subscribe to those if the file says `shared: true`."
                 )
     say(f"{stored} can log in now. `rss-pipeline user app {stored} phone` makes the password for an app.")

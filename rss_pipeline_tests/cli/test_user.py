@@ -190,7 +190,7 @@ def test_a_new_user_may_subscribe_the_feeds_of_the_file(run: Run) -> None:
         register(database, spec("a"), spec("b", folder="News"), spec("c", access=Access(password="secret")))
     added = run("add", "ada", "--password-stdin", "--subscribe", input=f"{PASSWORD}\n")
     assert added.output.startswith("ada subscribes to 2 feeds of ")
-    assert "Without 1 with a password, headers or allow_private" in added.output
+    assert "Left out: 1 with a password, headers or allow_private" in added.output
     with open_database(settings) as database:
         rows = database.query("SELECT feed_id, folder FROM subscriptions ORDER BY feed_id").rows
     assert rows == [{"feed_id": "a", "folder": None}, {"feed_id": "b", "folder": "News"}]
@@ -202,4 +202,4 @@ def test_a_new_user_learns_how_many_feeds_are_beyond_the_most(run: Run) -> None:
         register(database, *(spec(f"f{number}") for number in range(3_002)))
     added = run("add", "ada", "--password-stdin", "--subscribe", input=f"{PASSWORD}\n")
     assert added.output.startswith("ada subscribes to 3000 feeds of ")
-    assert "Without 2 feeds: a user can subscribe to at most 3000." in added.output
+    assert "Left out: 2 feeds; a user can subscribe to at most 3000." in added.output

@@ -23,9 +23,9 @@ def check_use(database: Database, specs: Sequence[FeedSpec], *, path: str) -> Ch
     try:
         changes = registry_changes(specs, registry_rows(database), path=path)
     except RegistryError as error:
-        return Check(_USE, "failure", "not in use: the feeds are those of before", "\n".join(error.mistakes))
+        return Check(_USE, "failure", "not in use: the feeds from before it stay", "\n".join(error.mistakes))
     if changes.is_suspicious:
-        return Check(_USE, "warning", "not in use: the feeds are those of before", unconfirmed(changes))
+        return Check(_USE, "warning", "not in use: the feeds from before it stay", unconfirmed(changes))
     if changes.is_empty:
         return Check(_USE, "ok", "its feeds are in use")
     return Check(_USE, "ok", "it was changed; the next poll uses it")

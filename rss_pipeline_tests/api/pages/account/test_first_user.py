@@ -32,7 +32,7 @@ def test_who_opens_the_reader_for_the_first_time_makes_the_user_and_reads(reader
         answer = client.get(way[-1])
     assert way[-1] == "/first-user"
     assert 'name="subscribe" checked' in answer.text
-    assert "Without 1 with a password, headers or <code>allow_private</code>" in answer.text
+    assert "Left out: 1 with a password, headers or <code>allow_private</code>" in answer.text
     made = client.post("/first-user", data=GIVEN)
     assert (made.status_code, made.headers["location"]) == (303, "/")
     assert COOKIE in client.cookies
