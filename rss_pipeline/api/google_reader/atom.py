@@ -12,8 +12,8 @@ from lxml import etree
 from rss_pipeline.api.google_reader.entries import Entry, web_url
 from rss_pipeline.api.google_reader.ids import LONG_ID, long_id
 from rss_pipeline.api.google_reader.streams import FeedStream, Stream
+from rss_pipeline.collector.sanitize.text import legal
 from rss_pipeline.pipeline.topics.entry import rfc3339
-from rss_pipeline.pipeline.topics.text import legal
 
 ATOM_TYPE = "application/atom+xml"
 

@@ -13,8 +13,8 @@ from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED
 from rss_pipeline.api.searching import searched
+from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.pipeline.search.search import KEY_PATTERN, Found
-from rss_pipeline.pipeline.topics.text import one_line
 
 router = APIRouter(tags=["search"])
 

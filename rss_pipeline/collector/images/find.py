@@ -162,8 +162,8 @@ def _first(references: Iterator[str], resolve: Callable[[str], str | None]) -> s
 
 
 def image_bases(item: Item, feed_link: str | None, feed_url: str | None) -> list[str | None]:
-    """The bases of an item's image references; the first usable one is used."""
-    return [item.base_url, feed_link, item.link, feed_url]
+    """The bases of an item's images; the first usable one counts, so an image is beside its article."""
+    return [item.base_url, item.link, feed_link, feed_url]
 
 
 def may_show_images(item: Item) -> bool:

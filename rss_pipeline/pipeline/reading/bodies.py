@@ -1,12 +1,11 @@
 """Bodies of items for readers: the sanitized HTML with its archived images, made once a version and kept.
 
-HTML is sanitized as topics do it (pipeline.topics.content), with `rel` on its links; for the reader's pages,
+HTML is sanitized as topics do it (collector.sanitize.html), with `rel` on its links; for the reader's pages,
 page_html.py changes more in it. What a body is made of is read by storage.items.bodies. Who may read an item
 is not decided here: a caller passes ids that its user may read.
 """
 
 import re
-import secrets
 import sys
 import threading
 from collections import OrderedDict
@@ -17,9 +16,15 @@ from html import escape
 from typing import Literal
 from urllib.parse import quote
 
+from rss_pipeline.collector.sanitize.html import (
+    MOST_HTML_CHARACTERS,
+    safe_html,
+    text_of,
+    with_images,
+    with_link_rel,
+)
+from rss_pipeline.collector.sanitize.text import cut, legal, one_line
 from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
-from rss_pipeline.pipeline.topics.content import MOST_HTML_CHARACTERS, safe_html, text_of
-from rss_pipeline.pipeline.topics.text import cut, legal, one_line
 from rss_pipeline.storage.database import Database, Result, Row, Statement
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.items.bodies import ArchivedImage
@@ -107,8 +112,6 @@ class Bodies:
         self._lock = threading.Lock()
         self._making = threading.Lock()
         """Held while one body is made: threads that miss the same page do not make each body twice."""
-        # A host that no one can guess: relative URLs would be resolved against the publisher's.
-        self._own = f"https://{secrets.token_hex(16)}.invalid/"
 
     def known(self, versions: Mapping[str, str], *, shown: BodyFor = "reader") -> dict[str, Body]:
         """By item id, the bodies that are cached in these versions."""
@@ -180,38 +183,29 @@ class Bodies:
 
     def _body(self, row: Row, archived: Mapping[str, ArchivedImage], kind: BodyFor) -> Body:
         text: str = row["html"] or ""
-        placed: list[ArchivedImage] = []
+        bases = (row["base_url"], row["link"], row["feed_link"], row["feed_url"])
+
+        def place(url: str) -> PlacedImage | None:
+            found = archived.get(url.partition("#")[0])
+            return None if found is None else PlacedImage(self._served(found.key), found.size)
 
         def image(url: str) -> str | None:
             found = archived.get(url)
             if found is None:
                 return None
-            if kind == "public":
-                return public_url(self._objects, found.key)
-            if kind == "reader":
-                return self._own + quote(found.key, safe="/-_.~")
-            placed.append(found)
-            return f"{self._own}{len(placed) - 1}"
+            return public_url(self._objects, found.key) if kind == "public" else self._served(found.key)
 
-        def place(src: str) -> PlacedImage | None:
-            if not src.startswith(self._own):
-                return None
-            found = placed[int(src.removeprefix(self._own).partition("#")[0])]
-            return PlacedImage(public_url(self._objects, found.key) or image_path(found.key), found.size)
-
-        html = safe_html(
-            text,
-            bases=(row["base_url"], row["link"], row["feed_link"], row["feed_url"]),
-            image_bases=(row["base_url"], row["feed_link"], row["link"], row["feed_url"]),
-            image=image,
-            link_rel=LINK_REL,
-        )
+        html = safe_html(text, bases=bases)
         if html is None:
             html = _plain(text)
-        elif kind == "reader":
-            html = html.replace(f'src="{self._own}', f'src="{IMAGES_PATH}')
-        elif kind != "public":
-            html = page_html(html, placed=place, shows_publishers_images=kind == "page_with_publishers")
+        elif kind in ("reader", "public"):
+            html = with_link_rel(with_images(html, image), LINK_REL)
+        else:
+            html = page_html(
+                with_link_rel(html, LINK_REL),
+                placed=place,
+                shows_publishers_images=kind == "page_with_publishers",
+            )
         # An earlier version has none.
         if omitted := row.get("content_omitted"):
             html += f"<p>This item is too large to be stored whole: {escape(omitted, quote=False)}.</p>"
@@ -219,6 +213,9 @@ class Bodies:
             text, limit=_TITLE_OF_TEXT_CHARACTERS
         )
         return Body(title, html)
+
+    def _served(self, key: str) -> str:
+        return public_url(self._objects, key) or image_path(key)
 
     def _keep(self, key: tuple[str, BodyFor], version: str, body: Body) -> None:
         size = sum(map(sys.getsizeof, (body.html, body.title, version))) + _ENTRY_BYTES

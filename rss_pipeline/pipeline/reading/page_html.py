@@ -1,7 +1,7 @@
 """Sanitized HTML of an item as the reader's pages show it.
 
 Nothing is requested from a publisher that the user did not choose, and nothing moves while images load. What
-is sanitized is pipeline.topics.content's; apps get that as it is. Here it is changed tag by tag: nh3 writes
+is sanitized is collector.sanitize.html's; apps get that as it is. Here it is changed tag by tag: nh3 writes
 each tag in one way, and a `<` that begins none as `&lt;`.
 """
 

@@ -2,7 +2,7 @@
 
 It is read with expressions and not as a tree, which takes five times as long; what a browser would read
 otherwise is a word more or less in the index. What is shown of an item is made from a tree
-(pipeline.topics.content); a snippet is escaped as a whole.
+(collector.sanitize.html); a snippet is escaped as a whole.
 """
 
 import re

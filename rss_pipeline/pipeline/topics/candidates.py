@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicSpec
+from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.pipeline.topics.choice import DEPTH, Chosen, choose, counted, is_settled
-from rss_pipeline.pipeline.topics.content import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.pipeline.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.items import newest

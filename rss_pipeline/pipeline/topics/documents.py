@@ -11,9 +11,9 @@ from uuid import UUID
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
 from rss_pipeline.pipeline.topics.atom import atom_document, atom_entry, with_source_date
 from rss_pipeline.pipeline.topics.choice import Chosen, choose
-from rss_pipeline.pipeline.topics.content import PublishedHtml, published_html
 from rss_pipeline.pipeline.topics.entry import Entry, entry_of
 from rss_pipeline.pipeline.topics.feed_head import feed_head
+from rss_pipeline.pipeline.topics.html_cache import PublishedHtml, published_html
 from rss_pipeline.pipeline.topics.json_feed import json_document, json_item
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage, PublicUrls
 

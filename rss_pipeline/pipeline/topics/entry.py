@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
+from rss_pipeline.collector.sanitize.html import text_of
+from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.pipeline.topics.choice import Chosen
-from rss_pipeline.pipeline.topics.content import PublishedHtml, text_of
+from rss_pipeline.pipeline.topics.html_cache import PublishedHtml
 from rss_pipeline.pipeline.topics.ids import entry_id, feed_urn
 from rss_pipeline.pipeline.topics.iri import published_url
-from rss_pipeline.pipeline.topics.text import one_line
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage, SourceFeed
 
 MOST_TITLE_CHARACTERS = 500

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rss_pipeline.collector.models.topic import TopicSpec
+from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.pipeline.topics.entry import MOST_TITLE_CHARACTERS
 from rss_pipeline.pipeline.topics.ids import topic_urn
 from rss_pipeline.pipeline.topics.iri import published_url
-from rss_pipeline.pipeline.topics.text import one_line
 from rss_pipeline.pipeline.topics.values import PublicUrls
 
 GENERATOR = "rss_pipeline"

@@ -1,13 +1,25 @@
-"""Cleaned HTML for one run, so that an item which several topics show is cleaned once."""
+"""The HTML of items as topics publish it; for one run, an item that several topics show is cleaned once."""
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 
-from rss_pipeline.pipeline.topics.content import published_html
+from rss_pipeline.collector.sanitize.html import safe_html, with_images
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
 
 MOST_CHARACTERS = 8_000_000
 """At most 4 bytes each."""
+
+PublishedHtml = Callable[[str, Candidate, PublicImage], str | None]
+"""`published_html`, or one that remembers what it did."""
+
+
+def published_html(html: str, candidate: Candidate, image: PublicImage) -> str | None:
+    """`safe_html` of an item, with public copies of its images; None also if nothing is left of it."""
+    feed = candidate.feed
+    cleaned = safe_html(html, bases=(candidate.base_url, candidate.link, feed.link, feed.url))
+    return with_images(cleaned, partial(image, candidate.item_id)) if cleaned else None
 
 
 class HtmlCache:

@@ -64,12 +64,12 @@ def test_without_a_base_only_absolute_references_count() -> None:
     assert find_images(html, bases=[]) == ("https://a.example/y.jpg", "https://b.example/z.jpg")
 
 
-def test_the_bases_are_xml_base_feed_link_item_link_and_feed_url() -> None:
+def test_the_bases_are_xml_base_item_link_feed_link_and_feed_url() -> None:
     item = Item(guid="1", guid_source="guid", link="https://l/", base_url="https://b/")
     assert image_bases(item, "https://f/", "https://u/") == [
         "https://b/",
-        "https://f/",
         "https://l/",
+        "https://f/",
         "https://u/",
     ]
 

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.sanitize.html import safe_html, with_link_rel
 from rss_pipeline.pipeline.reading.bodies import LINK_REL
 from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
-from rss_pipeline.pipeline.topics.content import safe_html
 from rss_pipeline_tests.support.cost import costs_less_than
 
 ARCHIVED = "https://archive.invalid/"
@@ -27,15 +27,9 @@ def archive(sizes: dict[str, ImageSize | None]) -> Callable[[str], PlacedImage |
 
 def shown(html: str, *, shows: bool = False, **sizes: ImageSize | None) -> str:
     """The HTML of a publisher on a page; `a=None` is an archived https://x.example/a of unknown size."""
-    cleaned = safe_html(
-        html,
-        bases=("https://x.example/",),
-        image_bases=("https://x.example/",),
-        image=lambda _: None,
-        link_rel=LINK_REL,
-    )
+    cleaned = safe_html(html, bases=("https://x.example/",))
     assert cleaned is not None
-    return page_html(cleaned, placed=archive(sizes), shows_publishers_images=shows)
+    return page_html(with_link_rel(cleaned, LINK_REL), placed=archive(sizes), shows_publishers_images=shows)
 
 
 def image_link(url: str, words: str) -> str:

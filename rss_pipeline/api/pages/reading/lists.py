@@ -20,8 +20,8 @@ from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.reading.views import Order, Show, View
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.pipeline.topics.content import text_of
-from rss_pipeline.pipeline.topics.text import one_line
+from rss_pipeline.collector.sanitize.html import text_of
+from rss_pipeline.collector.sanitize.text import one_line
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.item_lists import items_of, list_items, texts_of
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow

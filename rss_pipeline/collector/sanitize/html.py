@@ -1,11 +1,14 @@
-"""The HTML of an item as it is published: without scripts, with absolute links, with archived images; and its
-text."""
+"""The HTML of an item as it is shown: without what runs, with absolute links and images; and its text.
+
+It is the same for pages, apps and topics, and depends on the item and its feed's addresses only: archived
+images are put in when it is served (`with_images`).
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
-from html import unescape
+from functools import lru_cache
+from html import escape, unescape
 from typing import Literal
 
 import nh3
@@ -13,8 +16,7 @@ import nh3
 from rss_pipeline.collector.images.overloaded import has_overloaded_tag
 from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.parse.links import web_base
-from rss_pipeline.pipeline.topics.text import legal, one_line
-from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
+from rss_pipeline.collector.sanitize.text import legal, one_line
 
 MOST_HTML_CHARACTERS = 1_000_000
 """Longer HTML is not read: only its scripts and inline images could keep it above what a document holds."""
@@ -79,6 +81,8 @@ _MOST_CLEANERS = 64
 _IMAGE_SIGNS = ("<img", "<picture", "<noscript", "<amp-img", "srcset")
 """In lower case: without one of them there is no image, as `render` has it."""
 
+_IMAGE = re.compile(r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src=")([^"<>]*+)')
+_LINK = re.compile(r"<a((?: [^<>]*+)?)>")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _UNCOUNTED = _names(
     # These are closed by the next of their kind, or have no end tag.
@@ -95,43 +99,42 @@ _BLOCK = re.compile(
 )
 _TO_TEXT = nh3.Cleaner(tags=set(), attributes={}, clean_content_tags=_DROPPED_WITH_CONTENT)
 
-PublishedHtml = Callable[[str, Candidate, PublicImage], str | None]
-"""`published_html`, or one that remembers what it did."""
 
-
-def published_html(html: str, candidate: Candidate, image: PublicImage) -> str | None:
-    """`safe_html` of an item; None also if nothing is left of it."""
-    feed = candidate.feed
-    cleaned = safe_html(
-        html,
-        bases=(candidate.base_url, candidate.link, feed.link, feed.url),
-        image_bases=(candidate.base_url, feed.link, candidate.link, feed.url),
-        image=partial(image, candidate.item_id),
-    )
-    return cleaned or None
-
-
-def safe_html(
-    html: str,
-    *,
-    bases: Sequence[str | None],
-    image_bases: Sequence[str | None],
-    image: Callable[[str], str | None],
-    link_rel: str | None = None,
-) -> str | None:
+def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
     """`html` with nothing in it that runs, loads a page or leads nowhere; None if it cannot be read safely.
 
-    Each image names its file by an absolute `src` only, the archived one where `image` has a URL for it:
-    scripts that load images late do not run in a feed reader. Links are resolved against the first usable of
-    `bases`, images against that of `image_bases`. `link_rel` is the `rel` of every link.
+    Each image names its file by an absolute `src` only, since scripts that load images late do not run in a
+    feed reader. References are resolved against the first usable of `bases`. In the result a `<` or `>` is
+    always the bracket of a tag, and each attribute is written as `name="value"`.
     """
     if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html):
         return None
     lowered = html.lower()
     if any(sign in lowered for sign in _IMAGE_SIGNS):
-        html = render(html, archived=_EveryImage(image), bases=image_bases)
+        html = render(html, archived=_EveryImage(), bases=bases)
         lowered = html.lower()
-    return legal(_cleaned(_encodable(html), lowered, bases, link_rel)).strip()
+    return legal(_cleaned(_encodable(html), lowered, bases)).strip()
+
+
+def with_images(html: str, image: Callable[[str], str | None]) -> str:
+    """`safe_html`'s result with other images: `image` gives the URL to put for an image's, or None.
+
+    A fragment stays behind the URL: `image` is asked without it.
+    """
+    if "<img" not in html:
+        return html
+
+    def placed(found: re.Match[str]) -> str:
+        url, mark, fragment = unescape(found[2]).partition("#")
+        new = image(url)
+        return found[0] if new is None else found[1] + escape(new + mark + fragment)
+
+    return _IMAGE.sub(placed, html)
+
+
+def with_link_rel(html: str, rel: str) -> str:
+    """`safe_html`'s result with this `rel` in every link."""
+    return _LINK.sub(rf'<a\1 rel="{rel}">', html)
 
 
 def text_of(html: str | None, *, limit: int) -> str:
@@ -143,23 +146,23 @@ def text_of(html: str | None, *, limit: int) -> str:
     return one_line(unescape(text), limit=limit)
 
 
-def _cleaned(html: str, lowered: str, bases: Sequence[str | None], link_rel: str | None) -> str:
+def _cleaned(html: str, lowered: str, bases: Sequence[str | None]) -> str:
     """Sanitized; to make a cleaner takes as long as to clean a short item, so one that is ready is used where
     it will do."""
     starts = _starts(lowered)
     if starts == "absolute":
-        return _cleaner("deny", link_rel).clean(html)
+        return _cleaner("deny").clean(html)
     base = next((usable for each in bases if (usable := web_base(each))), None)
     if base is None:
-        return _cleaner("deny", link_rel).clean(html)
+        return _cleaner("deny").clean(html)
     origin = _ORIGIN.match(base) if starts == "rooted" else None
     try:
         if origin is not None:
-            return _cleaner(origin[0], link_rel).clean(html)
-        return _new_cleaner(base, link_rel).clean(html)
+            return _cleaner(origin[0]).clean(html)
+        return _new_cleaner(base).clean(html)
     except ValueError:
         # A base that its parser refuses: the item is published without relative links.
-        return _cleaner("deny", link_rel).clean(html)
+        return _cleaner("deny").clean(html)
 
 
 def _starts(lowered: str) -> Literal["absolute", "rooted", "any"]:
@@ -182,11 +185,11 @@ def _starts(lowered: str) -> Literal["absolute", "rooted", "any"]:
 
 
 @lru_cache(maxsize=_MOST_CLEANERS)
-def _cleaner(base: str, link_rel: str | None) -> nh3.Cleaner:
-    return _new_cleaner(base, link_rel)
+def _cleaner(base: str) -> nh3.Cleaner:
+    return _new_cleaner(base)
 
 
-def _new_cleaner(base: str, link_rel: str | None) -> nh3.Cleaner:
+def _new_cleaner(base: str) -> nh3.Cleaner:
     """One that resolves relative references against `base`, or drops them if that is `deny`."""
     return nh3.Cleaner(
         tags=_TAGS,
@@ -194,18 +197,15 @@ def _new_cleaner(base: str, link_rel: str | None) -> nh3.Cleaner:
         clean_content_tags=_DROPPED_WITH_CONTENT,
         url_schemes=_SCHEMES,
         url_relative="deny" if base == "deny" else ("rewrite_with_base", base),
-        link_rel=link_rel,
+        link_rel=None,
     )
 
 
 class _EveryImage(Mapping[str, str]):
-    """For each image URL the archived image's, else the URL itself: `render` writes either into `src`."""
-
-    def __init__(self, image: Callable[[str], str | None]) -> None:
-        self._image = image
+    """Each image URL for itself: `render` writes it into `src`."""
 
     def __getitem__(self, url: str) -> str:
-        return self._image(url) or url
+        return url
 
     def __iter__(self) -> Iterator[str]:
         raise TypeError("every URL is a key")

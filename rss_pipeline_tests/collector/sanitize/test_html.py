@@ -1,4 +1,4 @@
-"""The HTML of items as topics publish it."""
+"""The HTML of items as it is shown, by way of what topics publish."""
 
 import re
 from typing import Any
@@ -6,7 +6,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from rss_pipeline.pipeline.topics.content import published_html, text_of
+from rss_pipeline.collector.sanitize.html import text_of
+from rss_pipeline.pipeline.topics.html_cache import published_html
 from rss_pipeline_tests.pipeline.topics.candidates import candidate, feed
 from rss_pipeline_tests.support.cost import costs_less_than
 

@@ -1,0 +1,1 @@
+"""HTML and text of publishers, made safe to be shown."""
