@@ -4,15 +4,15 @@ No decision on the content: documents are parsed later, and `fetch/image_body.py
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rss_pipeline.collector.http.client import FetchPolicy, HttpResponse
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.gunzip import Gunzip
 from rss_pipeline.collector.http.headers import charset_of, content_codings
+from rss_pipeline.collector.http.inflate import Coding, Inflate
 from rss_pipeline.errors import InfrastructureError, file_error
 
 
@@ -58,7 +58,7 @@ class BodyDecoder:
         """Bytes of the body so far."""
         self._wire = 0
         self._policy = policy
-        self._gunzip = _decoder(answer)
+        self._inflate = _decoder(answer)
         announced = answer.head.first("content-length") or ""
         # Refused before a byte of the body is read; h11 has checked that the header is a number.
         if announced.isdecimal() and int(announced[:20]) > policy.max_wire_bytes:
@@ -70,7 +70,7 @@ class BodyDecoder:
         if self._wire > most:
             raise _too_large("has more than", most, most)
         most = self._policy.max_body_bytes
-        for piece in (chunk,) if self._gunzip is None else self._gunzip.feed(chunk):
+        for piece in (chunk,) if self._inflate is None else self._inflate.feed(chunk):
             self.size += len(piece)
             if self.size > most:
                 raise _too_large("decompresses to more than", most, most)
@@ -78,8 +78,8 @@ class BodyDecoder:
 
     def finish(self) -> None:
         """Check that the body is complete; call it after the last bytes."""
-        if self._gunzip is not None:
-            self._gunzip.finish()
+        if self._inflate is not None:
+            self._inflate.finish()
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def spooling(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _decoder(answer: HttpResponse) -> Gunzip | None:
+def _decoder(answer: HttpResponse) -> Inflate | None:
     codings = content_codings(answer.head.list("content-encoding"))
     if not codings:
         return None
@@ -101,13 +101,18 @@ def _decoder(answer: HttpResponse) -> Gunzip | None:
         raise FetchError(
             "bad_compression", f"The body is compressed {len(codings)} times; only one coding is read."
         )
-    if codings != ["gzip"]:
+    coding = _READ.get(codings[0])
+    if coding is None:
         raise FetchError(
             "bad_compression",
             f"The body is compressed with {codings[0][:20]!r}, although the request accepts only gzip; "
             "the publisher has to fix it.",
         )
-    return Gunzip()
+    return Inflate(coding)
+
+
+_READ: Mapping[str, Coding] = {"gzip": "gzip", "deflate": "deflate"}
+"""The codings that are read: gzip, and deflate, which servers send although the request did not offer it."""
 
 
 def _too_large(verb: str, size: int, limit: int) -> FetchError:

@@ -5,6 +5,7 @@ pipeline/visits/faults/test_hostile.py.
 """
 
 import gzip
+import zlib
 from collections.abc import Callable
 
 from rss_pipeline_tests.support.server import Answer
@@ -12,6 +13,7 @@ from rss_pipeline_tests.support.server import Answer
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP = OK + b"Content-Encoding: gzip\r\n\r\n"
+DEFLATE = OK + b"Content-Encoding: deflate\r\n\r\n"
 SLOW = {
     "status line": Answer(raw=b"HTTP/1.1 200 ", endless=b"O", drip=(1, 0.01)),
     "a header": Answer(raw=OK + b"X-Slow: ", endless=b"x", drip=(1, 0.01)),
@@ -52,6 +54,19 @@ FLOODS = {
     ),
     "gzip's empty members": ("bad_compression", Answer(raw=GZIP, endless=EMPTY_MEMBER * 1000)),
     "gzip of zeros, 1000 to 1": ("too_large", Answer(raw=GZIP, endless=gzip.compress(bytes(5_000_000)))),
+    "deflate of zeros": ("too_large", Answer(raw=DEFLATE + zlib.compress(bytes(100_000_000)))),
+    "raw deflate of zeros": (
+        "too_large",
+        Answer(raw=DEFLATE + zlib.compress(bytes(100_000_000), wbits=-15)),
+    ),
+    "zeros after a member": (
+        "too_large",
+        Answer(raw=GZIP + gzip.compress(b"<rss/>"), endless=bytes(65536)),
+    ),
+    "anything after a member": (
+        "too_large",
+        Answer(raw=GZIP + gzip.compress(b"<rss/>"), endless=b"x" * 65536),
+    ),
     "gzip within gzip within gzip": (
         "bad_compression",
         Answer(raw=GZIP.replace(b"gzip", b"gzip, gzip, gzip"), endless=EMPTY_MEMBER * 1000),

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from rss_pipeline.collector.http.errors import FetchError, request_error
-from rss_pipeline.collector.http.gunzip import Gunzip
+from rss_pipeline.collector.http.inflate import Inflate
 from rss_pipeline.collector.models.outcome import Document
 from rss_pipeline.errors import InfrastructureError
 from rss_pipeline_tests.collector.fetch.rounds import RSS, InstantPace, feed, fetch
@@ -21,6 +21,9 @@ from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT
 
 PACKED = gzip.compress(RSS * 50, mtime=0)
 GZIP = {"Content-Encoding": "gzip"}
+DEFLATE = {"Content-Encoding": "deflate"}
+RAW = zlib.compress(RSS * 500, wbits=-zlib.MAX_WBITS)
+"""Deflate without its head (RFC 1951), as many servers send it."""
 
 
 class TestBodies:
@@ -33,6 +36,15 @@ class TestBodies:
             Answer(body=gzip.compress(RSS * 250) + gzip.compress(RSS * 250), headers=GZIP),
             Answer(body=gzip.compress(RSS * 500) + b"\0" * 512, headers={"Content-Encoding": "X-GZip"}),
             Answer(body=gzip.compress(RSS * 500), headers={"Content-Encoding": "identity, gzip"}),
+            Answer(body=gzip.compress(RSS * 500) + b"\n \n\n", headers=GZIP),
+            Answer(body=gzip.compress(RSS * 500) + b"<!-- served by cache 3 -->", headers=GZIP),
+            Answer(body=gzip.compress(RSS * 500) + b"\x1f\x8bnonsense", headers=GZIP),
+            Answer(body=gzip.compress(RSS * 250) + b"\0" * 9 + gzip.compress(RSS * 250), headers=GZIP),
+            Answer(body=zlib.compress(RSS * 500), headers=DEFLATE),
+            Answer(body=zlib.compress(RSS * 500) + b"\n", headers=DEFLATE),
+            Answer(body=RAW, headers=DEFLATE),
+            Answer(body=RAW + bytes(7), headers=DEFLATE, drip=(1, 0)),
+            Answer(body=gzip.compress(RSS * 500), headers=DEFLATE),
             Answer(body=RSS * 500, headers={"Content-Encoding": "utf-8"}),
             Answer(raw=b"HTTP/1.0 200 OK\r\n\r\n" + RSS * 500),
         ],
@@ -56,6 +68,12 @@ class TestBodies:
             Answer(body=PACKED[:-9], headers=GZIP),
             Answer(body=PACKED[:5], headers=GZIP),
             Answer(body=PACKED + PACKED[:-4], headers=GZIP),
+            Answer(body=PACKED + PACKED[:2], headers=GZIP),
+            Answer(body=PACKED + bytes(512) + PACKED[:1], headers=GZIP),
+            Answer(body=PACKED + b"\n", headers=GZIP, cut_after=len(PACKED)),
+            Answer(body=zlib.compress(RSS * 50)[:-1], headers=DEFLATE),
+            Answer(body=RAW[:-1], headers=DEFLATE),
+            Answer(body=RAW[:1], headers=DEFLATE),
         ],
     )
     def test_a_body_cut_short_is_a_failure_and_no_short_feed(
@@ -69,13 +87,12 @@ class TestBodies:
         [
             Answer(body=RSS, headers=GZIP),
             Answer(body=PACKED[:-8] + b"\0" * 8, headers=GZIP),
-            Answer(body=PACKED + b"<!-- served by cache 3 -->", headers=GZIP),
-            Answer(body=PACKED + b"\n", headers=GZIP),
-            Answer(body=PACKED + b"\x1f\x8bnonsense", headers=GZIP),
+            Answer(body=PACKED + b"\x1f\x8b\x08nonsense", headers=GZIP),
+            Answer(body=RSS, headers=DEFLATE),
+            Answer(body=RAW[:20] + bytes(99), headers=DEFLATE),
             Answer(body=gzip.compress(b"") * 1001, headers=GZIP),
             Answer(body=gzip.compress(PACKED), headers={"Content-Encoding": "gzip, gzip"}),
             Answer(body=PACKED, headers=(("Content-Encoding", "gzip"), ("Content-Encoding", "gzip"))),
-            Answer(body=zlib.compress(RSS), headers={"Content-Encoding": "deflate"}),
             Answer(body=b"\x8b\x03\x80", headers={"Content-Encoding": "br"}),
         ],
     )
@@ -93,8 +110,16 @@ class TestBodies:
         failure(ask(server, answer, tmp_path), "bad_compression", tmp_path)
 
     @pytest.mark.slow
-    def test_a_bomb_stops_at_the_cap(self, server: FeedServer, tmp_path: Path) -> None:
-        answer = Answer(body=b"\0" * 30_000_000, gzip=True)
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(body=b"\0" * 30_000_000, gzip=True),
+            Answer(body=zlib.compress(b"\0" * 30_000_000), headers=DEFLATE),
+            Answer(body=zlib.compress(b"\0" * 30_000_000, wbits=-15), headers=DEFLATE),
+        ],
+        ids=["gzip", "deflate", "raw deflate"],
+    )
+    def test_a_bomb_stops_at_the_cap(self, answer: Answer, server: FeedServer, tmp_path: Path) -> None:
         outcome = failure(ask(server, answer, tmp_path), "too_large", tmp_path)
         assert "20,000,000" in outcome.message
 
@@ -129,27 +154,27 @@ class TestBodies:
             ask(server, Answer(body=RSS), tmp_path / "missing")
 
 
-class TestGunzip:
+class TestInflate:
     def test_no_piece_is_larger_than_a_step(self) -> None:
-        pieces = list(Gunzip().feed(gzip.compress(b"a" * 5_000_000)))
+        pieces = list(Inflate("gzip").feed(gzip.compress(b"a" * 5_000_000)))
         assert max(map(len, pieces)) == 64 * 1024
         assert b"".join(pieces) == b"a" * 5_000_000
 
     @pytest.mark.parametrize("size", [1, 2, 3, 17, 1000])
     def test_where_the_wire_cuts_its_pieces_does_not_matter(self, size: int) -> None:
         packed = gzip.compress(RSS * 9) + gzip.compress(b"") + gzip.compress(RSS) + b"\0\0\0"
-        gunzip = Gunzip()
+        inflate = Inflate("gzip")
         pieces = [
-            piece for at in range(0, len(packed), size) for piece in gunzip.feed(packed[at : at + size])
+            piece for at in range(0, len(packed), size) for piece in inflate.feed(packed[at : at + size])
         ]
-        gunzip.finish()
+        inflate.finish()
         assert b"".join(pieces) == RSS * 10
 
     def test_a_stream_that_stops_in_a_header_is_truncated(self) -> None:
-        gunzip = Gunzip()
-        assert list(gunzip.feed(b"\x1f")) == []
+        inflate = Inflate("gzip")
+        assert list(inflate.feed(b"\x1f")) == []
         with pytest.raises(FetchError, match="truncated"):
-            gunzip.finish()
+            inflate.finish()
 
 
 class TestTime:
@@ -248,10 +273,22 @@ class TestHosts:
         assert time.monotonic() - started < PROMPT
         answered.set()
 
-    @pytest.mark.parametrize("raw", [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\0" * 99])
-    def test_what_does_not_speak_http(self, raw: bytes, server: FeedServer, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("raw", "says"),
+        [
+            (b"", "closed the connection"),
+            (b"HTTP/1.1 200 OK\r\nX-A: b\r\n", "closed the connection"),
+            (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "not HTTP"),
+            (b"HTTP/1.1 abc\r\n\r\n", "not HTTP"),
+            (b"\n\n" * 99, "not HTTP"),
+        ],
+    )
+    def test_what_does_not_speak_http(
+        self, raw: bytes, says: str, server: FeedServer, tmp_path: Path
+    ) -> None:
         outcome = failure(ask(server, Answer(raw=raw), tmp_path), "connect", tmp_path)
         assert not outcome.answered
+        assert says in outcome.message
 
     def test_a_head_without_end(self, server: FeedServer, tmp_path: Path) -> None:
         raw = b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 100_000
