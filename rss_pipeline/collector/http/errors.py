@@ -86,8 +86,10 @@ def request_error(error: Exception, host: str, *, connect_timeout: float) -> Fet
                 advice="A header of this feed in feeds.yaml contains a line break or another character "
                 "that HTTP does not allow.",
             )
+        case httpx.RemoteProtocolError() if _is_closed_by_peer(error):
+            return FetchError("connect", f"{host} closed the connection before it had answered.")
         case httpx.RemoteProtocolError():
-            return FetchError("connect", f"{host} closed the connection or did not answer in HTTP.")
+            return FetchError("connect", f"{host} sent an answer that is not HTTP.")
         case httpx.UnsupportedProtocol():
             return bad_host(host)
         case httpx.TransportError() | OSError() | anyio.BrokenResourceError() | anyio.ClosedResourceError():
@@ -117,8 +119,8 @@ def body_error(error: Exception, host: str) -> FetchError:
 
 
 def _is_closed_by_peer(error: httpx.RemoteProtocolError) -> bool:
-    """h11 and httpcore give this error and a syntax error the same class: only the text differs."""
-    return str(error).startswith("peer closed")
+    """h11 and httpcore give this error and a syntax error the same class: only their texts differ."""
+    return str(error).startswith(("peer closed", "Server disconnected"))
 
 
 def _is_too_long(cause: BaseException) -> bool:

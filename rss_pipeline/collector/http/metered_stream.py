@@ -1,7 +1,9 @@
-"""Connections that limit the bytes of a response on the wire, including heads and chunk framing.
+"""Connections that limit the bytes of a response on the wire, including heads and chunk framing, and that
+leave malformed header lines out.
 
 h11 limits one head and one line, but not the number of interim responses (1xx) before the final one, nor
-the framing around chunks of one byte. The decoded bytes of a body are counted in `body.py`.
+the framing around chunks of one byte. The decoded bytes of a body are counted in `body.py`, header lines
+judged in `response_head.py`.
 """
 
 import re
@@ -11,14 +13,18 @@ from typing import Any
 import httpcore
 
 from rss_pipeline.collector.http.errors import FetchError
+from rss_pipeline.collector.http.response_head import wellformed_head
 from rss_pipeline.httpx_without_cli import httpx
 
 MAX_HEAD_BYTES = 256 * 1024
-"""All heads of one response together; h11 accepts 100 KB for one. The rest of it is left for framing."""
+"""All heads of one response together. The rest of it is left for framing."""
 
 
 class MeteredStream(httpcore.AsyncNetworkStream):
-    """A connection with a limit on the bytes of each response. A response begins after a write."""
+    """A connection with a limit on the bytes of each response, whose heads reach h11 whole and wellformed.
+
+    A response begins after a write.
+    """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self._stream = stream
@@ -27,8 +33,11 @@ class MeteredStream(httpcore.AsyncNetworkStream):
     def _answer_begins(self) -> None:
         self._left = self._most = MAX_HEAD_BYTES
         self._what = "The response's head"
-        self._start: bytearray | None = bytearray()
         self._came = 0
+        self._head: bytearray | None = bytearray()
+        """The head that is being read; None after the final one, and where there is no HTTP."""
+        self._searched = 0
+        self._heads_bytes = 0
         self._end: int | None = None
 
     @property
@@ -38,26 +47,48 @@ class MeteredStream(httpcore.AsyncNetworkStream):
 
     def body_follows(self, length: int | None, *, most: int) -> None:
         """Allow `most` more bytes, once the head has been read; `length` is the body's, None if unknown."""
-        if length is not None and self._start is not None:
-            self._end = _heads_length(self._start) + length
-        self._start = None
+        if length is not None:
+            self._end = self._heads_bytes + length
         self._left += most
         self._most = most
         self._what = "The response"
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read from the connection. Raises `FetchError` (too_large) above the limit."""
-        data = await self._stream.read(max_bytes, timeout)
-        self._left -= len(data)
-        self._came += len(data)
-        if self._start is not None:
-            self._start += data
-        if self._left < 0:
-            raise FetchError(
-                "too_large",
-                f"{self._what} is more than {self._most:,} bytes; at most {self._most:,} are read.",
-            )
-        return data
+        """Read from the connection; of a head, all of it. Raises `FetchError`: too_large above the limit, or
+        connect for a head that does not say where the body ends."""
+        while True:
+            data = await self._stream.read(max_bytes, timeout)
+            self._left -= len(data)
+            self._came += len(data)
+            if self._left < 0:
+                raise FetchError(
+                    "too_large",
+                    f"{self._what} is more than {self._most:,} bytes; at most {self._most:,} are read.",
+                )
+            ready = data if self._head is None else self._of_heads(data)
+            # Nothing would be the end of the connection.
+            if ready or not data:
+                return ready
+
+    def _of_heads(self, data: bytes) -> bytes:
+        """The heads that `data` completes, and the bytes after the final one."""
+        self._head = head = self._head or bytearray()
+        head += data
+        ready = bytearray()
+        while data and _HTTP.startswith(bytes(head[: len(_HTTP)])):
+            end = _HEAD_END.search(head, self._searched)
+            if end is None:
+                self._searched = max(0, len(head) - 2)
+                return bytes(ready)
+            one = bytes(head[: end.end()])
+            del head[: end.end()]
+            self._heads_bytes += len(one)
+            self._searched = 0
+            ready += wellformed_head(one)
+            if _INTERIM.match(one) is None:
+                break
+        self._head = None
+        return bytes(ready + head)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._answer_begins()
@@ -90,18 +121,10 @@ def meter_body(response: httpx.Response, *, most: int) -> MeteredStream | None:
     return connection
 
 
-_HEAD = re.compile(rb"(?s:.*?)\n\r?\n")
-
-
-def _heads_length(start: bytearray) -> int:
-    """Bytes of the final head and the interim ones (1xx) before it."""
-    end = 0
-    while (head := _HEAD.match(start, end)) is not None:
-        interim = re.match(rb"HTTP/[0-9.]+\s+1", start[end : end + 20])
-        end = head.end()
-        if interim is None:
-            break
-    return end
+_HTTP = b"HTTP/"
+_HEAD_END = re.compile(rb"\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/[0-9.]+\s+1")
+"""1xx: another head follows."""
 
 
 class MeteredBackend(httpcore.AsyncNetworkBackend):
