@@ -13,8 +13,9 @@ from rss_pipeline.collector.fetch.pacing import Turns
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.body import save_body
 from rss_pipeline.collector.http.client import Client, FetchPolicy, HttpResponse, access_headers
+from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.headers import fresh_seconds, parse_retry_after
+from rss_pipeline.collector.http.headers import fresh_seconds, requested_wait
 from rss_pipeline.collector.http.private_hosts import private_hosts
 from rss_pipeline.collector.http.redaction import repeats_a_secret, scrubbed
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
@@ -84,9 +85,10 @@ class FeedVisit:
             extra = access_headers(self.access) if here.origin == registered else []
             self._with_access = bool(extra)
             validators = self._validators() if here.url == validators_url and not is_stuck else []
-            match await self._request(here, [*extra, *validators], conditional=bool(validators)):
+            headers = with_cookies([*extra, *validators], chain.cookies(here))
+            match await self._request(here, headers, conditional=bool(validators)):
                 case Redirect() as redirect:
-                    there = chain.follow(here, redirect)
+                    there = chain.follow(here, redirect, now=self.clock())
                     if repeats_a_secret(there.url, self.access):
                         # The secret would be sent to that server, and stored as the document's address.
                         raise FetchError(
@@ -112,7 +114,7 @@ class FeedVisit:
         self, here: RequestUrl, answer: HttpResponse, *, conditional: bool
     ) -> NotModified | Document | Redirect:
         now = self.clock()
-        retry_after = parse_retry_after(answer.head.first("retry-after"), now=now)
+        retry_after = requested_wait(answer.status, answer.head, now=now)
         self.holds.feed_answered(self.feed.id, here.host, answer.status, retry_after)
         if redirect := redirect_of(answer.status, answer.head):
             return redirect

@@ -15,8 +15,9 @@ from rss_pipeline.collector.fetch.holds import Holds
 from rss_pipeline.collector.fetch.image_body import Image, receive_image
 from rss_pipeline.collector.fetch.visit_requests import VisitRequests
 from rss_pipeline.collector.http.client import HttpResponse
+from rss_pipeline.collector.http.cookies import with_cookies
 from rss_pipeline.collector.http.errors import FetchError
-from rss_pipeline.collector.http.headers import parse_retry_after
+from rss_pipeline.collector.http.headers import requested_wait
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.redirects import Redirect, RedirectChain, redirect_of
 from rss_pipeline.collector.http.request_url import RequestUrl, request_url
@@ -91,20 +92,23 @@ class ImageVisit(Generic[T]):
             # There are fewer attempts after a redirect to http: the item's https link is not sent there.
             self._attempt = min(self._attempt, len(referers) - 1)
             async with self.requests.turn(here) as turn:
-                answer = await self._request(here, referers[self._attempt])
+                referer = referers[self._attempt]
+                headers = [] if referer is None else [(b"Referer", referer)]
+                answer = await self._request(here, with_cookies(headers, chain.cookies(here)))
                 turn.release_host()
                 if isinstance(answer, Image):
                     return KeptImage(await self._keep(answer))
             match answer:
                 case Redirect() as redirect:
-                    here = chain.follow(here, redirect)
+                    here = chain.follow(here, redirect, now=self.requests.clock())
                 case _Refused(error):
                     self._attempt += 1
                     if self._attempt == len(referers):
                         raise _all_refused(error, here, referers)
 
-    async def _request(self, here: RequestUrl, referer: bytes | None) -> Image | Redirect | _Refused:
-        headers = [] if referer is None else [(b"Referer", referer)]
+    async def _request(
+        self, here: RequestUrl, headers: list[tuple[bytes, bytes]]
+    ) -> Image | Redirect | _Refused:
         path = self.spool / self.image.id
         is_complete = False
         try:
@@ -121,7 +125,7 @@ class ImageVisit(Generic[T]):
         self, here: RequestUrl, response: HttpResponse, path: Path
     ) -> Image | Redirect | _Refused:
         status, head = response.status, response.head
-        retry_after = parse_retry_after(head.first("retry-after"), now=self.requests.clock())
+        retry_after = requested_wait(status, head, now=self.requests.clock())
         first_host = request_url(self.image.url).host
         self.holds.image_answered(here.host, status, retry_after, first_host=first_host)
         if status == 200:

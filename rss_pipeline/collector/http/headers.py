@@ -1,4 +1,4 @@
-"""Strict readers of response headers: freshness, Retry-After, content codings, charset. Pure functions.
+"""Strict readers of response headers: freshness, requested waits, content codings, charset. Pure functions.
 
 Request headers are sent in `client.py`.
 """
@@ -32,6 +32,10 @@ class Head:
         """The first field of that lower-case name; None if it is missing or empty."""
         return self._values.get(name, [""])[0] or None
 
+    def all(self, name: str) -> tuple[str, ...]:
+        """The values of all fields of that lower-case name."""
+        return tuple(self._values.get(name, ()))
+
     def list(self, name: str) -> str | None:
         """All fields of that name joined as one list (RFC 9110 5.3); None if there is none."""
         values = self._values.get(name)
@@ -61,6 +65,37 @@ def parse_retry_after(text: str | None, *, now: datetime) -> int | None:
     if date is None:
         return None
     return min(max(math.ceil((date - now).total_seconds()), 0), DAY_SECONDS)
+
+
+def requested_wait(status: int, head: Head, *, now: datetime) -> int | None:
+    """Seconds to stay away, 0 to 86,400, as a response requests them; None if it does not.
+
+    By Retry-After, or of a refusal without a useful one (0 is no invitation to ask at once) by the end of its
+    rate limit: x-ratelimit-reset has seconds (Reddit, the IETF's draft) or a Unix time (GitHub).
+    """
+    wait = parse_retry_after(head.first("retry-after"), now=now)
+    is_used_up = (head.first("x-ratelimit-remaining") or "?").strip().strip("0") in {"", "."}
+    if wait or not (status == 429 or (status in _REFUSALS and is_used_up)):
+        return wait
+    resets = (_reset_seconds(head.first(name), now=now) for name in _RESETS)
+    return next((seconds for seconds in resets if seconds), wait)
+
+
+_REFUSALS = frozenset({403, 503})
+_RESETS = ("x-ratelimit-reset", "x-rate-limit-reset", "ratelimit-reset")
+_UNIX_TIME = 1_000_000_000
+"""A larger number of a rate limit is an instant; in seconds it would be 31 years."""
+
+
+def _reset_seconds(text: str | None, *, now: datetime) -> int | None:
+    number = re.match(r"[0-9]+(?:\.[0-9]*)?", (text or "").strip())
+    if number is None:
+        date = http_date(text)
+        return None if date is None else min(max(math.ceil((date - now).total_seconds()), 0), DAY_SECONDS)
+    seconds = float(number[0])
+    if seconds >= _UNIX_TIME:
+        seconds = (seconds / 1000 if seconds >= _UNIX_TIME * 1000 else seconds) - now.timestamp()
+    return math.ceil(min(max(seconds, 0.0), DAY_SECONDS))
 
 
 def cache_directives(text: str | None) -> dict[str, str | None]:

@@ -1,11 +1,13 @@
-"""Redirects: the URL that a Location names, and the chain of URLs that one visit follows.
+"""Redirects: the URL that a Location names, and the chain of requests that one visit follows.
 
 No I/O. `collector.schedule.permanent_redirects` decides whether a feed keeps its new address.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from urllib.parse import urljoin
 
+from rss_pipeline.collector.http.cookies import CookieJar
 from rss_pipeline.collector.http.errors import FetchError
 from rss_pipeline.collector.http.headers import Head
 from rss_pipeline.collector.http.request_url import DEFAULT_PORTS, RequestUrl, percent_encoded, request_url
@@ -21,11 +23,12 @@ class Redirect:
 
     location: str | None
     permanent: bool
+    head: Head = field(repr=False)
 
 
 def redirect_of(status: int, head: Head) -> Redirect | None:
     """The redirect in a response; None if it is none."""
-    return Redirect(head.first("location"), status in _PERMANENT) if status in _REDIRECTS else None
+    return Redirect(head.first("location"), status in _PERMANENT, head) if status in _REDIRECTS else None
 
 
 def redirect_target(here: RequestUrl, location: str | None) -> RequestUrl:
@@ -55,25 +58,42 @@ def redirect_target(here: RequestUrl, location: str | None) -> RequestUrl:
 
 
 class RedirectChain:
-    """The URLs of one visit: the first one, and each one it was redirected to."""
+    """The requests of one visit: to the first URL, and to each one it was redirected to, with the cookies
+    that the redirects have set."""
 
     def __init__(self, start: RequestUrl, *, most: int) -> None:
-        self._seen = {start.url}
+        self._requested: set[tuple[str, tuple[str, ...]]] = {(start.url, ())}
+        self._urls = {start.url}
         self._most = most
+        self._hops = 0
         self._temporary = False
+        self._jar = CookieJar()
 
     @property
     def is_permanent(self) -> bool:
         """True if there were redirects and all of them were permanent."""
-        return len(self._seen) > 1 and not self._temporary
+        return self._hops > 0 and not self._temporary
 
-    def follow(self, here: RequestUrl, redirect: Redirect) -> RequestUrl:
-        """The next URL. Raises `FetchError`, also for a loop and for more than `most` redirects."""
+    def follow(self, here: RequestUrl, redirect: Redirect, *, now: datetime) -> RequestUrl:
+        """The next URL. Raises `FetchError`, also for a loop and for more than `most` redirects.
+
+        A URL may be requested again with other cookies. It then leads elsewhere by these alone, so its
+        redirect is not permanent.
+        """
         there = redirect_target(here, redirect.location)
-        if there.url in self._seen:
-            raise FetchError("redirect", f"{here.host} redirects in a loop.")
-        if len(self._seen) > self._most:
+        self._jar.take(here, redirect.head, now=now)
+        request = (there.url, self.cookies(there))
+        if request in self._requested:
+            with_cookies = ", also with the cookies that it set" if request[1] else ""
+            raise FetchError("redirect", f"{here.host} redirects in a loop{with_cookies}.")
+        if self._hops == self._most:
             raise FetchError("redirect", f"More than {self._most} redirects.")
-        self._seen.add(there.url)
-        self._temporary |= not redirect.permanent
+        self._hops += 1
+        self._temporary |= not redirect.permanent or there.url in self._urls
+        self._requested.add(request)
+        self._urls.add(there.url)
         return there
+
+    def cookies(self, there: RequestUrl) -> tuple[str, ...]:
+        """The cookies for the next request, each as `name=value`: never for the first one of a visit."""
+        return tuple(self._jar.pairs(there))
