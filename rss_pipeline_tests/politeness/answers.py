@@ -98,6 +98,12 @@ def retry_after(headers: Mapping[str, str], *, at: datetime) -> timedelta | None
     return None if date is None else min(max(date - at, timedelta(0)), DAY)
 
 
+def rate_limit_reset(headers: Mapping[str, str]) -> timedelta | None:
+    """Of a 429: the seconds until its limit is reset, at most a day; None if it does not say."""
+    text = headers.get("x-ratelimit-reset", "")
+    return min(timedelta(seconds=int(text)), DAY) if text.isdecimal() else None
+
+
 def _date(text: str | None) -> datetime | None:
     with suppress(ValueError, TypeError):
         return None if text is None else parsedate_to_datetime(text).astimezone(UTC)

@@ -88,6 +88,14 @@ def cookies(ask: Ask) -> Answer:
     return Answer(status=answer.status, headers=(*dict(answer.headers).items(), cookie), body=answer.body)
 
 
+def walled(ask: Ask) -> Answer:
+    """Sends everybody without a cookie to the same address, with a new one."""
+    if ask.header("cookie"):
+        return both(ask)
+    headers = {"Location": ask.request.target, "Set-Cookie": f"seen={ask.number}; Path=/; Max-Age=31536000"}
+    return Answer(status=302, headers=headers)
+
+
 def two_edges(ask: Ask) -> Answer:
     """Two caches behind one name: each has its own ETag, and answers 304 to both."""
     tag = f'"{ask.edition}-edge-{ask.number % 2}"'

@@ -15,6 +15,7 @@ from rss_pipeline_tests.politeness.behaviours import (
     stuck,
     two_edges,
     until_date,
+    walled,
 )
 from rss_pipeline_tests.politeness.publishers import (
     Kind,
@@ -76,6 +77,7 @@ LIMITS = (
     _one("429 bare", between(2, 3, fixed(Answer(status=429)))),
     _one("429, seconds", between(2, 4, says(429, Retry_After="10800"))),
     _one("429, a date", between(2, 4, until_date)),
+    _one("429, x-ratelimit-reset", between(2, 4, says(429, x_ratelimit_reset="10800"))),
     _one("429 now and then", every(5, says(429, Retry_After="900"))),
     Kind(
         name="429, two feeds of a host",
@@ -174,6 +176,7 @@ MOVES = (
         name="308 for 9 days, then 404",
         pages={"a/feed": between(9, 99, says(404), leads(308, "b/feed")), "b/feed": both},
     ),
+    _one("302 to itself with a cookie", walled),
     _one("410", gone_for_good),
 )
 

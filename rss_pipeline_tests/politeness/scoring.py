@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from rss_pipeline_tests.politeness.answers import DAY, Said, Wishes, freshness, retry_after
+from rss_pipeline_tests.politeness.answers import DAY, Said, Wishes, freshness, rate_limit_reset, retry_after
 from rss_pipeline_tests.support.server import Request
 
 FaultKind = Literal[
@@ -92,6 +92,8 @@ class Subscription:
     held_until: datetime = NEVER
     held_by: str | None = None
     """The host that asked for it: a redirect may have led there."""
+    cookies: dict[str, str] = field(default_factory=dict)
+    """The cookie that a redirect of this visit has set, by host."""
 
     @property
     def may_be_stuck(self) -> bool:
@@ -132,11 +134,11 @@ class Scorer:
         feed.requests += 1
         conditional = not {"if-none-match", "if-modified-since"}.isdisjoint(request.headers)
         feed.conditional += conditional
+        if feed.leads_to is None or at - feed.last_at > SAME_VISIT:
+            feed.cookies = {}
+            self._check_schedule(feed, at)
         self._check_shape(feed, request)
         self._check_host(feed, request.host, at, connections)
-        follows = feed.leads_to is not None and at - feed.last_at <= SAME_VISIT
-        if not follows:
-            self._check_schedule(feed, at)
         self._check_validators(feed, url, request, at)
         self._note(feed, url, said, at, conditional=conditional)
 
@@ -156,7 +158,7 @@ class Scorer:
         if request.method != "GET":
             self.fault("method", feed.id, request.method)
         for name in ("cookie", "referer", "authorization"):
-            if name in headers:
+            if name in headers and not (name == "cookie" and headers[name] == feed.cookies.get(request.host)):
                 self.fault(name, feed.id, headers[name])
         agent = headers.get("user-agent", "")
         if "/" not in agent or not ("@" in agent or "://" in agent):
@@ -216,6 +218,8 @@ class Scorer:
         feed.last_at, feed.leads_to = at, None
         if said.status in (301, 302, 303, 307, 308):
             feed.leads_to = said.headers["location"]
+            if "set-cookie" in said.headers:
+                feed.cookies[url[0]] = said.headers["set-cookie"].partition(";")[0]
         elif said.status == 304 and conditional:
             self._note_current(feed, url, said, at)
         elif said.document is not None:
@@ -251,6 +255,8 @@ class Scorer:
             pause = max(pause, CHALLENGE)
         feed.held_by = host
         asked = retry_after(said.headers, at=at)
+        if said.status == 429 and not asked:
+            asked = rate_limit_reset(said.headers)
         feed.backoff_until = at + max(pause, asked or timedelta(0))
         if said.status == 429:
             self._hold(host, at + min(asked or BARE_429, LONGEST_HOST_HOLD))

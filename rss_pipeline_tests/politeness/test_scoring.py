@@ -167,6 +167,14 @@ def decorated(client: Client) -> None:
     client.ask("?utm_source=reader")
 
 
+def remembering(client: Client) -> None:
+    """The cookie of one visit at the start of the next."""
+    cookie = client.ask().headers["set-cookie"].partition(";")[0]
+    found = client.ask(after=0.001, cookie=cookie).headers
+    assert not client.stand.scorer.faults
+    client.ask(cookie=cookie, if_none_match=found["etag"], if_modified_since=found["last-modified"])
+
+
 RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
     "a date of its own": ("both", unasked, {"validator invented"}),
     "only one of both": ("both", forgetful, {"validator dropped"}),
@@ -187,6 +195,7 @@ RUDE: dict[str, tuple[str, Callable[[Client], Any], set[FaultKind]]] = {
     "soon after a neighbour's 429": ("429, two feeds of a host", to_its_neighbour, {"during a hold"}),
     "at once": ("five feeds of a host", hurried, {"requests too close"}),
     "a cookie": ("both", lambda client: client.ask(cookie="visitor=1"), {"cookie"}),
+    "a cookie of the last visit": ("302 to itself with a cookie", remembering, {"cookie"}),
     "a referer": ("both", lambda client: client.ask(referer="https://reader.example"), {"referer"}),
     "a password": ("both", lambda client: client.ask(authorization="Basic eDp5"), {"authorization"}),
     "no contact": ("both", lambda client: client.ask(user_agent="python-httpx/0.28.1"), {"user agent"}),

@@ -20,7 +20,7 @@ H = TypeVar("H")
 LONGEST_FIRST = timedelta(hours=1)
 """The most that a host's first hold lasts; the next one lasts as long as the host requests, up to a day."""
 DEFAULT_HOLD = timedelta(minutes=15)
-"""For a 429 without Retry-After; doubled each time in a row."""
+"""For a 429 that requests no wait; doubled each time in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +79,8 @@ class Holds:
     def feed_answered(self, feed_id: str, host: str, status: int, retry_after: int | None) -> None:
         """Note the response of `host` to a request for this feed. `retry_after` is in seconds.
 
-        A 429 holds the host, and with Retry-After the feed. A 503 with Retry-After holds the feed, and also
-        the host if another of its feeds is on hold.
+        `retry_after` is the wait that it requests. With one, a 429 or a 503 holds the feed. A 429 holds the
+        host as well, and so does a 503 with a wait if another of its feeds is on hold.
         """
         if status not in _HOLDING:
             self._answered(host, status)
@@ -93,7 +93,7 @@ class Holds:
             self._hold(host, status, retry_after, now)
         if retry_after:
             length = min(timedelta(seconds=retry_after), LONGEST)
-            reason = f"{status_name(status)} with Retry-After {duration(length)}"
+            reason = f"{status_name(status)} with a wait of {duration(length)}"
             hold = FeedHold(feed_id=feed_id, host=host, until=whole_second(now + length), reason=reason)
             self._feeds[feed_id] = hold
             self._new_feeds.append(hold)
@@ -136,8 +136,8 @@ class Holds:
 def next_hold(
     host: str, status: int, retry_after: int | None, *, before: HostHold | None, now: datetime
 ) -> HostHold:
-    """The hold after a 429 or 503: as long as Retry-After, at most 1 h, or a day if it is not the first in a
-    row; without Retry-After 15 min, 30 min, 1 h and so on.
+    """The hold after a 429 or 503: as long as it requests, at most 1 h, or a day if it is not the first in a
+    row; if it requests no wait, 15 min, 30 min, 1 h and so on.
 
     `before` is the host's last hold, if no normal response has come since.
     """
@@ -145,10 +145,10 @@ def next_hold(
     longest = LONGEST_FIRST if times == 1 else LONGEST
     if retry_after:
         requested = timedelta(seconds=retry_after)
-        length, header = min(requested, longest), f"with Retry-After {duration(requested)}"
+        length, header = min(requested, longest), f"with a wait of {duration(requested)}"
     else:
         # Seven doublings pass 24 h.
-        length, header = min(DEFAULT_HOLD * 2 ** min(times - 1, 7), longest), "without Retry-After"
+        length, header = min(DEFAULT_HOLD * 2 ** min(times - 1, 7), longest), "without a time to wait"
     again = "" if times == 1 else f", {times} times in a row"
     reason = f"{status_name(status)} {header}{again}: on hold for {duration(length)}"
     return HostHold(host=host, until=whole_second(now + length), reason=reason, times=times)

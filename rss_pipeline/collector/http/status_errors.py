@@ -69,7 +69,7 @@ IMAGE_MESSAGES = StatusMessages(
 def status_error(status: int, head: Head, *, retry_after: int | None, messages: StatusMessages) -> FetchError:
     """The error for a status other than 200, 304 and redirects. `retry_after` is in seconds."""
     name = status_name(status)
-    wait = "" if retry_after is None else f"; it wants no request for {retry_after:,} s"
+    wait = f"; it wants no request for {retry_after:,} s" if retry_after else ""
     if status in _CHALLENGED and (head.first("cf-mitigated") or "").strip().lower() == "challenge":
         message = (
             f"{name}: Cloudflare sends a challenge that only a browser passes; {messages.challenge}{wait}."

@@ -54,7 +54,7 @@ class Failure:
     message: str
     status: int | None = None
     retry_after: int | None = None
-    """Retry-After in seconds, at most 86,400."""
+    """Seconds of the requested wait: Retry-After, or the end of a rate limit; at most a day."""
     fetched_at: datetime | None = None
     fetch_ms: int | None = None
     answered: bool = False

@@ -68,9 +68,9 @@ def next_after_success(
 def next_after_failure(
     feed: Feed, failure: Failure, *, now: datetime, hold: HostHold | None = None
 ) -> NextVisit:
-    """The visit after failure n in a row: 30 min * 2^(n-1), at most 24 h, at least Retry-After. Not spread.
+    """The visit after failure n in a row: 30 min * 2^(n-1), at most 24 h, at least the requested wait.
 
-    410 waits a day; a challenge at least 6 h. `hold` is the hold of the host that answered.
+    Not spread. 410 waits a day; a challenge at least 6 h. `hold` is the hold of the host that answered.
     """
     count = feed.failures.in_a_row + 1
     # Six doublings pass 24 h; the exponent of a feed that failed 10,000 times overflows otherwise.
@@ -85,7 +85,7 @@ def next_after_failure(
     demanded = _seconds(failure.retry_after)
     if demanded is not None and demanded > delay:
         delay = min(demanded, LONGEST)
-        reasons.append(f"the server requests Retry-After {duration(delay)}")
+        reasons.append(f"the server requests a wait of {duration(delay)}")
     at = whole_second(now + delay)
     if hold is not None and hold.until > at:
         at = hold.until

@@ -155,7 +155,7 @@ def test_a_feed_that_was_not_asked_comes_when_the_pause_is_over_and_says_so() ->
     later = next_after_hold(feed("http://b/", id="x"), hold, now=NOW)
     assert NOW + HOUR <= later.at <= NOW + HOUR + 2 * MINUTE
     assert later.reason == (
-        "a.example is on hold until 2026-02-18T09:30:00Z: 429 Too Many Requests with Retry-After 1 h: on "
+        "a.example is on hold until 2026-02-18T09:30:00Z: 429 Too Many Requests with a wait of 1 h: on "
         "hold for 1 h"
     )
     assert len({next_after_hold(feed("http://b/", id=str(n)), hold, now=NOW).at for n in range(40)}) > 10

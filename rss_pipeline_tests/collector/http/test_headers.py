@@ -13,6 +13,7 @@ from rss_pipeline.collector.http.headers import (
     fresh_seconds,
     http_date,
     parse_retry_after,
+    requested_wait,
 )
 
 NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
@@ -42,6 +43,39 @@ NOW = datetime(2026, 2, 18, 8, 30, tzinfo=UTC)
 )
 def test_retry_after(text: str | None, seconds: int | None) -> None:
     assert parse_retry_after(text, now=NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "seconds"),
+    [
+        (429, {"x-ratelimit-reset": "5400"}, 5400),
+        (429, {"x-ratelimit-remaining": "0.0", "x-ratelimit-reset": "0.5"}, 1),
+        (429, {"X-RateLimit-Reset": "5400", "Retry-After": "0"}, 5400),
+        (429, {"X-RateLimit-Reset": "5400", "Retry-After": "60"}, 60),
+        (429, {"X-RateLimit-Reset": "5400", "Retry-After": "soon"}, 5400),
+        (429, {"X-RateLimit-Reset": str(int(NOW.timestamp()) + 90)}, 90),
+        (429, {"X-RateLimit-Reset": str((int(NOW.timestamp()) + 90) * 1000)}, 90),
+        (429, {"X-Rate-Limit-Reset": str(int(NOW.timestamp()) - 90)}, None),
+        (429, {"X-Rate-Limit-Reset": "Wed, 18 Feb 2026 08:40:00 GMT"}, 600),
+        (429, {"RateLimit-Reset": "60, 60;w=60"}, 60),
+        (429, {"X-RateLimit-Reset": "9" * 400}, 86_400),
+        (429, {"X-RateLimit-Reset": "0", "Retry-After": "0"}, 0),
+        (429, {"X-RateLimit-Reset": "-5"}, None),
+        (429, {}, None),
+        (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60"}, 60),
+        (403, {"X-RateLimit-Remaining": "10", "X-RateLimit-Reset": "60"}, None),
+        (403, {"X-RateLimit-Reset": "60"}, None),
+        (503, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60"}, 60),
+        (503, {"Retry-After": "60"}, 60),
+        (200, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60"}, None),
+        (200, {"Retry-After": "60"}, 60),
+    ],
+)
+def test_the_end_of_a_rate_limit_is_a_wait_like_retry_after(
+    status: int, fields: dict[str, str], seconds: int | None
+) -> None:
+    head = Head([(name.encode(), value.encode()) for name, value in fields.items()])
+    assert requested_wait(status, head, now=NOW) == seconds
 
 
 @pytest.mark.parametrize(

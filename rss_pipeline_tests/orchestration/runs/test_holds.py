@@ -27,7 +27,7 @@ def test_materializing_a_feed_whose_host_is_on_hold_says_on_its_key_until_when(
     result = pipeline.materialize("first", "second", "third")
     assert not result.success
     (failure,) = [event for event in result.all_node_events if event.is_step_failure]
-    said = f"{B} is on hold until {instant(until)} (429 Too Many Requests with Retry-After 10 min"
+    said = f"{B} is on hold until {instant(until)} (429 Too Many Requests with a wait of 10 min"
     assert said in str(failure.event_specific_data.error)
     table = failure.step_failure_data.user_failure_data.metadata["failed"].md_str
     rows = [line.split(" | ") for line in table.splitlines()[2:]]

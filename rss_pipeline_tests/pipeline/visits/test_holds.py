@@ -63,6 +63,25 @@ def test_feeds_that_lead_to_a_host_on_hold_cost_it_no_request_and_are_no_failure
     assert holds(pipeline) == {}, "it has recovered, and its next pause is its first"
 
 
+def test_a_rate_limit_that_ends_later_than_the_backoff_is_waited_for(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    limits = {"X-RateLimit-Remaining": "0.0", "X-RateLimit-Reset": "5400", "Retry-After": "0"}
+    id = pipeline.register(server.route(B, "/1", Answer(status=429, headers=limits)), "one")
+    pipeline.poll()
+    feed, now = pipeline.feed(id), pipeline.clock()
+    assert feed["last_error_kind"] == "rate_limited"
+    assert "it wants no request for 5,400 s" in feed["last_error"]
+    assert feed["schedule_reason"].endswith("the server requests a wait of 1 h 30 min")
+    assert feed["next_fetch_at"] >= instant(now + timedelta(minutes=90))
+    pipeline.clock.turn(minutes=89)
+    pipeline.poll(all_feeds=True)
+    assert len(server.asked(B)) == 1
+    pipeline.clock.turn(minutes=2)
+    pipeline.poll()
+    assert len(server.asked(B)) == 2
+
+
 def test_two_feeds_that_are_told_503_hold_their_host_in_one_round_or_in_two(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
