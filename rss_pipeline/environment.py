@@ -50,6 +50,11 @@ class EnvironmentReader:
     def whole(self, name: str, default: int, least: int, most: int) -> int:
         return self._number(name, default, int, f"a whole number from {least:,} to {most:,}", least, most)
 
+    def whole_or_none(self, name: str, least: int, most: int, *, unset: str) -> int | None:
+        wanted = f"a whole number from {least:,} to {most:,}"
+        number = self._number(name, 0, int, wanted, least, most, unset=unset)
+        return number or None
+
     def decimal(self, name: str, default: float, least: float, most: float) -> float:
         return self._number(name, default, float, f"a number from {least:g} to {most:g}", least, most)
 
@@ -285,6 +290,8 @@ class EnvironmentReader:
         wanted: str,
         least: float,
         most: float,
+        *,
+        unset: str | None = None,
     ) -> _Number:
         text = self.text(name)
         if text is None:
@@ -294,7 +301,7 @@ class EnvironmentReader:
         except ValueError:
             number = kind("-1")
         if not (math.isfinite(number) and least <= number <= most):
-            self._wrong(name, text, f"write {wanted}; unset, it is {default:g}")
+            self._wrong(name, text, f"write {wanted}; unset, {unset or f'it is {default:g}'}")
             return default
         return number
 

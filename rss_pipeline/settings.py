@@ -37,6 +37,7 @@ _VARIABLES = (
     "RSS_USER_AGENT_CONTACT",
     "RSS_FETCH_CONCURRENCY",
     "RSS_HOST_DELAY_SECONDS",
+    "RSS_MAX_FEED_MB",
     "RSS_BATCH_SIZE",
     "RSS_PARSE_WORKERS",
     "RSS_IMAGE_CONCURRENCY",
@@ -86,6 +87,8 @@ class Settings:
     fetch_concurrency: int = 5
     host_delay_seconds: float = 1.0
     """Between two requests to one host."""
+    max_feed_mb: int | None = None
+    """Megabytes of a feed's document that are read, as sent and decompressed; None is 10 and 20."""
     batch_size: int = 500
     """Feeds one poll claims at most."""
     parse_workers: int = 1
@@ -202,6 +205,9 @@ class Settings:
             lease_seconds=reader.whole("RSS_PIPELINE_LEASE_SECONDS", 180, 1, 86_400),
             fetch_concurrency=reader.whole("RSS_FETCH_CONCURRENCY", 5, 1, 100),
             host_delay_seconds=reader.decimal("RSS_HOST_DELAY_SECONDS", 1.0, 0.0, 60.0),
+            max_feed_mb=reader.whole_or_none(
+                "RSS_MAX_FEED_MB", 1, 200, unset="it is 10 as sent and 20 decompressed"
+            ),
             batch_size=reader.whole("RSS_BATCH_SIZE", 500, 1, 5_000),
             parse_workers=reader.whole("RSS_PARSE_WORKERS", _default_workers(), 1, 64),
             image_concurrency=reader.whole("RSS_IMAGE_CONCURRENCY", 16, 1, 100),

@@ -52,6 +52,7 @@ def test_every_variable_arrives() -> None:
         RSS_USER_AGENT_CONTACT=" ops@example.org ",
         RSS_FETCH_CONCURRENCY="20",
         RSS_HOST_DELAY_SECONDS="0",
+        RSS_MAX_FEED_MB="30",
         RSS_BATCH_SIZE="50",
         RSS_PARSE_WORKERS="8",
         RSS_PROXY="http://u:hunter2@proxy.example:3128",
@@ -62,6 +63,7 @@ def test_every_variable_arrives() -> None:
     assert (found.home, found.feeds_file) == (Path("/data/rss"), Path("/srv/lists/feeds.json"))
     assert (found.lease_seconds, found.fetch_concurrency, found.host_delay_seconds) == (20, 20, 0.0)
     assert (found.batch_size, found.parse_workers, found.port) == (50, 8, 8080)
+    assert found.max_feed_mb == 30
     assert found.proxy == "http://u:hunter2@proxy.example:3128"
     assert found.user_agent.endswith(" (+ops@example.org)")
 
@@ -77,11 +79,17 @@ def test_a_home_in_one_s_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_mistakes_are_told_at_once() -> None:
     text = refusal(
-        RSS_PORT="http", RSS_BATCH_SIZE="0", RSS_HOST_DELAY_SECONDS="nan", RSS_FETCH_CONCURRENCY="2.5"
+        RSS_PORT="http",
+        RSS_BATCH_SIZE="0",
+        RSS_HOST_DELAY_SECONDS="nan",
+        RSS_FETCH_CONCURRENCY="2.5",
+        RSS_MAX_FEED_MB="20MB",
     )
     assert text.splitlines() == [
         'RSS_FETCH_CONCURRENCY: "2.5" cannot be used; write a whole number from 1 to 100; unset, it is 5',
         'RSS_HOST_DELAY_SECONDS: "nan" cannot be used; write a number from 0 to 60; unset, it is 1',
+        'RSS_MAX_FEED_MB: "20MB" cannot be used; write a whole number from 1 to 200; unset, it is 10 as'
+        " sent and 20 decompressed",
         'RSS_BATCH_SIZE: "0" cannot be used; write a whole number from 1 to 5,000; unset, it is 500',
         'RSS_PORT: "http" cannot be used; write a whole number from 1 to 65,535; unset, it is 3000',
     ]

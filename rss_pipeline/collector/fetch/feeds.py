@@ -99,7 +99,7 @@ def fetch_feeds(
                     client=client,
                     turns=turns,
                     holds=known,
-                    policy=policy,
+                    policy=policy.of_size(feed.max_size),
                     spool=spool,
                     clock=clock,
                 )

@@ -77,7 +77,12 @@ class VisitRequests:
         try:
             async with asyncio.timeout_at(started + self.policy.deadline - self._spent) as limit:
                 async with self.client.get(
-                    url, headers, stay=stay, private=self.private, is_wanted=self.turns.is_leased
+                    url,
+                    headers,
+                    stay=stay,
+                    most=self.policy.max_wire_bytes,
+                    private=self.private,
+                    is_wanted=self.turns.is_leased,
                 ) as response:
                     self._answered, self._status = True, response.status
                     yield response

@@ -50,7 +50,8 @@ _EMPTY = "200 OK, but the document is empty; if this continues, its publisher ha
 class BodyDecoder:
     """Turns the bytes of the connection into those of the body, within the policy's limits.
 
-    Each of its methods raises `FetchError`.
+    Each of its methods raises `FetchError`. Of a body that decompresses to more than the limit nothing more
+    is given, but it is counted to its end, or to four times the limit: so the error says what limit it needs.
     """
 
     def __init__(self, answer: HttpResponse, policy: FetchPolicy) -> None:
@@ -62,24 +63,30 @@ class BodyDecoder:
         announced = answer.head.first("content-length") or ""
         # Refused before a byte of the body is read; h11 has checked that the header is a number.
         if announced.isdecimal() and int(announced[:20]) > policy.max_wire_bytes:
-            raise _too_large("has", int(announced[:20]), policy.max_wire_bytes)
+            raise _too_large(f"has {int(announced[:20]):,}", policy.max_wire_bytes)
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         most = self._policy.max_wire_bytes
         self._wire += len(chunk)
         if self._wire > most:
-            raise _too_large("has more than", most, most)
+            raise _too_large(f"has more than {most:,}", most)
         most = self._policy.max_body_bytes
         for piece in (chunk,) if self._inflate is None else self._inflate.feed(chunk):
             self.size += len(piece)
-            if self.size > most:
-                raise _too_large("decompresses to more than", most, most)
-            yield piece
+            if self.size > _COUNTED * most:
+                raise _too_large(f"decompresses to more than {_COUNTED * most:,}", most)
+            if self.size <= most:
+                yield piece
 
     def finish(self) -> None:
-        """Check that the body is complete; call it after the last bytes."""
+        """Check that the body is complete and within the limit; call it after the last bytes."""
         if self._inflate is not None:
             self._inflate.finish()
+        if self.size > self._policy.max_body_bytes:
+            raise _too_large(f"decompresses to {self.size:,}", self._policy.max_body_bytes)
+
+
+_COUNTED = 4
 
 
 @contextmanager
@@ -115,5 +122,10 @@ _READ: Mapping[str, Coding] = {"gzip": "gzip", "deflate": "deflate"}
 """The codings that are read: gzip, and deflate, which servers send although the request did not offer it."""
 
 
-def _too_large(verb: str, size: int, limit: int) -> FetchError:
-    return FetchError("too_large", f"The body {verb} {size:,} bytes; at most {limit:,} are read.")
+def _too_large(size: str, limit: int) -> FetchError:
+    return FetchError(
+        "too_large",
+        f"The body {size} bytes; at most {limit:,} are read.",
+        advice="To read such a large feed, set max_size for it in feeds.yaml, or RSS_MAX_FEED_MB for all "
+        "feeds.",
+    )

@@ -12,7 +12,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +26,7 @@ from rss_pipeline.collector.http.metered_stream import meter_body
 from rss_pipeline.collector.http.own_machine import OwnMachine
 from rss_pipeline.collector.http.private_hosts import PrivateHosts
 from rss_pipeline.collector.http.request_url import ExactURL, RequestUrl
-from rss_pipeline.collector.models.feed import Access
+from rss_pipeline.collector.models.feed import USUAL_BYTES, Access
 from rss_pipeline.httpx_without_cli import httpx
 from rss_pipeline.tls import tls_context
 
@@ -66,7 +66,7 @@ class FetchPolicy:
     round_seconds: float | None = 120.0
     """Visits that have not begun by then are released; None is no limit."""
     max_wire_bytes: int = 10_000_000
-    max_body_bytes: int = 20_000_000
+    max_body_bytes: int = USUAL_BYTES
     max_redirects: int = 5
     proxy: str | None = field(default=None, repr=False)
     """URL of an outbound proxy; may hold its password. Names are resolved there and not checked here."""
@@ -80,6 +80,16 @@ class FetchPolicy:
     """This machine's addresses, and the servers of this installation, which are never requested."""
     ca_file: Path | None = None
     """PEM file of certificate authorities to trust besides the usual ones: a company's own, or a test's."""
+
+    def of_size(self, most: int | None) -> "FetchPolicy":
+        """The same for bodies of at most `most` bytes, as sent and decompressed; None changes nothing.
+
+        A body that is larger than usual may take as much longer.
+        """
+        if most is None:
+            return self
+        seconds = self.deadline * max(1.0, most / self.max_body_bytes)
+        return replace(self, max_wire_bytes=most, max_body_bytes=most, deadline=seconds)
 
 
 class HttpResponse:
@@ -149,11 +159,13 @@ class Client:
         extra: list[tuple[bytes, bytes]],
         *,
         stay: bool = False,
+        most: int | None = None,
         private: PrivateHosts,
         is_wanted: Callable[[], bool] = lambda: True,
     ) -> AsyncIterator[HttpResponse]:
         """Send a GET to `url`; the connection is closed at the end of the block, read to its end or not.
 
+        At most `most` bytes of its body are read, or else as many as the policy allows.
         `private` has the hosts that may be requested although they are private. If the policy keeps
         connections alive, `stay` leaves one open that was read to its end, for the next request to the same
         origin. Name and connection take their time; `is_wanted` is called after both, right before the
@@ -161,7 +173,7 @@ class Client:
         """
         stay = stay and self._policy.keep_alive
         line, response = await self._send(url, extra, _Trace(is_wanted), stay=stay, private=private)
-        connection = meter_body(response, most=self._policy.max_wire_bytes)
+        connection = meter_body(response, most=most or self._policy.max_wire_bytes)
         try:
             yield HttpResponse(response, url.host)
         finally:

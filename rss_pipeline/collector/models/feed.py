@@ -52,6 +52,8 @@ class FeedSpec:
     images: bool = True
     keep_days: int | None = None
     """Age at which items are retired; None is the setting's."""
+    max_size: int | None = None
+    """The most bytes of its document, as sent and decompressed; None is the setting's."""
     enabled: bool = True
     allow_private: bool = False
     """It and its images may be at its own host although that is private."""
@@ -191,10 +193,11 @@ class Feed:
     language: str | None = None
     created_at: datetime | None = None
     interval: timedelta | None = None
-    """From the registry, as the next six; None is `auto`."""
+    """From the registry, as the next seven; None is `auto`."""
     key: ItemKey = "guid"
     images: bool = True
     keep_days: int | None = None
+    max_size: int | None = None
     allow_private: bool = False
     private_hosts: tuple[str, ...] = ()
     streams: tuple[StreamSpec, ...] = ()
@@ -240,6 +243,10 @@ A feed that was never read has probably a mistake in its address, and counts fro
 
 
 PROMINENT_FAILURES = 10
+
+
+USUAL_BYTES = 20_000_000
+"""The most of a document, decompressed, unless the registry or a setting says otherwise."""
 
 
 MAX_URL_CHARACTERS = 2_000

@@ -42,6 +42,10 @@ MAX_PRIVATE_HOSTS = 50
 MAX_FOLDER_CHARACTERS = 500
 MAX_HEADER_CHARACTERS = 4_000
 
+MIN_SIZE, MAX_SIZE = 1_000, 200_000_000
+"""Bytes of a document. A parser process may take fifty times as many."""
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _NOT_IN_A_HOST = re.compile(r"[\s/?#@:\\\\]")
 
@@ -87,6 +91,18 @@ def _keep(value: object, info: ValidationInfo) -> int:
             f"{FOREVER_DAYS}d, or forever"
         )
     return int(match[1])
+
+
+def _size(value: object, info: ValidationInfo) -> int:
+    text = expanded_text(value, info)
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,3})?) ?([kmg]?)i?b?", text, re.IGNORECASE)
+    size = 0 if match is None else int(float(match[1]) * _UNITS[match[2].lower()])
+    if not MIN_SIZE <= size <= MAX_SIZE:
+        raise invalid(
+            f"{shown(written_text(value))} is not the size of a feed; write a number and a unit such as "
+            f"30MB, from {MIN_SIZE // 10**3}KB to {MAX_SIZE // 10**6}MB"
+        )
+    return size
 
 
 def _key(value: object, info: ValidationInfo) -> str:
@@ -193,6 +209,7 @@ def _distinct(headers: dict[str, str]) -> dict[str, str]:
 
 _Interval = Annotated[timedelta | None, BeforeValidator(_interval)]
 _Key = Annotated[ItemKey, BeforeValidator(_key)]
+_Size = Annotated[int | None, BeforeValidator(_size)]
 _Keep = Annotated[int | None, BeforeValidator(_keep)]
 _Flag = Annotated[bool, BeforeValidator(flag_of)]
 _PrivateHost = Annotated[str, BeforeValidator(_private_host)]
@@ -216,6 +233,7 @@ class FeedDefaults(EntryModel):
     key: _Key = "guid"
     images: _Flag = True
     keep: _Keep = None
+    max_size: _Size = None
 
 
 class FeedEntry(EntryModel):
@@ -233,6 +251,7 @@ class FeedEntry(EntryModel):
     key: _Key = "guid"
     images: _Flag = True
     keep: _Keep = None
+    max_size: _Size = None
     enabled: _Flag = True
     allow_private: _Private = None
     """Hosts that it opens besides its own one; None opens not even that."""

@@ -13,7 +13,7 @@ IMAGE_ROUND_SECONDS = 60.0
 
 def feed_policy(settings: Settings) -> FetchPolicy:
     """The policy of a round of feeds, without the limit of its time."""
-    return FetchPolicy(
+    policy = FetchPolicy(
         user_agent=settings.user_agent,
         concurrency=settings.fetch_concurrency,
         host_delay=settings.host_delay_seconds,
@@ -23,6 +23,7 @@ def feed_policy(settings: Settings) -> FetchPolicy:
         allow_ports=settings.allow_ports,
         machine=this_machine(settings),
     )
+    return policy.of_size(settings.max_feed_mb and settings.max_feed_mb * 10**6)
 
 
 def images_policy(settings: Settings) -> FetchPolicy:

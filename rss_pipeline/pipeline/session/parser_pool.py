@@ -19,15 +19,17 @@ from dataclasses import dataclass
 from functools import cache
 from multiprocessing import util
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pebble import ProcessExpired, ProcessPool
 
+from rss_pipeline.collector.models.feed import USUAL_BYTES
 from rss_pipeline.errors import InfrastructureError, NotAFeed, StorageRejected, file_error
 from rss_pipeline.held_folders import SOCKETS, HeldFolder
 
 _MEMORY_BYTES = 1 << 30
-"""Size of the address space. Documents of 20 MB took up to 650 MB, most of it for detecting a charset."""
+"""Size of the address space for documents of the usual size. Those of 20 MB took up to 650 MB, most of it for
+detecting a charset."""
 _OUT_OF_MEMORY = 77
 """The exit code of a worker without memory left."""
 _MOST_SAID = 2_000
@@ -49,6 +51,14 @@ _PRELOADED = [
 ]
 """Modules that the server imports once for all workers. By name: this process needs no parser."""
 
+
+@runtime_checkable
+class Measured(Protocol):
+    """A task that knows how many bytes it reads."""
+
+    def size(self) -> int: ...
+
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -59,6 +69,14 @@ class WorkerFailure:
 
     kind: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The most that a task may take: seconds of processor time, bytes of address space."""
+
+    seconds: float
+    memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +100,16 @@ class ParserPool:
         """Run each task in a worker, each under the limit of seconds of processor time; pairs come as they
         are done. Tasks with a worker that ended come last, each alone in a fresh worker.
 
+        A task that reads more bytes than a document usually has may take as many times the time and memory.
+
         Raises:
             InfrastructureError: a file of the spool cannot be read or written, or no worker stays alive.
         """
-        limit = timeout or self._timeout
+
+        def limit(task: T) -> _Limits:
+            times = max(1.0, task.size() / USUAL_BYTES) if isinstance(task, Measured) else 1.0
+            return _Limits((timeout or self._timeout) * times, int(_MEMORY_BYTES * times))
+
         suspects: list[T] = []
         for task, result in self._run_all(function, list(tasks), limit):
             if isinstance(result, _Ended):
@@ -95,7 +119,9 @@ class ParserPool:
         for task in suspects:
             yield task, self._run_alone(function, task, limit)
 
-    def _run_alone(self, function: Callable[[T], R], task: T, limit: float) -> R | WorkerFailure:
+    def _run_alone(
+        self, function: Callable[[T], R], task: T, limit: Callable[[T], _Limits]
+    ) -> R | WorkerFailure:
         for left in reversed(range(_TIMES_ALONE)):
             # A fresh worker: what earlier tasks left in the old ones counts against their memory.
             self.close()
@@ -107,7 +133,7 @@ class ParserPool:
         raise AssertionError
 
     def _run_all(
-        self, function: Callable[[T], R], tasks: list[T], limit: float
+        self, function: Callable[[T], R], tasks: list[T], limit: Callable[[T], _Limits]
     ) -> Iterator[tuple[T, R | WorkerFailure | _Ended]]:
         for _ in range(_POOLS_TRIED):
             broken: list[T] = []
@@ -127,7 +153,7 @@ class ParserPool:
         )
 
     def _run(
-        self, function: Callable[[T], R], tasks: Sequence[T], limit: float
+        self, function: Callable[[T], R], tasks: Sequence[T], limit: Callable[[T], _Limits]
     ) -> Iterator[tuple[T, R | WorkerFailure | _Ended | BrokenProcessPool]]:
         """Two tasks for each worker are under way: their results wait in memory until they are taken."""
         futures: dict[Future[R], T] = {}
@@ -136,8 +162,9 @@ class ParserPool:
             while True:
                 for task in itertools.islice(waiting, 2 * self._processes - len(futures)):
                     try:
+                        limits = limit(task)
                         future = self._started().schedule(
-                            _bounded, args=[function, limit, task], timeout=limit * _PATIENCE
+                            _bounded, args=[function, limits, task], timeout=limits.seconds * _PATIENCE
                         )
                     except RuntimeError as error:
                         yield task, BrokenProcessPool(str(error))
@@ -154,7 +181,7 @@ class ParserPool:
                         yield futures.pop(future), BrokenProcessPool("the pool broke before it took the task")
                 for future in done:
                     task = futures.pop(future)
-                    result: R | WorkerFailure | _Ended | BrokenProcessPool = _settle(future, limit)
+                    result: R | WorkerFailure | _Ended | BrokenProcessPool = _settle(future, limit(task))
                     yield task, result
         finally:
             for future in futures:
@@ -194,7 +221,7 @@ def _put_sockets(pid: int) -> None:  # noqa: ARG001 - a child process has socket
     util.Finalize(None, held.remove, exitpriority=-100)
 
 
-def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended | BrokenProcessPool:
+def _settle(future: "Future[R]", limits: _Limits) -> R | WorkerFailure | _Ended | BrokenProcessPool:
     try:
         return future.result()
     except NotAFeed as error:
@@ -203,11 +230,11 @@ def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended |
         return WorkerFailure("storage_rejected", str(error))
     except TimeoutError:
         # By the clock: the worker, this process or the machine may have slept.
-        return _Ended(_overran(timeout))
+        return _Ended(_overran(limits))
     except BrokenProcessPool as error:
         return error
     except ProcessExpired as error:
-        return _expired(error.exitcode, timeout)
+        return _expired(error.exitcode, limits)
     except OSError as error:
         # Parsers open no file: what failed is the spool, or the start of a process.
         where = Path(tempfile.gettempdir()) if error.filename is None else Path(error.filename).parent
@@ -219,18 +246,18 @@ def _settle(future: "Future[R]", timeout: float) -> R | WorkerFailure | _Ended |
         )
 
 
-def _expired(exit_code: int, timeout: float) -> WorkerFailure | _Ended:
+def _expired(exit_code: int, limits: _Limits) -> WorkerFailure | _Ended:
     match -exit_code:
         case signal.SIGPROF:
             # The kernel counted the processor time: that is the document's own.
-            return _overran(timeout)
+            return _overran(limits)
         case signal.SIGALRM:
-            return _Ended(_overran(timeout))
+            return _Ended(_overran(limits))
     if exit_code == _OUT_OF_MEMORY:
         return _Ended(
             WorkerFailure(
                 "parse_memory",
-                f"parsing took more than {_MEMORY_BYTES >> 20:,} MB of memory and was stopped",
+                f"parsing took more than {limits.memory >> 20:,} MB of memory and was stopped",
             )
         )
     return _Ended(
@@ -241,14 +268,15 @@ def _expired(exit_code: int, timeout: float) -> WorkerFailure | _Ended:
     )
 
 
-def _overran(seconds: float) -> WorkerFailure:
-    return WorkerFailure("parse_timeout", f"parsing took more than {seconds:g} s and was stopped")
+def _overran(limits: _Limits) -> WorkerFailure:
+    return WorkerFailure("parse_timeout", f"parsing took more than {limits.seconds:g} s and was stopped")
 
 
-def _bounded(function: Callable[[T], R], limit: float, task: T) -> R:
+def _bounded(function: Callable[[T], R], limits: _Limits, task: T) -> R:
     """Run a task. The kernel ends a task that overruns, also where the process waiting for it was killed."""
-    signal.setitimer(signal.ITIMER_PROF, limit)
-    signal.setitimer(signal.ITIMER_REAL, limit * _PATIENCE + _GRACE_SECONDS)
+    _limit_memory(limits.memory)
+    signal.setitimer(signal.ITIMER_PROF, limits.seconds)
+    signal.setitimer(signal.ITIMER_REAL, limits.seconds * _PATIENCE + _GRACE_SECONDS)
     try:
         return function(task)
     except MemoryError:
@@ -259,6 +287,7 @@ def _bounded(function: Callable[[T], R], limit: float, task: T) -> R:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _limit_memory() -> None:
+def _limit_memory(most: int = _MEMORY_BYTES) -> None:
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+        # The hard limit stays: a later task may be larger.
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rss_pipeline.collector.http.redaction import Secrets, without_secrets
 from rss_pipeline.collector.models.document_warnings import document_warnings
-from rss_pipeline.collector.models.feed import Feed
+from rss_pipeline.collector.models.feed import USUAL_BYTES, Feed
 from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.models.stream import SelectorField, StreamSpec
@@ -23,8 +23,8 @@ from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
 from rss_pipeline.storage.items.streams import VALUES_KEPT
 
-_ROWS_BYTES = 60_000_000
-"""Limit of one document's rows, three times a document's own: a base of 8,000 characters is in every link."""
+_ROWS_TIMES = 3
+"""Limit of one document's rows, times the document's own: a base of 8,000 characters is in every link."""
 _IMAGE_URL_BYTES = 10_000_000
 """Limit of the image URLs of one task, for the same reason; some 100,000 URLs."""
 _BAD_DATES = 20
@@ -39,6 +39,10 @@ class ParseTask:
     now: datetime
     secrets: Secrets = field(default_factory=Secrets)
     """Removed from everything that is read of the document."""
+
+    def size(self) -> int:
+        """The bytes that the task reads, by which its limits are measured."""
+        return self.document.body_bytes
 
 
 def parse_document(task: ParseTask) -> Parsed:
@@ -75,6 +79,7 @@ def parse_document(task: ParseTask) -> Parsed:
     parsed = without_secrets(replace(parsed, tree=None), task.secrets)
     members |= _matched(parsed.items, feed)
     path = document.path.with_name(document.path.name + ".rows")
+    most = _ROWS_TIMES * max(USUAL_BYTES, len(body))
     imageless = {item_id(feed.id, item.guid) for item in parsed.items if not may_show_images(item)}
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
     former = {item_id(feed.id, item.guid): item.former_guids for item in parsed.items if item.former_guids}
@@ -87,10 +92,8 @@ def parse_document(task: ParseTask) -> Parsed:
                 former_guids=tuple(pair for id in chunk.ids for pair in former.get(id, ())),
             )
             pickle.dump(chunk, file)
-            if file.tell() > _ROWS_BYTES:
-                raise StorageRejected(
-                    f"its items fill more than {_ROWS_BYTES:,} bytes; that is no feed's size"
-                )
+            if file.tell() > most:
+                raise StorageRejected(f"its items fill more than {most:,} bytes; that is no feed's size")
     return Parsed(
         document=document,
         path=path,
@@ -218,6 +221,10 @@ class ImageSearch:
     items: tuple[tuple[str, Item], ...] = ()
     most: int | None = None
     """Images of one item; the others are counted and left out."""
+
+    def size(self) -> int:
+        """The bytes that the task reads, by which its limits are measured."""
+        return self.path.stat().st_size if self.path is not None else 0
 
 
 def find_item_images(task: ImageSearch) -> list[ItemImages]:

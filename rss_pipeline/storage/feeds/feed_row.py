@@ -82,6 +82,7 @@ _FEED: _Columns = {
     "key": ("item_key", _TEXT),
     "images": ("images", _FLAG),
     "keep_days": ("keep_days", _NUMBER),
+    "max_size": ("max_size", _NUMBER),
     "allow_private": ("allow_private", _FLAG),
     "private_hosts": ("private_hosts", _TEXTS),
     "needs_access": ("needs_access", _FLAG),

@@ -31,7 +31,7 @@ _SPECS_BYTES = 600_000
 
 _REGISTRY_COLUMNS = (
     "id, url, host, registered, listed, shared, enabled, registered_title, folder, interval, item_key,"
-    " images, keep_days, allow_private, private_hosts, needs_access, streams"
+    " images, keep_days, max_size, allow_private, private_hosts, needs_access, streams"
 )
 
 
@@ -206,7 +206,8 @@ _FIELDS = ", ".join(
 # An adopted address belongs to the old URL, and is requested without headers that the feed has got since.
 _KEPT = "(feeds.url = excluded.url AND feeds.needs_access >= excluded.needs_access)"
 _IS_DUE_AT_ONCE = """(feeds.registered = 0 OR feeds.enabled < excluded.enabled OR feeds.url <> excluded.url
-  OR feeds.needs_access < excluded.needs_access)"""
+  OR feeds.needs_access < excluded.needs_access
+  OR (feeds.last_error_kind = 'too_large' AND feeds.max_size IS NOT excluded.max_size))"""
 _HAS_OTHER_INTERVAL = """(feeds.interval IS NOT excluded.interval AND excluded.interval IS NOT NULL
   AND feeds.consecutive_failures = 0)"""
 _BY_INTERVAL = """max(coalesce(feeds.not_before, ''),
@@ -222,7 +223,8 @@ _UPSERT = f"""INSERT INTO feeds ({_REGISTRY_COLUMNS}, title, next_fetch_at, crea
     registered_title = excluded.registered_title, title = coalesce(excluded.registered_title, feeds.title),
     folder = excluded.folder,
     interval = excluded.interval, item_key = excluded.item_key, images = excluded.images,
-    keep_days = excluded.keep_days, keep_unknown = 0, allow_private = excluded.allow_private,
+    keep_days = excluded.keep_days, keep_unknown = 0, max_size = excluded.max_size,
+    allow_private = excluded.allow_private,
     private_hosts = excluded.private_hosts, needs_access = excluded.needs_access,
     streams = excluded.streams,
     fetch_url = CASE WHEN {_KEPT} THEN feeds.fetch_url END,
@@ -255,6 +257,7 @@ def _wanted_row(spec: FeedSpec) -> Row:
         "item_key": spec.key,
         "images": int(spec.images),
         "keep_days": spec.keep_days,
+        "max_size": spec.max_size,
         "allow_private": int(spec.allow_private),
         # NULL for none, as in the rows of older versions: these are not written anew.
         "private_hosts": compact(list(spec.private_hosts)) if spec.private_hosts else None,

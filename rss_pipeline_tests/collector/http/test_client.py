@@ -6,10 +6,12 @@ import threading
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from rss_pipeline.collector.http.client import FetchPolicy
 from rss_pipeline.collector.http.errors import FetchError, request_error
 from rss_pipeline.collector.http.inflate import Inflate
 from rss_pipeline.collector.models.outcome import Document
@@ -22,6 +24,7 @@ from rss_pipeline_tests.support.waiting import PATIENCE, PROMPT
 PACKED = gzip.compress(RSS * 50, mtime=0)
 GZIP = {"Content-Encoding": "gzip"}
 DEFLATE = {"Content-Encoding": "deflate"}
+CAPS: dict[str, Any] = {"max_wire_bytes": 1_000, "max_body_bytes": 1_000}
 RAW = zlib.compress(RSS * 500, wbits=-zlib.MAX_WBITS)
 """Deflate without its head (RFC 1951), as many servers send it."""
 
@@ -131,6 +134,46 @@ class TestBodies:
         assert "10,000,000" in outcome.message
         assert outcome.answered
 
+    @pytest.mark.parametrize(
+        ("answer", "size"),
+        [
+            (Answer(body=b"x" * 3_500), "has 3,500 bytes"),
+            (Answer(body=b"x" * 3_500, chunked=True), "has more than 1,000 bytes"),
+            (Answer(body=b"x" * 3_500, gzip=True), "decompresses to 3,500 bytes"),
+            (Answer(body=zlib.compress(b"x" * 3_500), headers=DEFLATE), "decompresses to 3,500 bytes"),
+            (Answer(body=b"x" * 500_000, gzip=True), "decompresses to more than 4,000 bytes"),
+        ],
+    )
+    def test_the_message_has_both_numbers_and_says_how_to_read_such_a_feed(
+        self, answer: Answer, size: str, server: FeedServer, tmp_path: Path
+    ) -> None:
+        outcome = failure(ask(server, answer, tmp_path, **CAPS), "too_large", tmp_path)
+        assert outcome.message == (
+            f"The body {size}; at most 1,000 are read. To read such a large feed, set max_size for it in "
+            "feeds.yaml, or RSS_MAX_FEED_MB for all feeds."
+        )
+
+    def test_a_feed_has_a_size_of_its_own(self, server: FeedServer, tmp_path: Path) -> None:
+        answers = [
+            Answer(body=b"x" * 3_500),
+            Answer(body=b"x" * 3_500, chunked=True),
+            Answer(body=b"x" * 3_500, gzip=True),
+        ]
+        for number, answer in enumerate(answers):
+            url = server.route(HOST, f"/{number}", answer)
+            read = fetch(feed(url, id=f"feed-{number}", max_size=3_500), tmp_path, **CAPS)
+            assert isinstance(read, Document)
+            assert read.path.read_bytes() == b"x" * 3_500
+            read.path.unlink()
+            for size in (3_499, 500):
+                over = fetch(feed(url, max_size=size), tmp_path, **CAPS)
+                assert f"at most {size:,} are read" in failure(over, "too_large", tmp_path).message
+
+    def test_a_larger_feed_may_take_longer(self) -> None:
+        policy = FetchPolicy(user_agent="x", deadline=30)
+        assert policy.of_size(None) == policy
+        assert [policy.of_size(size).deadline for size in (10**6, 20 * 10**6, 100 * 10**6)] == [30, 30, 150]
+
     def test_an_announced_size_above_the_cap_is_refused_unread(
         self, server: FeedServer, tmp_path: Path
     ) -> None:
@@ -138,14 +181,13 @@ class TestBodies:
         failure(ask(server, answer, tmp_path), "too_large", tmp_path)
 
     def test_exactly_the_caps_is_allowed(self, server: FeedServer, tmp_path: Path) -> None:
-        caps = {"max_wire_bytes": 1000, "max_body_bytes": 1000}
         for chunked in (True, False):
             assert isinstance(
-                ask(server, Answer(body=b"x" * 1000, chunked=chunked), tmp_path, **caps), Document
+                ask(server, Answer(body=b"x" * 1000, chunked=chunked), tmp_path, **CAPS), Document
             )
             (tmp_path / "feed-0123456789").unlink()
             over = Answer(body=b"x" * 1001, chunked=chunked)
-            failure(ask(server, over, tmp_path, **caps), "too_large", tmp_path)
+            failure(ask(server, over, tmp_path, **CAPS), "too_large", tmp_path)
 
     def test_a_spool_that_cannot_be_written_is_no_feeds_fault(
         self, server: FeedServer, tmp_path: Path

@@ -197,6 +197,37 @@ class TestJson:
 
 
 @pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("30MB", 30_000_000),
+        ("30 mb", 30_000_000),
+        ("30M", 30_000_000),
+        ("1.5MiB", 1_500_000),
+        ("500KB", 500_000),
+        ("0.2GB", 200_000_000),
+        ("26000000", 26_000_000),
+        ("30", None),
+        ("0MB", None),
+        ("201MB", None),
+        ("-5MB", None),
+        ("large", None),
+        ("MB", None),
+        ("9" * 5_000, None),
+    ],
+)
+def test_a_feed_may_be_as_large_as_it_says(written: str, size: int | None) -> None:
+    text = f"defaults: {{max_size: 25MB}}\nfeeds:\n- {{url: 'https://example.org/', max_size: '{written}'}}\n"
+    if size is None:
+        with pytest.raises(
+            RegistryError, match="is not the size of a feed; write a number and a unit such as"
+        ):
+            one(text)
+    else:
+        assert one(text).max_size == size
+        assert one("defaults: {max_size: 25MB}\nfeeds:\n- https://example.org/\n").max_size == 25_000_000
+
+
+@pytest.mark.parametrize(
     ("written", "days"), [("90d", 90), ("1d", 1), ("forever", 36_500), ("0d", None), ("3 weeks", None)]
 )
 def test_keep_is_an_age_in_days_or_for_ever(tmp_path: Path, written: str, days: int | None) -> None:
