@@ -12,6 +12,10 @@ from rss_pipeline.collector.parse.dates.names import MONTHS, WEEKDAYS, folded
 
 _EARLIEST = 1970
 _LONGEST = 100
+_EARLIEST_NUMBER = datetime(1990, 1, 1, tzinfo=UTC)
+"""A smaller number of seconds is more likely an id."""
+_LATEST_NUMBER = timedelta(days=2 * 365)
+"""From now."""
 
 _ZONES: Mapping[str, float] = {
     "z": 0,
@@ -23,8 +27,10 @@ _ZONES: Mapping[str, float] = {
     "bst": 1,
     "cet": 1,
     "met": 1,
+    "mez": 1,
     "cest": 2,
     "mest": 2,
+    "mesz": 2,
     "eet": 2,
     "sast": 2,
     "eest": 3,
@@ -72,55 +78,87 @@ _ZONES_WITH_SUMMER: Mapping[str, str] = {
 }
 """Names that leave open whether it is summer time: the date says so."""
 
+_ELSEWHERE: Mapping[str, tuple[float, ...]] = {
+    "ast": (3,),
+    "bst": (6,),
+    "cdt": (-5, -4),
+    "cst": (8, -5),
+    "edt": (11,),
+    "est": (10,),
+    "ist": (1, 2),
+    "mst": (8,),
+    "pst": (8,),
+}
+"""Hours of other zones with the same name: the offset that the name is beside decides (`+0800 CST`)."""
+
 # Of a weekday only the spelling is checked, for the day of the month decides.
-_WEEKDAY = r"(?:(?P<weekday>[^\W\d_]{1,14})(?:[ -]feira)?\.?(?:\s*,\s*|\s+))?"
+_ARTICLE = r"(?:the|le|am|den|el|il)\s+"
+_WEEKDAY = (
+    rf"(?:(?:(?!{_ARTICLE})(?P<weekday>[^\W\d_]{{1,14}})(?:[ -]feira)?\.?(?:\s*,\s*|\s+)|[0-7]\s*,\s*))?"
+    rf"(?:{_ARTICLE})?"
+)
 _MONTH = r"(?P<month>[^\W\d_]{3,14})\.?"
 _DAY = r"(?P<day>[0-9]{1,2})"
+# Between date and time. A dash has spaces around it: `2025-11-05-09:00` is a date with a zone.
+_AT = (
+    r"(?:\s*,?\s+(?:[-–—|·/]|(?P<at>at|um|om|à|a(?:\s+las?)?|às?|as|alle(?:\s+ore)?|ore|o(?:\s+godz\.?)?|godz\.?"
+    r"|в|στις|saat|kl\.?|klo))\s+|\s*@\s*)"
+)
 _CLOCK = (
-    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{1,2})(?:[.,][0-9]{1,12})?)?"
-    r"(?:\s*(?P<half>[ap]m))?"
+    r"(?P<hour>[0-9]{1,2})(?:(?P<mark>[:.]|\s?h\s?)(?P<minute>[0-9]{1,2})"
+    r"(?:(?P=mark)(?P<second>[0-9]{1,2})(?:[.,](?P<fraction>[0-9]{1,12}))?)?)?"
+    r"(?:\s*(?P<half>[ap](?:m|\.\s?m)\.?)|\s*(?P<unit>(?:uhr|uur|min|hs?|hrs|hours|horas|heures)(?![^\W\d_])))?"
 )
 _OFFSET = r"[+-][0-9]{1,2}(?::?[0-9]{2})?"
-_ZONE = rf"(?:\s*(?P<zone>(?:gmt|utc|ut)?\s*{_OFFSET}|[a-z]{{1,4}})(?:\s*\([^()]*\))?)?"
+_REGION = r"[a-z]{2,14}(?:/[a-z0-9_+-]{2,20}){1,2}"
+# The second zone says the same as the first: Go, Java and many scripts write both. Go adds its own clock.
+_SAME_ZONE = rf"(?:\s+(?P<same>{_OFFSET}|[a-z]{{1,5}}|{_REGION})|\s*\[(?P<bracket>[a-z0-9:/_+-]{{1,40}})\])"
+_ZONE = (
+    rf"(?:\s*(?P<zone>(?:gmt|utc|ut)?\s*{_OFFSET}|{_REGION}|[a-z]{{1,4}})(?:\s*\([^()]*\))?{_SAME_ZONE}?"
+    rf"(?:\sm=[+-][0-9.]{{1,30}})?|\s*\[(?P<alone>[a-z0-9:/_+-]{{1,40}})\])?"
+)
 
 # RFC 822 and 2822: day, month, year. Dashes as in RFC 850. Also `3. Januar 2025` and `3 de enero de 2025`.
 _MAIL = (
-    rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|\.)?(?:\sde)?[\s-]+{_MONTH},?(?:\sde)?[\s-]+"
-    rf"(?P<year>[0-9]{{4}}|[0-9]{{2}})(?:\s*,?\s*{_CLOCK}{_ZONE})?"
+    rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th|er|e|º|°|\.)?(?:\s(?:de|of))?[\s-]+{_MONTH},?(?:\s(?:del?|of))?[\s-]+"
+    rf"(?P<year>[0-9]{{4}}|[0-9]{{2}})(?:(?:\s*,?\s+|\s*,|(?=[0-9]+:[0-9]{{2}})|{_AT}){_CLOCK}{_ZONE})?"
 )
 # Dots are written where the day comes first; slashes on both sides of the Atlantic, so they are not read.
 _DOTTED = (
-    rf"{_WEEKDAY}{_DAY}\.\s?(?P<month>[0-9]{{1,2}})\.\s?(?P<year>[0-9]{{4}})(?:\s*,?\s+{_CLOCK}{_ZONE})?"
+    rf"{_WEEKDAY}{_DAY}\.\s?(?P<month>[0-9]{{1,2}})\.\s?(?P<year>[0-9]{{4}})"
+    rf"(?:(?:\s*,?\s+|{_AT}){_CLOCK}{_ZONE})?"
 )
 # American order, and JavaScript's Date.toString().
 _AMERICAN = (
     rf"{_WEEKDAY}{_MONTH}\s+{_DAY}(?:st|nd|rd|th)?(?:\s*,\s*|\s+)(?P<year>[0-9]{{4}})"
-    rf"(?:\s*,?\s+{_CLOCK}{_ZONE})?"
+    rf"(?:(?:\s*,?\s+|{_AT}){_CLOCK}{_ZONE})?"
 )
 # C's asctime() and date(1).
 _ASCTIME = (
-    rf"{_WEEKDAY}{_MONTH}\s+{_DAY}\s+{_CLOCK}(?:\s+(?P<zone>[a-z]{{2,4}}|{_OFFSET}))?\s+(?P<year>[0-9]{{4}})"
+    rf"{_WEEKDAY}{_MONTH}\s+{_DAY}\s+{_CLOCK}(?:\s+(?P<zone>[a-z]{{2,4}}|{_OFFSET}){_SAME_ZONE}?)?"
+    r"\s+(?P<year>[0-9]{4})"
 )
 _ISO = (
-    rf"(?P<year>[0-9]{{4}})(?P<dash>[-/.])(?P<month>[0-9]{{1,2}})(?P=dash){_DAY}"
-    rf"(?:(?:\s*T\s*|\s+){_CLOCK}{_ZONE})?"
+    rf"{_WEEKDAY}(?P<year>[0-9]{{4}})(?P<dash>[-/.])(?P<month>[0-9]{{1,2}})(?P=dash){_DAY}"
+    rf"(?:(?:\s*T\s*|,?\s+|{_AT}){_CLOCK}{_ZONE})?"
 )
 # W3CDTF's year, and year and month.
 _ISO_SHORT = r"(?P<year>[0-9]{4})(?:-(?P<month>[0-9]{2}))?"
 _ISO_BASIC = (
-    r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})"
-    rf"(?:T(?P<hour>[0-9]{{2}}):?(?P<minute>[0-9]{{2}})(?::?(?P<second>[0-9]{{2}})(?:[.,][0-9]{{1,12}})?)?{_ZONE})?"
+    rf"{_WEEKDAY}(?P<year>[0-9]{{4}})(?P<month>[0-9]{{2}})(?P<day>[0-9]{{2}})(?:[T ]?(?P<hour>[0-9]{{2}})"
+    rf":?(?P<minute>[0-9]{{2}})(?::?(?P<second>[0-9]{{2}})(?:[.,](?P<fraction>[0-9]{{1,12}}))?)?{_ZONE})?"
 )
 _CHINESE = (
     r"(?P<year>[0-9]{4})\s*[年년]\s*(?P<month>[0-9]{1,2})\s*[月월]\s*(?P<day>[0-9]{1,2})\s*[日号號일]"
-    r"(?:\s*[(（]?(?:星期|周|週)[一二三四五六日天][)）]?)?"
-    r"(?:\s*(?P<half>上午|下午)?\s*(?P<hour>[0-9]{1,2})\s*[::时時点點]\s*(?P<minute>[0-9]{1,2})"
-    rf"(?:\s*[::分]\s*(?P<second>[0-9]{{1,2}})\s*秒?|\s*分)?{_ZONE})?"
+    r"(?:\s*[(（]?(?:星期|周|週)[一二三四五六日天][)）]?|\s*[(（][月火水木金土日월화수목금토일][)）])?"
+    r"(?:\s*(?P<half>上午|下午|午前|午後|오전|오후)?\s*(?P<hour>[0-9]{1,2})\s*[::时時点點시]\s*(?P<minute>[0-9]{1,2})"
+    rf"(?:\s*[::分분]\s*(?P<second>[0-9]{{1,2}})\s*[秒초]?|\s*[分분])?{_ZONE})?"
 )
 _FORMS = tuple(
     re.compile(form, re.IGNORECASE)
     for form in (_MAIL, _ISO, _AMERICAN, _ASCTIME, _DOTTED, _CHINESE, _ISO_BASIC, _ISO_SHORT)
 )
+_NUMBER = re.compile(r"(?P<seconds>[0-9]{9,10})(?:\.[0-9]{1,9})?|(?P<milliseconds>[0-9]{13})")
 _OFFSET_PARTS = re.compile(r"(?:gmt|utc|ut)?\s*([+-])([0-9]{1,2}?):?([0-9]{2})?", re.IGNORECASE)
 _FURTHEST_EAST = timedelta(hours=14)
 
@@ -130,13 +168,17 @@ def parse_date(raw: str, *, now: datetime) -> datetime | None:
 
     RFC 822 and its common variants, with names of months and weekdays in twelve languages, ISO 8601 with T or
     space, 2016/6/29, 29.6.2016, 2004年1月1日, each with or without a time; W3CDTF's year and year-month mean
-    their first day. No zone means UTC. Refused: a date in which day and month could change places
-    (06/05/2016), a day that is not in the calendar, a year before 1970 or later than the year after `now`, an
-    unknown zone. Fractions of a second are cut.
+    their first day. Between date and time may be a word of these languages (`at`, `um 10 Uhr`, `à 10h30`). No
+    zone means UTC; of two zones, both have to mean the same. A number of 9 or 10 digits is seconds since
+    1970, one of 13 milliseconds, from 1990 to two years after `now`. Refused: a date in which day and month
+    could change places (06/05/2016), a day that is not in the calendar, a year before 1970 or later than the
+    year after `now`, an unknown zone, a time that a region has twice. Fractions of a second are cut.
     """
     text = " ".join(raw.replace("\xa0", " ").replace("：", ":").replace("\u202f", " ").split())
     if not text or len(text) > _LONGEST:
         return None
+    if number := _NUMBER.fullmatch(text):
+        return _instant_of_number(number, now)
     for form in _FORMS:
         if found := form.fullmatch(text):
             moment = _moment(found.groupdict())
@@ -148,56 +190,112 @@ def parse_date(raw: str, *, now: datetime) -> datetime | None:
     return moment
 
 
+def _instant_of_number(number: re.Match[str], now: datetime) -> datetime | None:
+    seconds = int(number["seconds"] or number["milliseconds"][:-3])
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment if _EARLIEST_NUMBER <= moment <= now.astimezone(UTC) + _LATEST_NUMBER else None
+
+
 def _moment(part: Mapping[str, str | None]) -> datetime | None:
     month_name, year_digits = part["month"] or "", part["year"] or ""
     month = int(month_name or 1) if month_name.isdigit() or not month_name else MONTHS.get(folded(month_name))
     if part.get("weekday") and folded(part["weekday"] or "") not in WEEKDAYS:
         return None
-    zone = _zone(part.get("zone"))
-    hour = _hour(int(part.get("hour") or 0), part.get("half"))
-    if month is None or zone is None or hour is None:
+    hour, minute, second = (int(part.get(name) or 0) for name in ("hour", "minute", "second"))
+    hour_of_day = _hour(hour, part.get("half"))
+    if month is None or hour_of_day is None or not _is_clock(part):
         return None
     year = int(year_digits)
     if len(year_digits) == 2:
         # RFC 2822, 4.3: 00 to 49 are in this century.
         year += 2000 if year < 50 else 1900
-    second = int(part.get("second") or 0)
+    is_end_of_day = hour_of_day == 24 and not (minute or second or int(part.get("fraction") or 0))
     try:
-        local = datetime(
+        local = datetime(  # noqa: DTZ001 - its zone may depend on it
             year,
             month,
             int(part.get("day") or 1),
-            hour,
-            int(part.get("minute") or 0),
+            0 if is_end_of_day else hour_of_day,
+            minute,
             # A leap second is the last one that datetime can hold.
             59 if second == 60 else second,
-            tzinfo=zone,
         )
-        return local.astimezone(UTC)
+        local += timedelta(days=is_end_of_day)
+        zone = _zone_of(part, local)
+        return None if zone is None else local.replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
 
+def _is_clock(part: Mapping[str, str | None]) -> bool:
+    """Return False for a number that nothing shows to be an hour, or to have minutes behind its dot."""
+    if part.get("hour") is None or "mark" not in part:
+        return True
+    mark = (part["mark"] or "").strip().lower()
+    if (part["unit"] or "").lower() == "min":
+        return mark == "h"
+    if part["unit"] or part["half"]:
+        return True
+    return mark in (":", "h") or (mark == "." and part.get("at") is not None)
+
+
 def _hour(hour: int, half: str | None) -> int | None:
+    """The hour of the day; None where the half of the day says something else."""
     if half is None:
         return hour
-    afternoon = half.lower() in ("pm", "下午")
-    if half in ("上午", "下午"):
-        return hour + 12 if afternoon and hour < 12 else hour
-    return hour % 12 + (12 if afternoon else 0) if 1 <= hour <= 12 else None
+    if half in ("上午", "下午", "午前", "午後", "오전", "오후"):
+        return hour + 12 if half in ("下午", "午後", "오후") and hour < 12 else hour
+    afternoon = half[0] in "pP"
+    if 1 <= hour <= 12:
+        return hour % 12 + (12 if afternoon else 0)
+    return hour if (12 < hour < 24 if afternoon else hour == 0) else None
 
 
-def _zone(zone: str | None) -> tzinfo | None:
-    if zone is None:
+def _zone_of(part: Mapping[str, str | None], local: datetime) -> tzinfo | None:
+    """The zone of a local time; None for an unknown one, and where two zones do not agree."""
+    named = [name for key in ("zone", "same", "bracket", "alone") if (name := part.get(key))]
+    if not named:
         return UTC
-    if (place := _ZONES_WITH_SUMMER.get(zone.lower())) is not None:
-        return ZoneInfo(place)
-    if (hours := _ZONES.get(zone.lower())) is not None:
-        return timezone(timedelta(hours=hours))
-    if not (found := _OFFSET_PARTS.fullmatch(zone)):
+    # An offset says what it means; a name may be that of several zones.
+    named.sort(key=lambda name: _OFFSET_PARTS.fullmatch(name) is None)
+    zone = _zone(named[0])
+    if zone is None:
         return None
+    offset = local.replace(tzinfo=zone).utcoffset()
+    if any(offset not in _offsets(name, local) for name in named[1:]):
+        return None
+    is_region = len(named) == 1 and "/" in named[0]
+    return None if is_region and len(_offsets(named[0], local)) > 1 else zone
+
+
+def _offsets(name: str, local: datetime) -> set[timedelta | None]:
+    """All that a zone may mean at a local time: two offsets where its clocks are turned back."""
+    further = {timedelta(hours=hours) for hours in _ELSEWHERE.get(name.lower(), ())}
+    if (zone := _zone(name)) is None:
+        return set(further)
+    return {local.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)} | further
+
+
+def _zone(name: str) -> tzinfo | None:
+    if (place := _ZONES_WITH_SUMMER.get(name.lower())) is not None:
+        return ZoneInfo(place)
+    if (hours := _ZONES.get(name.lower())) is not None:
+        return timezone(timedelta(hours=hours))
+    if not (found := _OFFSET_PARTS.fullmatch(name)):
+        return _region(name)
     sign, hour_digits, minute_digits = found.groups()
     offset = timedelta(hours=int(hour_digits), minutes=int(minute_digits or 0))
     if offset > _FURTHEST_EAST or int(minute_digits or 0) > 59:
         return None
     return timezone(-offset if sign == "-" else offset)
+
+
+def _region(name: str) -> tzinfo | None:
+    """The zone with this name in the tz database, such as Europe/Berlin."""
+    if "/" not in name:
+        return None
+    try:
+        return ZoneInfo(name)
+    # A name of no zone: ZoneInfo looks for a file.
+    except (KeyError, ValueError, OSError):
+        return None
