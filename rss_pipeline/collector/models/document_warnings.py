@@ -5,13 +5,16 @@ Those that need the stored items too (unstable guids) are found where it is stor
 
 from collections.abc import Iterator
 
-from rss_pipeline.collector.models.feed import ItemKey
+from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.item import ParsedFeed
 from rss_pipeline.collector.models.warning import FeedWarning
 
+_LONGEST_LABEL = 40
 
-def document_warnings(parsed: ParsedFeed, *, key: ItemKey) -> Iterator[FeedWarning]:
-    """The warnings of a document. `key` is the identity of its items."""
+
+def document_warnings(parsed: ParsedFeed, *, feed: Feed) -> Iterator[FeedWarning]:
+    """The warnings of a document of this feed, as the feed was before."""
+    key, header, before = feed.key, parsed.header, feed.http.charset
     items = len(parsed.items)
     listed = items + len(parsed.duplicate_guids)
     if parsed.cut_off:
@@ -33,4 +36,16 @@ def document_warnings(parsed: ParsedFeed, *, key: ItemKey) -> Iterator[FeedWarni
             kind="shared_guids",
             sentence=f"{parsed.shared_guids:,} of {listed:,} items were left out,"
             f" because another item of the document has the same {same}{advice}",
+        )
+    if header.mislabelled:
+        yield FeedWarning(
+            kind="mislabelled",
+            sentence=f'the document is labelled "{header.mislabelled[:_LONGEST_LABEL]}", but its bytes are'
+            f" {header.charset}, and it is read as that; only its publisher can correct the label",
+        )
+    if before is not None and header.charset != before and not header.is_ascii:
+        yield FeedWarning(
+            kind="charset_changed",
+            sentence=f"its charset is {header.charset} now, and was {before}; if stored items have wrong"
+            f" characters, `rss-pipeline replay --repair {feed.id}` reads them again",
         )

@@ -73,6 +73,8 @@ class FeedHeader:
     ]
     is_ascii: bool = False
     """The document has no other characters: it says nothing of the feed's codec."""
+    mislabelled: str | None = None
+    """The label that HTTP or the document gives, where `charset` is another one."""
     repairs: tuple[str, ...] = ()
     """Repairs without which the document could not be read, in words."""
     hints: PublisherHints = field(default_factory=PublisherHints)

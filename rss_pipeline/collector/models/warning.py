@@ -15,11 +15,14 @@ WarningKind = Literal[
     "cut_off",
     "day_full",
     "too_many_images",
+    "mislabelled",
+    "charset_changed",
 ]
 """unstable_guids: known items come again under new guids. reused_guids: new items
 come under known ones. shared_guids: items of one document have the same
 guid or link. too_many_items: the document lists more items than are read. cut_off: it ends early. day_full:
-the feed had its most new items of a day. too_many_images: an item has more images than are archived."""
+the feed had its most new items of a day. too_many_images: an item has more images than are archived.
+mislabelled: the charset is not the declared one. charset_changed: it is not that of the document before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

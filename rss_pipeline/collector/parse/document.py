@@ -4,20 +4,27 @@ The formats are read in `rss_atom.py`, `json_feed.py` and `feedparser_fallback.p
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from xml.etree.ElementTree import ParseError
 
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import FeedHeader, Item, ParsedFeed
 from rss_pipeline.collector.parse.characters.c1_characters import with_c1_read
-from rss_pipeline.collector.parse.characters.decode import decode
-from rss_pipeline.collector.parse.characters.former_reading import Reading, former_readings
+from rss_pipeline.collector.parse.characters.decode import decode, former_readings
 from rss_pipeline.collector.parse.dates.read import parse_date
 from rss_pipeline.collector.parse.feedparser_fallback import read_with_feedparser
-from rss_pipeline.collector.parse.identity import Identity, former_guids, identities
+from rss_pipeline.collector.parse.identity import (
+    FormerItem,
+    Identity,
+    former_guids,
+    former_items,
+    identities,
+)
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.plain_tree import plain_tree
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
@@ -66,13 +73,16 @@ def parse_feed(
             kind="empty_body",
         )
     now = now or datetime.now(UTC)
-    raw = _read(decoded.text, content_type, url, now)
+    read = partial(_read, content_type=content_type, url=url, now=now)
+    raw = read(decoded.text)
     tree = raw.tree or plain_tree(raw) if keep_tree else None
     # The tree is larger than the document.
     raw = replace(raw, tree=None)
     is_ascii = decoded.text.isascii()
-    readings = [] if is_ascii else former_readings(decoded.charset, formers)
-    items, kept, duplicates, shared = _identified(raw.items, key, now, readings)
+    former = (
+        [] if is_ascii else list(_former(former_readings(body, decoded.charset, formers), raw, key, read))
+    )
+    items, kept, duplicates, shared = _identified(raw.items, key, now, former)
     repairs = raw.repairs
     if decoded.replaced:
         repairs = (f"{decoded.replaced} undecodable place(s) replaced", *repairs)
@@ -84,6 +94,7 @@ def parse_feed(
         charset=decoded.charset,
         charset_rule=decoded.rule,
         is_ascii=is_ascii,
+        mislabelled=decoded.mislabelled,
         repairs=repairs,
         hints=replace(raw.hints, updates=_updates(items, now)),
     )
@@ -156,8 +167,23 @@ def _with_repairs(feed: RawFeed, before: tuple[str, ...]) -> RawFeed:
     return feed if not before else replace(feed, repairs=(*before, *feed.repairs))
 
 
+def _former(
+    texts: Iterable[str], feed: RawFeed, key: ItemKey, read: Callable[[str], RawFeed]
+) -> Iterator[list[FormerItem]]:
+    """The items of each former reading of the document, in its order.
+
+    The whole document is read once more: an item is stored as that codec read its bytes, and what it did
+    with one that it could not decode is in no text of today's reading.
+    """
+    for text in texts:
+        with suppress(NotAFeed):
+            items = read(text).items
+            if len(items) == len(feed.items):
+                yield former_items(items, key)
+
+
 def _identified(
-    raw_items: Collection[RawItem], key: ItemKey, now: datetime, readings: Collection[Reading]
+    raw_items: Collection[RawItem], key: ItemKey, now: datetime, former: Sequence[Sequence[FormerItem]]
 ) -> tuple[tuple[Item, ...], list[int], tuple[str, ...], int]:
     """The items in order, the first with each guid, and their places among the raw items; the guids of the
     others, and how many of those are other items and no repetitions."""
@@ -192,19 +218,18 @@ def _identified(
             content_html=raw.content_html or raw.fallback_html,
             base_url=raw.base_url,
         )
-        former = tuple(pair for read in readings for pair in former_guids(raw, identity, key, read))
-        known = _alternatives(raw, identity, item, readings)
-        items[guid] = replace(item, former_guids=former, identities=known)
+        then = [items_then[place] for items_then in former]
+        pairs = tuple(pair for each in then for pair in former_guids(raw.link, identity, each))
+        known = _alternatives(raw, identity, item, then)
+        items[guid] = replace(item, former_guids=pairs, identities=known)
     return tuple(items.values()), kept, tuple(duplicates), shared
 
 
 def _alternatives(
-    raw: RawItem, identity: Identity, item: Item, readings: Iterable[Reading]
+    raw: RawItem, identity: Identity, item: Item, former: Iterable[FormerItem]
 ) -> Identities | None:
     if identity.hash is None or identity.linked_hash is None or raw.link is None:
         return None
-    titles = (item.title, raw.title)
-    former = (title and read(title) for read in readings for title in titles)
     return Identities(
         guid=identity.guid,
         link=raw.link,
@@ -212,7 +237,9 @@ def _alternatives(
         linked_hash=identity.linked_hash,
         shares_link=identity.shares_link,
         url=item.link,
-        titles=tuple(dict.fromkeys((*titles, *former))),
+        titles=tuple(
+            dict.fromkeys((item.title, raw.title, *(title for each in former for title in each.titles)))
+        ),
         pub_date=item.pub_date,
         pub_date_raw=item.pub_date_raw,
     )

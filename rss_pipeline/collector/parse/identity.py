@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from rss_pipeline.collector.models.feed import ItemKey
 from rss_pipeline.collector.models.item import GuidSource
-from rss_pipeline.collector.parse.characters.former_reading import Reading
 from rss_pipeline.collector.parse.raw_feed import RawItem
 
 
@@ -51,30 +50,52 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
         yield item, replace(each, hash=hashed, linked_hash=linked, shares_link=shares)
 
 
-def former_guids(item: RawItem, identity: Identity, key: ItemKey, read: Reading) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormerItem:
+    """An item's identities and titles as a former codec of the feed read them."""
+
+    guid: str
+    hash: str
+    link: str | None
+    titles: tuple[str | None, ...]
+
+
+def former_items(items: Iterable[RawItem], key: ItemKey) -> list[FormerItem]:
+    """The items of a document that a former codec of its feed decoded."""
+    return [
+        FormerItem(
+            guid=guid_of(item, key)[0],
+            hash=_hash(item),
+            link=item.link,
+            titles=(item.plain_title or item.title, item.title),
+        )
+        for item in items
+    ]
+
+
+def former_guids(link: str | None, identity: Identity, former: FormerItem) -> Iterator[tuple[str, str]]:
     """Each guid that the item may have, with its former reading, where that is another."""
-    pairs = [(identity.guid, guid_of(item, key, read)[0])]
-    if identity.hash is not None and identity.linked_hash is not None and item.link is not None:
-        link, hashed = read(item.link), _hash(item, read)
-        linked = _linked_hash(hashed, link)
-        pairs = [(item.link, link), (identity.hash, hashed), (identity.linked_hash, linked)]
+    pairs = [(identity.guid, former.guid)]
+    if identity.hash is not None and identity.linked_hash is not None and link and former.link:
+        linked = _linked_hash(former.hash, former.link)
+        pairs = [(link, former.link), (identity.hash, former.hash), (identity.linked_hash, linked)]
     yield from (pair for pair in pairs if pair[0] != pair[1])
 
 
-def guid_of(item: RawItem, key: ItemKey, read: Reading = str) -> tuple[str, GuidSource]:
+def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
     """The identity of an item for itself, and its source.
 
     The raw guid, else the raw link, else MD5 of raw title and raw date: never a resolved URL, which a
     redirect would change, and never a date of our own, which each poll would change. `key` puts link or hash
-    first. Without title and date, the hash is of the content. `read` gives the former reading of a text.
+    first. Without title and date, the hash is of the content.
     """
     order: Mapping[ItemKey, list[tuple[str | None, GuidSource]]] = {
         "guid": [(item.guid, "guid"), (item.link, "link")],
         "link": [(item.link, "link"), (item.guid, "guid")],
         "title+date": [],
     }
-    found = next(((read(value), source) for value, source in order[key] if value), None)
-    return found or (_hash(item, read), "hash")
+    found = next(((value, source) for value, source in order[key] if value), None)
+    return found or (_hash(item), "hash")
 
 
 def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:
@@ -86,9 +107,9 @@ def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:
     return frozenset(link for link, some in titles.items() if len(some) > 1)
 
 
-def _hash(item: RawItem, read: Reading = str) -> str:
-    text = read(item.title or "") + (read(item.dates[0]) if item.dates else "")
-    text = text or read(item.content_html or "") or "".join(read(each.url) for each in item.enclosures)
+def _hash(item: RawItem) -> str:
+    text = (item.title or "") + (item.dates[0] if item.dates else "")
+    text = text or item.content_html or "".join(each.url for each in item.enclosures)
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 

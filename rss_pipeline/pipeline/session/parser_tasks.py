@@ -105,7 +105,7 @@ def parse_document(task: ParseTask) -> Parsed:
         has_former_guids=bool(former),
         dropped_items=parsed.dropped_items,
         cut_off=parsed.cut_off,
-        warnings=tuple(document_warnings(parsed, key=feed.key)),
+        warnings=tuple(document_warnings(parsed, feed=feed)),
         bad_dates=tuple(_bad_dates(parsed.items)),
         stream_members=members,
         stream_errors=errors,

@@ -6,7 +6,8 @@ which become U+FFFD.
 
 import codecs
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rss_pipeline.collector.parse.characters.charsets import (
@@ -43,6 +44,9 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 _HIGH_PAIR = re.compile(rb"[\x80-\xff]{2}")
 _MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xf4][\x80-\xbf]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Text of UTF-8 in which each undecodable byte is half a surrogate pair.
+_BAD_BYTES = re.compile("[\udc80-\udcff]+")
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
 
 # Eight characters of GBK that happen to be valid UTF-8 together are rarer than one document in a million.
 _UTF8_BEYOND_DOUBT = 8
@@ -63,6 +67,8 @@ class Decoded:
     rule: Rule
     replaced: int = 0
     """The number of undecodable places that became U+FFFD."""
+    mislabelled: str | None = None
+    """The label of the Content-Type or the XML declaration, where each that there is names another codec."""
 
 
 def decode(
@@ -72,17 +78,33 @@ def decode(
 
     BOM; NUL pattern of UTF-16/32 (XML 1.0, appendix F); charset of the Content-Type; XML declaration;
     valid UTF-8; detection; windows-1252. Valid UTF-8 with multibyte sequences beats a label of a
-    one-byte charset. `hint` is the codec that last decoded this feed, `language` its language tag (read
-    from the document if not given): they decide only between close candidates of the detection.
-    Never raises.
+    one-byte charset, and damaged UTF-8 stays UTF-8. `hint` is the codec that last decoded this feed,
+    `language` its language tag (read from the document if not given): they decide only between close
+    candidates of the detection. Never raises.
     """
+    labels = _labels(body, content_type)
+    decoded = _decode(body, labels, hint, language)
+    if not labels or body.isascii() or any(_is_named(decoded.charset, label) for label, _ in labels):
+        return decoded
+    return replace(decoded, mislabelled=labels[0][0])
+
+
+def former_readings(body: bytes, codec: str, formers: Iterable[str | None]) -> Iterator[str]:
+    """The document's text by each of these codecs that is not its own; none beside UTF-16 and UTF-32."""
+    if not codecs_for_hint(codec):
+        return
+    names = dict.fromkeys(name for former in formers for name in codecs_for_hint(former)[:1])
+    yield from (_replacing(body, name, "fallback").text for name in names if name != codec)
+
+
+def _decode(body: bytes, labels: list[tuple[str, Rule]], hint: str | None, language: str | None) -> Decoded:
     for mark, codec in _BOMS:
         if body.startswith(mark):
             return _replacing(body[len(mark) :], codec, "bom")
     if wide := _nul_pattern(body):
         return _replacing(body, wide, "nul-pattern")
 
-    labelled = _labelled(body, content_type)
+    labelled = _labelled(body, labels)
     if body.isascii() and b"\x1b$" not in body:
         codec, rule = labelled[0] if labelled else ("utf-8", "utf-8")
         return Decoded(text=body.decode("ascii"), charset=codec, rule=rule)
@@ -99,8 +121,11 @@ def decode(
         text = utf8 if codec == "utf-8" else _strictly(body, codec)
         if text is not None:
             return _decoded(text, codec, rule)
+        if codec == "utf-8" and (damaged := _damaged_utf8(body, rule)):
+            tolerable.append(damaged)
+            break
         lossy = _replacing(body, codec, rule)
-        others = len(lossy.text) - len(lossy.text.encode("ascii", "ignore"))
+        others = _beyond_ascii(lossy.text)
         if lossy.replaced <= others * _TOLERABLE or (
             lossy.replaced <= _FEW_BYTES and others > lossy.replaced
         ):
@@ -131,13 +156,24 @@ def _nul_pattern(body: bytes) -> str | None:
             return None
 
 
-def _labelled(body: bytes, content_type: str | None) -> list[tuple[str, Rule]]:
-    """The codecs that the header and the declaration name, in that order; wider variants if needed."""
+def _labels(body: bytes, content_type: str | None) -> list[tuple[str, Rule]]:
+    """The labels of the header and of the declaration, in that order."""
     labels: list[tuple[str, Rule]] = []
     if content_type and (found := _CHARSET.search(content_type)):
         labels.append((found[1], "http"))
     if declared := _DECLARATION.search(body[:_DECLARED_WITHIN]):
         labels.append((declared[1].decode("ascii"), "declaration"))
+    return labels
+
+
+def _is_named(codec: str, label: str) -> bool:
+    if label.lower() in UNICODE_LABELS:
+        return codec.startswith(("utf-16", "utf-32"))
+    return codec in codecs_for_label(label)
+
+
+def _labelled(body: bytes, labels: list[tuple[str, Rule]]) -> list[tuple[str, Rule]]:
+    """The codecs that the labels name; wider variants if needed."""
     named: list[tuple[str, Rule]] = []
     for label, rule in labels:
         # The checks above have excluded UTF-16 and UTF-32.
@@ -174,17 +210,48 @@ def _replacing(body: bytes, codec: str, rule: Rule) -> Decoded:
     return _decoded(text, codec, rule, max(1, text.count("\ufffd") - meant))
 
 
+def _damaged_utf8(body: bytes, rule: Rule) -> Decoded | None:
+    """Labelled UTF-8 with bad places, as many as it has whole multibyte sequences at most.
+
+    In text of another charset some bytes happen to be whole sequences, and at least 2.6 times as many are
+    none. A run of bad bytes is one place (an emoji in CESU-8 has six) where it is not beside such sequences.
+    """
+    lossy = _replacing(body, "utf-8", rule)
+    if _beyond_ascii(lossy.text) - lossy.replaced >= lossy.replaced:
+        return lossy
+    whole, runs = _whole_and_bad(body)
+    return lossy if whole >= runs else None
+
+
 def _nearly_utf8(body: bytes) -> Decoded | None:
-    """Undeclared UTF-8 that was cut within a character, or has a few bad bytes among many good ones."""
+    """Undeclared UTF-8 that was cut within a character, or has a few bad places among many good ones."""
     lossy = _replacing(body, "utf-8", "utf-8")
-    others = len(lossy.text) - len(lossy.text.encode("ascii", "ignore"))
-    if lossy.replaced <= others * _TOLERABLE:
+    if lossy.replaced <= _beyond_ascii(lossy.text) * _TOLERABLE:
+        return lossy
+    whole, runs = _whole_and_bad(body)
+    if whole >= max(runs, _UTF8_BEYOND_DOUBT):
         return lossy
     try:
         codecs.getincrementaldecoder("utf-8")().decode(body, final=False)
     except UnicodeDecodeError:
         return None
     return lossy
+
+
+def _whole_and_bad(body: bytes) -> tuple[int, int]:
+    """The multibyte sequences in stretches beyond ASCII that are UTF-8 from end to end, and the runs of bad
+    bytes.
+
+    In 130 texts of other charsets there were at least 19 times as many runs.
+    """
+    text = body.decode("utf-8", "surrogateescape")
+    stretches = _BEYOND_ASCII.findall(text)
+    whole = sum(len(stretch) for stretch in stretches if not _BAD_BYTES.search(stretch))
+    return whole, len(_BAD_BYTES.findall(text))
+
+
+def _beyond_ascii(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _language(body: bytes) -> str | None:

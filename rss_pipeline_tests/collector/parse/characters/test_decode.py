@@ -162,6 +162,109 @@ def test_a_few_undecodable_bytes_are_replaced_within_the_declared_codec(encoding
     assert text + "\ufffd " in read.text
 
 
+EXCERPTS = "".join(
+    f"<item><title>It’s “{n}”</title><description>“No”, and so|</description></item>" for n in range(20)
+)
+"""UTF-8 with 120 whole sequences; `|` is for what is none."""
+CESU_8 = b"\xed\xa0\xbd\xed\xb8\x80"
+"""An emoji as two halves of a surrogate pair, each in three bytes."""
+
+
+@pytest.mark.parametrize("by", ["header", "declaration", "both"])
+@pytest.mark.parametrize(
+    ("text", "bad", "replaced"),
+    [
+        (EXCERPTS, b"\xe2\x80", 20),
+        (EXCERPTS, CESU_8, 120),
+        (EXCERPTS, b"caf\xe9 \x93no\x94", 60),
+        ("é|", b"\xe2\x80", 1),
+        ("Café, élève, à|", CESU_8, 6),
+        (ZH.replace("，", "，|"), b"\xe4\xb8", 1),
+    ],
+    ids=["cut quotes", "emoji in CESU-8", "windows-1252 within", "one", "one emoji", "cut in Chinese"],
+)
+def test_utf_8_that_is_labelled_so_stays_utf_8_where_places_of_it_are_bad(
+    by: str, text: str, bad: bytes, replaced: int
+) -> None:
+    source = rss(text, encoding=None if by == "header" else "UTF-8")
+    body = source.encode().replace(b"|", bad)
+    read = decode(body, content_type=None if by == "declaration" else "text/xml; charset=utf-8")
+    rule = "declaration" if by == "declaration" else "http"
+    assert (read.charset, read.rule, read.replaced) == ("utf-8", rule, replaced)
+    assert read.mislabelled is None
+    assert read.text == body.decode("utf-8", "replace")
+    for whole in text.split("|"):
+        assert whole in read.text
+
+
+def test_utf_8_stays_utf_8_also_beside_a_declaration_of_another_charset() -> None:
+    body = rss(EXCERPTS, encoding="iso-8859-1").encode().replace(b"|", b"\xe2\x80")
+    read = decode(body, content_type="text/xml; charset=utf-8")
+    assert (read.charset, read.rule) == ("utf-8", "http")
+
+
+def test_undeclared_utf_8_stays_utf_8_where_places_of_it_are_bad() -> None:
+    body = rss(EXCERPTS).encode().replace(b"|", CESU_8)
+    assert (decode(body).charset, decode(body).rule) == ("utf-8", "utf-8")
+
+
+MISLABELLED = [
+    (ZH, "gb18030"),
+    (TW, "cp950"),
+    (JA, "cp932"),
+    (JA[:-1], "euc_jp"),
+    (KO, "cp949"),
+    (RU, "cp1251"),
+    (RU, "koi8-r"),
+    (EL, "cp1253"),
+    (FR, "cp1252"),
+    (DE, "cp1252"),
+    (PL, "cp1250"),
+    (TR, "cp1254"),
+]
+
+
+@pytest.mark.parametrize("by", ["header", "declaration", "both"])
+@pytest.mark.parametrize(("text", "codec"), MISLABELLED)
+def test_a_document_of_another_charset_that_is_labelled_utf_8_is_detected(
+    by: str, text: str, codec: str
+) -> None:
+    source = rss(text, encoding=None if by == "header" else "UTF-8")
+    read = decode(
+        source.encode(codec), content_type=None if by == "declaration" else "text/xml; charset=utf-8"
+    )
+    assert (read.charset, read.rule, read.replaced) == (codec, "detected", 0)
+    assert read.text == source
+    assert (read.mislabelled or "").lower() == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("written_in", "declared", "header", "mislabelled"),
+    [
+        ("utf-8", "iso-8859-1", None, "iso-8859-1"),
+        ("utf-8", "iso-8859-1", "gb2312", "gb2312"),
+        ("utf-8", "gb2312", "utf-8", None),
+        ("gb18030", "gb2312", "utf-8", None),
+        ("utf-8", "utf-16", None, "utf-16"),
+        ("utf-8", None, "x-unheard-of", "x-unheard-of"),
+        ("utf-8", "UTF8", "utf8mb4", None),
+        ("utf-16", "UTF-16", "utf-16", None),
+        ("utf-8", None, None, None),
+        ("gb18030", None, None, None),
+    ],
+)
+def test_a_document_is_mislabelled_where_no_label_of_it_is_its_charset(
+    written_in: str, declared: str | None, header: str | None, mislabelled: str | None
+) -> None:
+    body = rss(ZH, encoding=declared).encode(written_in)
+    read = decode(body, content_type=header and f"text/xml; charset={header}")
+    assert ZH in read.text
+    assert read.mislabelled == mislabelled
+    assert decode(rss("plain", encoding=declared).encode("ascii")).mislabelled is None, (
+        "ASCII is the same in all"
+    )
+
+
 def test_a_replacement_character_the_publisher_wrote_is_not_counted() -> None:
     assert decode(rss("a\ufffdb", encoding="utf-8").encode().replace(b"b", b"\xff", 1)).replaced == 1
     assert decode(rss("a\ufffdb", encoding="utf-8").encode()).replaced == 0
