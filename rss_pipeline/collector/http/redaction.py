@@ -176,6 +176,8 @@ def _without_identities(identities: Identities, secrets: Secrets) -> Identities:
         url=_maybe(identities.url, secrets),
         titles=tuple(_maybe(title, secrets) for title in identities.titles),
         pub_date_raw=_maybe(identities.pub_date_raw, secrets),
+        former_date=identities.former_date
+        and (secrets.removed(identities.former_date[0]), identities.former_date[1]),
     )
 
 

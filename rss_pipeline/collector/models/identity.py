@@ -37,6 +37,8 @@ class Identities:
     former codecs read them."""
     pub_date: datetime | None = None
     pub_date_raw: str | None = None
+    former_date: tuple[str, datetime] | None = None
+    """The date, as published and read, that earlier versions took for that of publication."""
 
     @property
     def guids(self) -> tuple[str, str, str]:
@@ -153,9 +155,14 @@ def _start(title: str | None) -> str:
 
 
 def _has_date_of(item: Identities, stored: Known) -> bool:
-    if item.pub_date is not None and stored.pub_date is not None:
-        return instant(item.pub_date) == instant(stored.pub_date)
-    return item.pub_date_raw is not None and item.pub_date_raw == stored.pub_date_raw
+    dates = [(item.pub_date_raw, item.pub_date), *([item.former_date] if item.former_date else [])]
+    return any(_is_date_of(raw, date, stored) for raw, date in dates)
+
+
+def _is_date_of(raw: str | None, date: datetime | None, stored: Known) -> bool:
+    if date is not None and stored.pub_date is not None:
+        return instant(date) == instant(stored.pub_date)
+    return raw is not None and raw == stored.pub_date_raw
 
 
 def _may_have_date_of(item: Identities, stored: Known) -> bool:

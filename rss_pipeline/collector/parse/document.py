@@ -200,8 +200,9 @@ def _identified(
             continue
         firsts[guid] = raw
         kept.append(place)
+        dates = raw.published or raw.dates
         updated = _first_readable(raw.updates, now)
-        published = _first_readable(raw.dates, now) or updated
+        published = _first_readable(dates, now) or updated
         item = Item(
             guid=guid,
             guid_source=identity.source,
@@ -210,7 +211,7 @@ def _identified(
             author=raw.author,
             authors=raw.authors,
             pub_date=published[1] if published else None,
-            pub_date_raw=published[0] if published else next(iter((*raw.dates, *raw.updates)), None),
+            pub_date_raw=published[0] if published else next(iter((*dates, *raw.updates)), None),
             updated_at=updated[1] if updated else None,
             categories=raw.categories,
             enclosures=(*raw.enclosures, *raw.thumbnails),
@@ -221,6 +222,8 @@ def _identified(
         then = [items_then[place] for items_then in former]
         pairs = tuple(pair for each in then for pair in former_guids(raw.link, identity, each))
         known = _alternatives(raw, identity, item, then)
+        if known is not None and (before := _first_readable(raw.dates, now) or updated) != published:
+            known = replace(known, former_date=before)
         items[guid] = replace(item, former_guids=pairs, identities=known)
     return tuple(items.values()), kept, tuple(duplicates), shared
 

@@ -30,7 +30,9 @@ class RawItem:
     authors: tuple[str, ...] = ()
     """All of them, also those that it has from its feed; white space collapsed."""
     dates: tuple[str, ...] = ()
-    """Publication dates, the preferred first."""
+    """Publication dates, the preferred first: the first may become part of the guid."""
+    published: tuple[str, ...] = ()
+    """Publication dates with those that are no part of an identity; empty where there are no such."""
     updates: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()

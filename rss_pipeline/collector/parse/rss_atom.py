@@ -55,6 +55,14 @@ _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclos
 
 _RSS_DATES = ("pubDate", "pubdate", "dc:date", "dcterms:issued", "atom:published", "atom:issued")
 _ATOM_DATES = ("published", "issued", "created", "dc:date", "updated", "modified")
+# Elements of other formats and vocabularies. An identity is made of the dates above alone.
+_FURTHER_DATES = (
+    *("pubDate", "pubdate", "published", "issued", "created", "date"),
+    *("atom:published", "atom:issued", "atom:created"),
+    *(f"dcterms:{name}" for name in ("issued", "created", "date", "dateSubmitted", "available")),
+)
+_RSS_PUBLISHED = (*_RSS_DATES, *_FURTHER_DATES)
+_ATOM_PUBLISHED = (*_ATOM_DATES[:4], *_FURTHER_DATES, *_ATOM_DATES[4:])
 
 
 def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
@@ -83,7 +91,7 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
     read: Callable[[Element, Vocabulary, LinkBases], RawItem] = _rss_item
     if atom:
         read = partial(_atom_item, inherited=author_names(atom_persons(fields, vocabulary)))
-    names = _ATOM_DATES if atom else _RSS_DATES
+    names = _ATOM_PUBLISHED if atom else _RSS_PUBLISHED
     chosen = newest_items(elements, lambda element: texts(vocabulary.fields(element), *names), now=now)
     cut_off = tree.defect == "cut off" and not _is_whole(local, channel, tree)
     return RawFeed(
@@ -168,7 +176,8 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         author=author,
         authors=authors,
         dates=texts(fields, *_RSS_DATES),
-        updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified"),
+        published=texts(fields, *_RSS_PUBLISHED),
+        updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified", "updated", "modified"),
         categories=distinct(
             [
                 *(text_of(each) for name in ("category", "dc:subject") for each in fields.get(name, ())),
@@ -217,7 +226,8 @@ def _atom_item(
         author=author,
         authors=authors,
         dates=texts(fields, *_ATOM_DATES),
-        updates=texts(fields, "updated", "modified"),
+        published=texts(fields, *_ATOM_PUBLISHED),
+        updates=texts(fields, "updated", "modified", "dcterms:modified"),
         categories=distinct(
             [
                 *(each.get("term") for each in fields.get("category", ())),

@@ -8,7 +8,16 @@ from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.document import parse_feed
 from rss_pipeline.errors import NotAFeed
-from rss_pipeline_tests.collector.parse.documents import atom, entry, json_feed, only, parsed, rss, rss_item
+from rss_pipeline_tests.collector.parse.documents import (
+    NAMESPACES,
+    atom,
+    entry,
+    json_feed,
+    only,
+    parsed,
+    rss,
+    rss_item,
+)
 
 
 def test_dates_are_read_strictly_and_the_raw_string_is_kept() -> None:
@@ -34,6 +43,50 @@ def test_an_rss_item_with_the_time_of_its_update_alone_takes_that(name: str) -> 
     assert item.guid == rss_item("<title>t</title>").guid, "an update gives the item no other identity"
     both = rss_item(f"<guid>1</guid><pubDate>Someday</pubDate><{name}>2004-01-02T00:00:00Z</{name}>")
     assert (both.pub_date, both.pub_date_raw) == (at, "2004-01-02T00:00:00Z")
+
+
+AT = datetime(2004, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("date", ["Fri, 02 Jan 2004 03:04:05 GMT", "2004-01-02T03:04:05Z"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("pubDate", "pubdate", "date", "published", "issued", "created", "dc:date", "atom:published"),
+        *("dcterms:issued", "dcterms:created", "dcterms:date", "dcterms:dateSubmitted", "dcterms:available"),
+    ],
+)
+@pytest.mark.parametrize("form", ["rss", "rdf", "atom", "atom 0.3"])
+def test_a_date_is_read_by_the_element_of_any_format(form: str, name: str, date: str) -> None:
+    fields = f"<title>t</title><{name}>{date}</{name}>"
+    namespaces = NAMESPACES + ' xmlns:dcterms="http://purl.org/dc/terms/"'
+    item = only(
+        {
+            "rss": f"<rss {namespaces}><channel><title>T</title><item>{fields}</item></channel></rss>",
+            "rdf": f'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" {namespaces}'
+            f' xmlns="http://purl.org/rss/1.0/"><channel><title>T</title></channel><item>{fields}</item></rdf:RDF>',
+            "atom": atom(f"<entry>{fields}</entry>", namespaces),
+            "atom 0.3": f'<feed version="0.3" xmlns="http://purl.org/atom/ns#" {namespaces}><title>T</title>'
+            f"<entry>{fields}</entry></feed>",
+        }[form]
+    )
+    assert (item.pub_date, item.pub_date_raw) == (AT, date)
+
+
+@pytest.mark.parametrize("name", ["pubDate", "date", "dcterms:created"])
+def test_a_publication_comes_before_an_update_whatever_its_element(name: str) -> None:
+    dcterms = 'xmlns:dcterms="http://purl.org/dc/terms/"'
+    fields = f"<updated>2005-01-01T00:00:00Z</updated><{name} {dcterms}>2004-01-02T03:04:05Z</{name}>"
+    assert entry(fields).pub_date == rss_item(f"<guid>1</guid>{fields}").pub_date == AT
+    other = entry(f"<published>2003-01-01T00:00:00Z</published>{fields}")
+    assert other.pub_date == datetime(2003, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", ["date", "published", "dcterms:created"])
+def test_an_element_of_another_format_gives_an_item_no_other_identity(name: str) -> None:
+    dcterms = 'xmlns:dcterms="http://purl.org/dc/terms/"'
+    fields = f"<title>t</title><{name} {dcterms}>2004-01-02T03:04:05Z</{name}>"
+    assert rss_item(fields).guid == rss_item("<title>t</title>").guid
 
 
 @pytest.mark.parametrize(

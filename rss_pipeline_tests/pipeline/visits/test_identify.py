@@ -185,6 +185,20 @@ def test_a_title_that_was_stored_as_published_is_recognized_as_plain_text(
     assert found == {"Tom &amp; Jerry": PAGE, "b": md5("b" + FIRST), "c": md5("c" + SECOND)}
 
 
+def test_an_item_that_was_stored_by_the_date_of_its_update_is_recognized(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    dated = "<dcterms:created>2026-01-01</dcterms:created><dcterms:modified>2026-02-02</dcterms:modified>"
+    terms = b"<rss xmlns:dcterms='http://purl.org/dc/terms/'"
+    one = document(("a", None)).replace(b"<description>", f"{dated}<description>".encode(), 1)
+    feed = Serves(pipeline, server, one.replace(b"<rss", terms))
+    assert feed.stored() == {"a": PAGE}
+    # An earlier version took the update for the publication.
+    pipeline.database.query("UPDATE items SET pub_date = '2026-02-02T00:00:00Z', pub_date_raw = '2026-02-02'")
+    two = document(("a", None), ("b", FIRST)).replace(b"<description>", f"{dated}<description>".encode(), 1)
+    assert feed.then_body(two.replace(b"<rss", terms)) == {"a": PAGE, "b": md5("b" + FIRST)}
+
+
 def test_a_backup_with_another_reading_of_a_title_is_repaired_and_doubles_nothing(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
