@@ -18,16 +18,17 @@ from urllib.parse import quote
 
 from rss_pipeline.collector.sanitize.html import (
     MOST_HTML_CHARACTERS,
-    safe_html,
     text_of,
     with_images,
     with_link_rel,
 )
+from rss_pipeline.collector.sanitize.shown import shown_html
 from rss_pipeline.collector.sanitize.text import cut, legal, one_line
 from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
 from rss_pipeline.storage.database import Database, Result, Row, Statement
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.items.bodies import ArchivedImage
+from rss_pipeline.storage.items.items import stored_enclosures
 from rss_pipeline.storage.objects import ObjectStore, public_url
 
 MOST_CACHED_BYTES = 64 * 1024 * 1024
@@ -195,7 +196,7 @@ class Bodies:
                 return None
             return public_url(self._objects, found.key) if kind == "public" else self._served(found.key)
 
-        html = safe_html(text, bases=bases)
+        html = shown_html(text, stored_enclosures(row), bases=bases)
         if html is None:
             html = _plain(text)
         elif kind in ("reader", "public"):

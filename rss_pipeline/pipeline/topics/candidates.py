@@ -11,14 +11,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from rss_pipeline.collector.models.clock import from_instant
-from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicSpec
 from rss_pipeline.collector.sanitize.html import MOST_HTML_CHARACTERS, READ_FOR_TEXT
 from rss_pipeline.pipeline.topics.choice import DEPTH, Chosen, choose, counted, is_settled
 from rss_pipeline.pipeline.topics.values import Candidate, SourceFeed
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.items import newest
-from rss_pipeline.storage.items.items import stored_authors
+from rss_pipeline.storage.items.items import stored_authors, stored_enclosures
 from rss_pipeline.storage.items.newest import Wanted
 
 _LEAST_READ = 5
@@ -167,7 +166,7 @@ def _with_text(candidate: Candidate, row: Row) -> Candidate:
         authors=stored_authors(row),
         updated_at=from_instant(row["updated_at"]),
         categories=tuple(json.loads(row["categories"])),
-        enclosures=tuple(Enclosure(**each) for each in json.loads(row["enclosures"])),
+        enclosures=stored_enclosures(row),
         summary=row["summary"],
         content_html=row["content_html"],
         base_url=row["base_url"],

@@ -5,7 +5,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
-from rss_pipeline.collector.sanitize.html import safe_html, with_images
+from rss_pipeline.collector.sanitize.html import with_images
+from rss_pipeline.collector.sanitize.shown import shown_html
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
 
 MOST_CHARACTERS = 8_000_000
@@ -16,9 +17,10 @@ PublishedHtml = Callable[[str, Candidate, PublicImage], str | None]
 
 
 def published_html(html: str, candidate: Candidate, image: PublicImage) -> str | None:
-    """`safe_html` of an item, with public copies of its images; None also if nothing is left of it."""
+    """`shown_html` of an item, with public copies of its images; None also if nothing is left of it."""
     feed = candidate.feed
-    cleaned = safe_html(html, bases=(candidate.base_url, candidate.link, feed.link, feed.url))
+    bases = (candidate.base_url, candidate.link, feed.link, feed.url)
+    cleaned = shown_html(html, candidate.enclosures, bases=bases)
     return with_images(cleaned, partial(image, candidate.item_id)) if cleaned else None
 
 

@@ -52,8 +52,8 @@ def sources(
 
     The first gives the items in their order for as long as their texts are within `most_bytes`, and at least
     one; of each text so many characters from its start. A row has `id`, `version`, `title`, `link`,
-    `base_url`, `html` (the content, or the summary of an item without), `content_omitted` (what was too
-    large to be stored), `feed_url`, `feed_link`. Items that are gone are left out.
+    `base_url`, `enclosures`, `html` (the content, or the summary of an item without), `content_omitted` (what
+    was too large to be stored), `feed_url`, `feed_link`. Items that are gone are left out.
     """
     ids = compact(_ids(item_ids))
     text = body_text("i")
@@ -62,7 +62,7 @@ def sources(
         FROM json_each(?) AS j CROSS JOIN items AS i ON i.id = j.value),
       page AS (SELECT n, place, sum(size) OVER (ORDER BY n) AS total, row_number() OVER (ORDER BY n) AS nth
         FROM wanted)
-      SELECT i.id, {body_version(items="i")} AS version, i.title, i.link, i.base_url,
+      SELECT i.id, {body_version(items="i")} AS version, i.title, i.link, i.base_url, i.enclosures,
         substr({text}, 1, CAST(? AS INTEGER)) AS html, i.content_omitted, feeds.url AS feed_url,
         feeds.link AS feed_link
       FROM page CROSS JOIN items AS i ON i.rowid = page.place JOIN feeds ON feeds.id = i.feed_id
@@ -82,7 +82,7 @@ def kept_versions(item_id: str, *, most: int, most_characters: int) -> Statement
     A row is as one of `sources`, with `replaced_at`: when this version was no longer the item's.
     """
     return Statement(
-        f"""SELECT v.replaced_at, i.id, v.title, v.link, v.base_url,
+        f"""SELECT v.replaced_at, i.id, v.title, v.link, v.base_url, v.enclosures,
           substr({body_text("v")}, 1, CAST(? AS INTEGER)) AS html, feeds.url AS feed_url,
           feeds.link AS feed_link
         FROM items AS i CROSS JOIN item_versions AS v ON v.item_id = i.id JOIN feeds ON feeds.id = i.feed_id

@@ -286,5 +286,10 @@ def image_source(row: Row) -> Item:
         link=row["link"],
         content_html=row["content_html"],
         base_url=row["base_url"],
-        enclosures=tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"])),
+        enclosures=stored_enclosures(row),
     )
+
+
+def stored_enclosures(row: Row) -> tuple[Enclosure, ...]:
+    """The enclosures in an item's row."""
+    return tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"]))

@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.storage.database import Database, Row, Value
 from rss_pipeline.storage.items.cursor import ARRIVAL, Position
-from rss_pipeline.storage.items.items import OF_STREAMS, stored_authors
+from rss_pipeline.storage.items.items import OF_STREAMS, stored_authors, stored_enclosures
 from rss_pipeline.storage.sql import compact, number
 
 PLACES = 5_000
@@ -211,7 +211,7 @@ def stored_item(row: Row, *, html: str | None = None) -> StoredItem:
         updated_at=from_instant(row["updated_at"]),
         collected_at=collected,
         categories=tuple(json.loads(row["categories"])),
-        enclosures=tuple(Enclosure(**enclosure) for enclosure in json.loads(row["enclosures"])),
+        enclosures=stored_enclosures(row),
         summary=row["summary"],
         content_html=row["content_html"],
         html=html,
