@@ -4,50 +4,33 @@ Nothing is downloaded, and the HTML is not changed (`render.py` puts archived im
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from lxml import etree
 
 from rss_pipeline.collector.images.overloaded import has_overloaded_tag
-from rss_pipeline.collector.images.urls import NOT_FETCHED, image_url, resolver, usable_base
+from rss_pipeline.collector.images.urls import image_url, resolver, usable_base
 from rss_pipeline.collector.models.item import Enclosure, Item
-
-MAY_HOLD_IMAGES = re.compile(r"<(?:img|picture|noscript|amp-img)\b|srcset", re.IGNORECASE)
-
-LAZY_SRC = (
-    "data-src",
-    "data-original",
-    "data-lazy-src",
-    "data-actualsrc",
-    "data-original-src",
-    "data-orig-file",
-    "data-lazy",
-    "data-echo",
-    "data-url",
-    "data-image",
-    "data-croporisrc",
-    "data-hi-res-src",
-    "data-large-file",
-    "data-full-url",
-    "file",
-    "zoomfile",
-    "original",
-    "lazy-src",
-    "lazyload",
+from rss_pipeline.collector.parse.image_references import (
+    image_references,
+    is_one_pixel,
+    is_tracker_url,
+    source_references,
 )
-LAZY_SRCSET = ("data-srcset", "data-lazy-srcset", "data-original-set")
-_PLACEHOLDER = re.compile(
-    r"(?:^|[/_.-])(?:placeholder|blank|spacer|space|loading\d*|lazy(?:load|[_-]loading)?|transparent|trans|"
-    r"pixel|1x1|grey|gray|clear|dot|none|nothing|default[_-]?img)\.(?:gif|png|jpe?g|svg|webp)(?:[?#]|$)",
-    re.IGNORECASE,
+from rss_pipeline.collector.parse.pictures import has_picture_name, is_picture
+
+MAY_HOLD_IMAGES = re.compile(
+    r"<(?:img|picture|noscript|amp-img|object|embed)\b|srcset|poster=", re.IGNORECASE
 )
+
+_OBJECTS = {"object": "data", "embed": "src"}
+"""The elements that may be images, and the attributes that name them."""
+_ELEMENTS = ("img", "amp-img", "picture", "source", *_OBJECTS)
 MOST_IMAGES = 10_000
 """Elements of one item that are read: a page shows some hundreds, a hostile one could fill a table."""
-_STYLE_LENGTH = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([0-9.]+)\s*px", re.IGNORECASE)
-DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
-_LEADING_NUMBER = re.compile(r"\s*([0-9]+)\s*(?:px)?\s*", re.IGNORECASE)
 
 
 def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
@@ -55,18 +38,28 @@ def find_images(html: str, *, bases: Sequence[str | None]) -> tuple[str, ...]:
 
     One URL for each image: `src`, or if that is missing, inline data or a placeholder, the lazy-loading
     attributes, then the largest of `srcset`, then the `<source>`s of its `<picture>`. Images in a
-    `<noscript>` count too. 1x1 trackers and URLs that cannot be fetched (data:, cid:) are left out.
-    References are resolved against the first usable of `bases`.
+    `<noscript>` count too, and objects that are images; the posters of videos come last. Trackers and URLs
+    that cannot be fetched (data:, cid:) are left out. References are resolved against the first usable of
+    `bases`.
     """
-    if not MAY_HOLD_IMAGES.search(html):
-        return ()
-    root = tree(html)
+    images, posters = _images_and_posters(html, bases)
+    return tuple(dict.fromkeys((*images, *posters)))
+
+
+def _images_and_posters(html: str, bases: Sequence[str | None]) -> tuple[list[str], list[str]]:
+    root = tree(html) if MAY_HOLD_IMAGES.search(html) else None
     if root is None:
-        return ()
-    shown = shown_images(root, resolver(bases))
-    return tuple(
-        dict.fromkeys(each.url for each in shown if each.url and (each.is_picture or each.picture is None))
-    )
+        return [], []
+    resolve = resolver(bases)
+    images = [
+        each.url
+        for each in shown_images(root, resolve)
+        if each.url and (each.is_picture or each.picture is None)
+    ]
+    videos = islice(root.iter("video", "amp-video"), MOST_IMAGES) if "poster=" in html.lower() else ()
+    references = ((attribute(each, name) for name in ("poster", "data-poster")) for each in videos)
+    posters = (_first(filter(None, each), resolve) for each in references)
+    return images, [url for url in posters if url]
 
 
 def tree(html: str) -> etree._Element | None:
@@ -87,7 +80,8 @@ def tree(html: str) -> etree._Element | None:
 
 @dataclass(slots=True, eq=False)
 class ShownImage:
-    """An `<img>`, `<amp-img>`, `<picture>`, or a `<source>` of a picture, and the URL of the image it shows.
+    """An `<img>`, `<amp-img>`, `<picture>`, a `<source>` of a picture, or an object that is an image; and the
+    URL of the image it shows.
 
     A `<picture>` shows one image. The `url` of an `<img>` or `<source>` in one is its own; None if it names
     none, and for 1x1 trackers.
@@ -109,7 +103,7 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
     found: list[ShownImage] = []
     above: dict[etree._Element, ShownImage | None] = {}
     trackers: set[etree._Element] = set()
-    for element in islice(root.iter("img", "amp-img", "picture", "source"), MOST_IMAGES):
+    for element in islice(root.iter(*_ELEMENTS), MOST_IMAGES):
         picture = _innermost(element, above) if above else None
         each = ShownImage(element, picture)
         if element.tag == "picture":
@@ -118,11 +112,14 @@ def shown_images(root: etree._Element, resolve: Callable[[str], str | None]) -> 
         elif element.tag == "source":
             if picture is None:
                 continue
-            each.url = _first(_source_references(element), resolve)
-        elif is_tracker(element):
+            each.url = _first(source_references(partial(attribute, element)), resolve)
+        elif element.tag in _OBJECTS:
+            found.append(ShownImage(element, None, _object_image(element, resolve)))
+            continue
+        elif is_one_pixel(partial(attribute, element)):
             trackers.add(element)
         else:
-            each.url = _first(_references(element), resolve)
+            each.url = _first(image_references(partial(attribute, element)), resolve)
         found.append(each)
     sources: dict[etree._Element, str] = {}
     for each in reversed(found):
@@ -157,6 +154,13 @@ def _innermost(element: etree._Element, above: dict[etree._Element, ShownImage |
     return picture
 
 
+def _object_image(element: etree._Element, resolve: Callable[[str], str | None]) -> str | None:
+    reference = attribute(element, _OBJECTS[element.tag])
+    kind = attribute(element, "type").lower()
+    is_image = kind.startswith("image/") or (not kind and has_picture_name(reference))
+    return resolve(reference) if is_image and reference else None
+
+
 def _first(references: Iterator[str], resolve: Callable[[str], str | None]) -> str | None:
     return next((url for reference in references if (url := resolve(reference))), None)
 
@@ -169,103 +173,30 @@ def image_bases(item: Item, feed_link: str | None, feed_url: str | None) -> list
 def may_show_images(item: Item) -> bool:
     """False if `item_images` certainly finds none; the content is not parsed."""
     return bool(item.content_html and MAY_HOLD_IMAGES.search(item.content_html)) or any(
-        _is_image(enclosure) for enclosure in item.enclosures
+        map(is_picture, item.enclosures)
     )
 
 
-def _is_image(enclosure: Enclosure) -> bool:
-    return (enclosure.type or "").strip().lower().startswith("image/")
-
-
 def item_images(item: Item, feed_link: str | None, feed_url: str | None) -> tuple[str, ...]:
-    """The images of an item, distinct: those of its content, then its enclosures of type image/*."""
+    """The images of an item as `images_in_order` has them."""
     bases = image_bases(item, feed_link, feed_url)
-    found = dict.fromkeys(find_images(item.content_html, bases=bases) if item.content_html else ())
-    base = usable_base(bases)
-    for enclosure in item.enclosures:
-        if _is_image(enclosure) and (url := image_url(enclosure.url, base)):
-            found.setdefault(url)
-    return tuple(found)
+    return images_in_order(item.content_html, item.enclosures, bases=bases)
 
 
-def _references(image: etree._Element) -> Iterator[str]:
-    """The references of an `<img>` to its image, the best first."""
-    src = attribute(image, "src")
-    doubtful = not src or NOT_FETCHED.match(src) is not None or _PLACEHOLDER.search(src) is not None
-    if not doubtful:
-        yield src
-    for name in LAZY_SRC:
-        value = attribute(image, name)
-        if may_be_reference(value):
-            yield value
-    for name in ("srcset", *LAZY_SRCSET):
-        if (largest := _largest(attribute(image, name))) and not _PLACEHOLDER.search(largest):
-            yield largest
+def images_in_order(
+    html: str | None, enclosures: Iterable[Enclosure], *, bases: Sequence[str | None]
+) -> tuple[str, ...]:
+    """The images of an item, distinct, in the order in which one is chosen to stand for it.
 
-
-def may_be_reference(value: str) -> bool:
-    """True if a lazy-loading attribute names an image: some of them also hold flags ("true") or widths."""
-    return ("/" in value or "." in value) and not NOT_FETCHED.match(value)
-
-
-def _source_references(source: etree._Element) -> Iterator[str]:
-    for name in ("srcset", *LAZY_SRCSET):
-        if largest := _largest(attribute(source, name)):
-            yield largest
-
-
-def _largest(srcset: str) -> str | None:
-    return next((url for url, _ in by_size(srcset)), None)
-
-
-def by_size(srcset: str) -> list[tuple[str, str]]:
-    """The candidates (URL, descriptor), greatest width or density first, equal ones in their order."""
-
-    def weight(candidate: tuple[str, str]) -> float:
-        size = DESCRIPTOR.match(candidate[1])
-        return float(size[1]) if size else 1.0
-
-    fetched = [candidate for candidate in _candidates(srcset) if not NOT_FETCHED.match(candidate[0])]
-    return sorted(fetched, key=weight, reverse=True)
-
-
-def _candidates(srcset: str) -> Iterator[tuple[str, str]]:
-    """URL and descriptor of each candidate, as in HTML's "parse a srcset attribute".
-
-    A URL ends only at white space, since it may contain commas. `a.jpg 1x,b.jpg 2x` is common too, with the
-    next URL directly after the comma of a descriptor.
+    Those of its HTML; the pictures that its feed names beside it, whose order parse/pictures.py has given
+    them; the posters of videos.
     """
-    waiting: str | None = None
-    for word in srcset.split():
-        glued = word
-        if waiting is not None:
-            descriptor, comma, glued = word.partition(",")
-            yield waiting, descriptor
-            waiting = None
-            if not comma:
-                continue
-        url = glued.strip(",")
-        if url and glued.endswith(","):
-            yield url, ""
-        elif url:
-            waiting = url
-    if waiting is not None:
-        yield waiting, ""
-
-
-def is_tracker(image: etree._Element) -> bool:
-    """At most one pixel wide and high, by attributes or style."""
-    if image.get("width") is None and image.get("style") is None:
-        return False
-    styled = {name.lower(): value for name, value in _STYLE_LENGTH.findall(attribute(image, "style"))}
-    sizes = []
-    for name in ("width", "height"):
-        number = _LEADING_NUMBER.fullmatch(attribute(image, name))
-        size = float(number[1]) if number else None
-        if size is None and name in styled:
-            size = float(styled[name].strip(".") or 0) if styled[name].count(".") < 2 else None
-        sizes.append(size)
-    return all(size is not None and size <= 1 for size in sizes)
+    images, posters = _images_and_posters(html, bases) if html else ([], [])
+    base = usable_base(bases)
+    beside = (
+        image_url(each.url, base) for each in enclosures if is_picture(each) and not is_tracker_url(each.url)
+    )
+    return tuple(dict.fromkeys((*images, *filter(None, beside), *posters)))
 
 
 def attribute(element: etree._Element, name: str) -> str:

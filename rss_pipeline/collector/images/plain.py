@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from html import escape
 
-from rss_pipeline.collector.images.find import LAZY_SRC, LAZY_SRCSET
+from rss_pipeline.collector.parse.image_references import LAZY_SRC, LAZY_SRCSET
 
 _MOST_TAGS = 1_000
 """Far fewer than the levels at which libxml2 gives up."""

@@ -21,20 +21,16 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from rss_pipeline.collector.images.find import (
+from rss_pipeline.collector.images.find import MAY_HOLD_IMAGES, ShownImage, attribute, shown_images, tree
+from rss_pipeline.collector.images.plain import attribute_value, with_places
+from rss_pipeline.collector.images.urls import resolver
+from rss_pipeline.collector.parse.image_references import (
     DESCRIPTOR,
     LAZY_SRC,
     LAZY_SRCSET,
-    MAY_HOLD_IMAGES,
-    ShownImage,
-    attribute,
     by_size,
     may_be_reference,
-    shown_images,
-    tree,
 )
-from rss_pipeline.collector.images.plain import attribute_value, with_places
-from rss_pipeline.collector.images.urls import resolver
 
 _TAG = re.compile(r"<(?:img|amp-img|source)(?=[\t\n\f\r />])", re.IGNORECASE)
 _ATTRIBUTE = re.compile(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from urllib.parse import urldefrag, urlsplit
 
+from rss_pipeline.collector.parse.image_references import NOT_FETCHED
 from rss_pipeline.collector.parse.links import MAX_LINK_CHARACTERS, absolute, web_base
 
-NOT_FETCHED = re.compile(r"\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
 _PLAIN = re.compile(
     r"(?P<start>(?:[^#\s]*(?<!/)/)?|[^#\s?]*\?)"
     r"[\w-][\w.~%!$&'()*+,=@-]*(?:\?[\w.~%!$&'()*+,=@:?-]+)?"

@@ -8,6 +8,8 @@ import html
 import re
 from xml.etree.ElementTree import Element
 
+from rss_pipeline.collector.parse.xml.bases import put_bases
+from rss_pipeline.collector.parse.xml.fields import LinkBases
 from rss_pipeline.collector.parse.xml.tree import inner_html, text_of, unwrapped
 
 HTML_TYPES = ("html", "text/html", "xhtml", "application/xhtml+xml")
@@ -26,16 +28,26 @@ def base64_text(text: str) -> str | None:
         return None
 
 
-def atom_html(element: Element) -> str | None:
+def inner_place(element: Element, outer: LinkBases) -> LinkBases:
+    """The bases in force inside a text construct: also those of the `<div>` around XHTML."""
+    place = outer.within(element)
+    wrapper = unwrapped(element)
+    return place if wrapper is element else place.within(wrapper)
+
+
+def atom_html(element: Element, place: LinkBases) -> str | None:
     """The content of a text construct as HTML; None if it is empty, at another URL or not text.
 
     type="html": the character data as it is. type="xhtml": the inside of the `<div>`, serialized.
     type="text", which is also the default: escaped, so that it is HTML. Markup that was not escaped is
-    read as markup with every type.
+    read as markup with every type. `place` are the bases in force for it (`inner_place`); those of elements
+    within are put into their references.
     """
     kind = (element.get("type") or "text").split(";")[0].strip().lower()
     if len(element):
-        markup = inner_html(unwrapped(element))
+        inner = unwrapped(element)
+        put_bases(inner, inside=place, known=place)
+        markup = inner_html(inner)
         return markup if markup.strip() else None
     text = text_of(element)
     if not text.strip():

@@ -26,6 +26,7 @@ from rss_pipeline.collector.parse.identity import (
     identities,
 )
 from rss_pipeline.collector.parse.json_feed import read_json_feed
+from rss_pipeline.collector.parse.pictures import with_pictures
 from rss_pipeline.collector.parse.plain_tree import plain_tree
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.collector.parse.rss_atom import read_feed
@@ -214,7 +215,7 @@ def _identified(
             pub_date_raw=published[0] if published else next(iter((*dates, *raw.updates)), None),
             updated_at=updated[1] if updated else None,
             categories=raw.categories,
-            enclosures=(*raw.enclosures, *raw.thumbnails),
+            enclosures=with_pictures(raw.enclosures, raw.pictures),
             summary=raw.summary,
             content_html=raw.content_html or raw.fallback_html,
             base_url=raw.base_url,

@@ -8,7 +8,6 @@ import html
 import io
 import re
 from datetime import datetime
-from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -20,13 +19,11 @@ from rss_pipeline.collector.parse.loose_fields import with_one_of_each, with_pla
 from rss_pipeline.collector.parse.media import (
     FURTHER_TEXTS,
     FURTHER_TITLES,
-    IMAGE,
     PLAIN_TEXTS,
     html_of_plain,
-    pixels,
-    shows_image,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
+from rss_pipeline.collector.parse.pictures import picture_type, pictures_beside, width_of
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
     RawFeed,
@@ -39,6 +36,11 @@ from rss_pipeline.collector.parse.shield import Shield, Values
 from rss_pipeline.collector.parse.titles import html_title, rss_title
 
 _BASE = re.compile(r"\sxml:base\s*=\s*(\"[^\"<]*\"|'[^'<]*')")
+_BASE_VALUE = r"\s(?:[^<>]*\s)?xml:base\s*=\s*(?P<base>\"[^\"<>]*\"|'[^'<>]*')"
+_ITEM_BASE = re.compile(rf"<(?:\w+:)?(?:item|entry){_BASE_VALUE}[^<>]*(?<!/)>")
+_TEXT_BASE = re.compile(rf"<(?:\w+:)?(?:content|summary|encoded|description){_BASE_VALUE}")
+_ITEM_IMAGE = re.compile(r"<image\s*>(\s*[^<\s][^<]*)</image\s*>")
+"""An item's image that is only its URL."""
 _CDF = re.compile(r"<channel\s[^>]*\bhref\s*=", re.IGNORECASE)
 _ROOT = re.compile(r"<[A-Za-z_][^>]*>")
 # A tag ends where feedparser ends it: a quoted value may have `>` in it, a lone quote is a character.
@@ -69,6 +71,10 @@ def read_with_feedparser(text: str, url: str | None, *, now: datetime) -> RawFee
     shielded, is_cut_off = _without_unended(shield.over_sections(text))
     root = str((_ROOT.match(shielded) or [""])[0])
     bases = _BASE.findall(root)
+    # feedparser would resolve ids against them: it gets them as elements of their own.
+    shielded = _ITEM_BASE.sub(r"\g<0><x-item-base>\g<base></x-item-base>", shielded)
+    shielded = _TEXT_BASE.sub(r"<x-text-base>\g<base></x-text-base>\g<0>", shielded)
+    shielded = _ITEM_IMAGE.sub(r"<x-item-image>\g<1></x-item-image>", shielded)
     shielded = _BASE.sub("", _OTHER_TEXTS.sub(_renamed, shielded))
     shielded = with_plain_authors(shield.over_leaves(shielded))
     shielded = _TAG.sub(_without_many_attributes, shielded)
@@ -128,10 +134,15 @@ def _item(
         ),
     )
     updates = distinct([entry.raw("updated")])
+    base = _base(entry, "x-item-base", bases) or base
+    url = absolute(link, (base, *bases))
+    bases = (base, url, *bases)
+    fallback = None if content else _further_text(entry)
+    files, pictures = _enclosures_and_pictures(entry, links, bases, content or fallback)
     return RawItem(
         guid=guid,
         link=link,
-        url=absolute(link, bases),
+        url=url,
         title=entry.text("title"),
         plain_title=_plain_title(entry, atom),
         author=next(iter(own), None),
@@ -140,21 +151,12 @@ def _item(
         # In RSS this is dc:date, a second name for the publication.
         updates=updates if atom else (),
         categories=distinct([each.raw("term") for each in entry.each("tags")]) or _further_categories(entry),
-        enclosures=tuple(
-            Enclosure(
-                url=target,
-                type=each.text("type") or (IMAGE if each.raw("medium") == "image" else None),
-                length=byte_count(each.raw("length") or each.raw("filesize")),
-            )
-            for each in [each for each in links if each.raw("rel") == "enclosure"]
-            or entry.each("media_content")
-            if (target := absolute(each.raw("href") or each.raw("url"), bases))
-        ),
+        enclosures=files,
+        pictures=pictures,
         summary=summary,
         content_html=content,
-        fallback_html=None if content else _further_text(entry),
-        thumbnails=_thumbnails(entry, bases, content),
-        base_url=base,
+        fallback_html=fallback,
+        base_url=_base(entry, "x-text-base", bases) or base,
     )
 
 
@@ -197,13 +199,39 @@ def _further_categories(entry: Values) -> tuple[str, ...]:
     return distinct([entry.raw(_own_name("media:category")), *",".join(keywords).split(",")])
 
 
-def _thumbnails(entry: Values, bases: tuple[str | None, ...], content: str | None) -> tuple[Enclosure, ...]:
-    if content and shows_image(content):
-        return ()
-    widest = sorted(entry.each("media_thumbnail"), key=lambda each: pixels(each.raw("width")), reverse=True)
-    named = [*(each.raw("url") for each in widest), *(each.raw("href") for each in entry.each("image"))]
-    urls = (absolute(reference, bases) for reference in named)
-    return tuple(Enclosure(url=url, type=IMAGE) for url in islice(filter(None, urls), 1))
+def _base(entry: Values, name: str, bases: tuple[str | None, ...]) -> str | None:
+    return absolute((entry.raw(name) or "").strip("\"' "), bases)
+
+
+def _enclosures_and_pictures(
+    entry: Values, links: list[Values], bases: tuple[str | None, ...], content: str | None
+) -> tuple[tuple[Enclosure, ...], tuple[Enclosure, ...]]:
+    files = tuple(
+        # The type that feedparser gives a link without one.
+        Enclosure(
+            url=target, type=kind if kind != "text/html" else None, length=byte_count(each.raw("length"))
+        )
+        for each in links
+        if each.raw("rel") == "enclosure"
+        for kind in (each.text("type"),)
+        if (target := absolute(each.raw("href") or each.raw("url"), bases))
+    )
+    media = [
+        (
+            width_of(each.raw),
+            Enclosure(url=target, type=picture_type(each.raw), length=byte_count(each.raw("filesize"))),
+        )
+        for each in entry.each("media_content")
+        if (target := absolute(each.raw("url"), bases))
+    ]
+    widest = sorted(entry.each("media_thumbnail"), key=lambda each: width_of(each.raw), reverse=True)
+    named = [
+        *(each.raw("url") for each in widest),
+        *(each.raw("href") for each in entry.each("image")),
+        entry.raw("x-item-image"),
+    ]
+    images = (absolute(reference, bases) for reference in named)
+    return files or tuple(each for _, each in media), pictures_beside(content, files, media, images)
 
 
 def _dates(entry: Values) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from typing import Any
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.authors import author_names
 from rss_pipeline.collector.parse.links import absolute
-from rss_pipeline.collector.parse.media import IMAGE, shows_image
 from rss_pipeline.collector.parse.newest_items import newest_items
+from rss_pipeline.collector.parse.pictures import pictures_beside
 from rss_pipeline.collector.parse.raw_feed import (
     RawFeed,
     RawItem,
@@ -82,12 +82,23 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
     authors = _authors(item)
     tags = item.get("tags")
+    url = absolute(link, bases)
+    # What is beside an item is beside its page.
+    bases = (url, *bases)
     images = (absolute(_text(item, key), bases) for key in ("image", "banner_image"))
-    image = None if content and shows_image(content) else next(filter(None, images), None)
+    attachments = tuple(
+        Enclosure(
+            url=target,
+            type=trimmed(_text(each, "mime_type")),
+            length=byte_count(_text(each, "size_in_bytes")),
+        )
+        for each in _objects(item, "attachments")
+        if (target := absolute(_text(each, "url"), bases))
+    )
     return RawItem(
         guid=trimmed(_text(item, "id")),
         link=link,
-        url=absolute(link, bases),
+        url=url,
         title=trimmed(_text(item, "title")),
         author=next(iter(authors), None),
         # "If not specified in an item, then the top-level authors ... are the authors of the item."
@@ -97,16 +108,8 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
         categories=distinct(
             [_clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
         ),
-        enclosures=tuple(
-            Enclosure(
-                url=target,
-                type=trimmed(_text(each, "mime_type")),
-                length=byte_count(_text(each, "size_in_bytes")),
-            )
-            for each in _objects(item, "attachments")
-            if (target := absolute(_text(each, "url"), bases))
-        ),
-        thumbnails=() if image is None else (Enclosure(url=image, type=IMAGE),),
+        enclosures=attachments,
+        pictures=pictures_beside(content, attachments, (), images),
         summary=summary,
         content_html=content,
         json=item,

@@ -1,12 +1,15 @@
-"""The rules by which a reference names a picture of an item: type, name of the file, sizes of one picture.
+"""The pictures that a feed names beside an item's HTML: which references are pictures, and their order.
 
-Which of an item's pictures is shown is decided by collector.sanitize.shown.
+The order is the same for all formats, and is kept with the item's enclosures. Which of them is shown is
+decided where the item is shown, by collector.sanitize.shown.
 """
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from urllib.parse import parse_qsl, urlsplit
 
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.image_references import is_tracker_url, shows_picture
 
 IMAGE = "image/*"
 """The type of an image for which the publisher named none."""
@@ -22,37 +25,107 @@ _SIZE_IN_NAME = re.compile(
     r"|[!:@~][^/]*\Z",
     re.IGNORECASE,
 )
-_SIZES_IN_QUERY = frozenset(
-    [
-        "auto",
-        "crop",
-        "dpr",
-        "fit",
-        "fm",
-        "format",
-        "h",
-        "height",
-        "q",
-        "quality",
-        "resize",
-        "s",
-        "size",
-        "ssl",
-        "strip",
-        "sz",
-        "w",
-        "width",
-        "zoom",
-    ]
+_SIZES_IN_QUERY = re.compile(
+    "auto|crop|dpr|fit|fm|format|h|height|q|quality|resize|s|size|ssl|strip|sz|w|width|zoom", re.IGNORECASE
 )
+_NAMES_IN_QUERY = re.compile(
+    "file|filename|i|id|image|img|key|name|p|path|pic|picture|src|u|url", re.IGNORECASE
+)
+"""Parameters that say which picture it is, also where the path ends like a file of its own."""
+_OTHER_MEDIA = re.compile(
+    r"\.(?:mp[34]|m4[abv]|mov|avi|webm|og[gvam]|opus|wav|flac|aac|m3u8|swf|pdf)\Z", re.IGNORECASE
+)
+_OF_SOUND_AND_FILMS = ("duration", "bitrate", "framerate", "samplingrate", "channels")
+
+
+def picture_type(attribute: Callable[[str], str | None]) -> str | None:
+    """The type of a media:content by its attributes; IMAGE for a picture of which none is named.
+
+    A medium is often missing as well: then it is a picture by its name, or by its size, where nothing says
+    that it is a sound or a film (`width` and `height` are both's).
+    """
+    named = (attribute("type") or "").strip()
+    if "/" in named:
+        return named
+    medium = (attribute("medium") or "").strip().lower()
+    path = (attribute("url") or "").strip().partition("#")[0].partition("?")[0]
+    is_sized = attribute("width") and attribute("height") and not _OTHER_MEDIA.search(path)
+    is_other = any(attribute(name) for name in _OF_SOUND_AND_FILMS)
+    if medium == "image" or (not medium and (has_picture_name(path) or (is_sized and not is_other))):
+        return IMAGE
+    return named or None
+
+
+def width_of(attribute: Callable[[str], str | None]) -> int:
+    """The number in a width attribute; 0 for none."""
+    digits = (attribute("width") or "").strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 6 else 0
+
+
+def pictures_beside(
+    content: str | None,
+    named: Sequence[Enclosure],
+    media: Iterable[tuple[int, Enclosure]],
+    images: Iterable[str | None],
+) -> tuple[Enclosure, ...]:
+    """The pictures of an item beside its content and its `named` enclosures, the best first.
+
+    `media` are its media:content with their widths, `images` the URLs of its thumbnails, the widest first,
+    then of its own image. Each picture of `media` counts once, in its greatest width; of `images` the first,
+    where `media` has none. Another size of a named enclosure is no further picture. An item whose content
+    shows a picture has none beside it, for that is mostly the same one, and larger: but without named
+    enclosures, those of `media` are its enclosures.
+    """
+    known = {picture_key(each.url): each.url for each in named if is_picture(each)}
+    found: dict[str, Enclosure] = {}
+    for _, each in sorted(media, key=lambda pair: -pair[0]):
+        if is_picture(each) and not is_tracker_url(each.url):
+            key = picture_key(each.url)
+            if known.get(key, each.url) == each.url:
+                found.setdefault(key, each)
+    if found and not named:
+        return tuple(found.values())
+    if not found:
+        first = next((url for url in images if url and not is_tracker_url(url)), None)
+        if first is None or known.get(picture_key(first), first) != first:
+            return ()
+        found[first] = Enclosure(url=first, type=IMAGE)
+    return () if content and shows_picture(content) else tuple(found.values())
+
+
+def with_pictures(enclosures: Iterable[Enclosure], pictures: Sequence[Enclosure]) -> tuple[Enclosure, ...]:
+    """An item's files, then its pictures in the order in which one is chosen to be shown.
+
+    These are `pictures` (`pictures_beside`), then the enclosures that are pictures by their type, then those
+    by their name. Of the sizes of a picture that `pictures` chose from, only that one stays.
+    """
+    files: list[Enclosure] = []
+    found = {picture_key(each.url): each for each in pictures}
+    chosen = {key: each.url for key, each in found.items()}
+    by_type: dict[str, Enclosure] = {}
+    by_name: dict[str, Enclosure] = {}
+    for each in enclosures:
+        if not is_picture(each):
+            files.append(each)
+            continue
+        key = picture_key(each.url)
+        if key not in chosen:
+            (by_type if _is_image_type(each.type) else by_name).setdefault(each.url, each)
+        elif chosen[key] == each.url and each.length is not None:
+            found[key] = each
+    return (*files, *found.values(), *by_type.values(), *by_name.values())
 
 
 def is_picture(enclosure: Enclosure) -> bool:
     """True for an enclosure that is an image by its type, or, where that says nothing, by its name."""
     kind = (enclosure.type or "").partition(";")[0].strip().lower()
-    if kind.startswith("image/"):
+    if _is_image_type(kind):
         return True
     return (kind in _UNKNOWN_TYPES or "/" not in kind) and has_picture_name(enclosure.url)
+
+
+def _is_image_type(kind: str | None) -> bool:
+    return (kind or "").strip().lower().startswith("image/")
 
 
 def has_picture_name(url: str) -> bool:
@@ -64,15 +137,15 @@ def picture_key(url: str) -> str:
     """The same text for the URLs of one picture in several sizes, as far as URLs tell.
 
     They differ in scheme, in the size within the name (`-300x200`, `/s72-c/`), in parameters for the size,
-    and, where the path is that of an image file, in any parameter.
+    and, where the path is that of an image file, in all parameters but those that name a picture.
     """
     try:
         parts = urlsplit(url)
+        pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=100) if parts.query else []
     except ValueError:
         return url
-    path = _SIZE_IN_NAME.sub("", parts.path)
-    query = ""
-    if not has_picture_name(parts.path):
-        pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=None)
-        query = "&".join(f"{name}={value}" for name, value in pairs if name.lower() not in _SIZES_IN_QUERY)
-    return f"{parts.netloc.lower()}{path}?{query}"
+    if has_picture_name(parts.path):
+        kept = [pair for pair in pairs if _NAMES_IN_QUERY.fullmatch(pair[0])]
+    else:
+        kept = [pair for pair in pairs if not _SIZES_IN_QUERY.fullmatch(pair[0])]
+    return f"{parts.netloc.lower()}{_SIZE_IN_NAME.sub('', parts.path)} {kept}"

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.item_tree import ItemTree
+from rss_pipeline.collector.parse.pictures import with_pictures
 from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
 from rss_pipeline.collector.parse.xml.namespaces import NAMESPACES
 
@@ -51,7 +52,7 @@ def _item(channel: Element, item: RawItem) -> Element:
     _add(element, _UPDATED, next(iter(item.updates), None))
     _add(element, "description", item.summary or item.content_html)
     _add(element, _CONTENT, item.content_html)
-    for each in (*item.enclosures, *item.thumbnails):
+    for each in with_pictures(item.enclosures, item.pictures):
         _add(element, "enclosure", None, url=each.url, **_kind(each))
     _add_json(element, {key: value for key, value in item.json.items() if key not in _NOT_COPIED})
     return element
@@ -69,7 +70,7 @@ def _entry(feed: Element, item: RawItem) -> Element:
     _add(element, "updated", next(iter(item.updates), None))
     _add(element, "summary", item.summary)
     _add(element, "content", item.content_html)
-    for each in (*item.enclosures, *item.thumbnails):
+    for each in with_pictures(item.enclosures, item.pictures):
         _add(element, "link", None, rel="enclosure", href=each.url, **_kind(each))
     return element
 

@@ -36,8 +36,8 @@ class RawItem:
     updates: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
-    thumbnails: tuple[Enclosure, ...] = ()
-    """Images for an item that shows none otherwise; they are no part of an identity either."""
+    pictures: tuple[Enclosure, ...] = ()
+    """The pictures beside content and enclosures, the best first; they are no part of an identity either."""
     summary: str | None = None
     content_html: str | None = None
     fallback_html: str | None = None

@@ -12,17 +12,16 @@ from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item_tree import ItemTree
-from rss_pipeline.collector.parse.atom_text import atom_html
+from rss_pipeline.collector.parse.atom_text import atom_html, inner_place
 from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
 from rss_pipeline.collector.parse.links import ALTERNATE, is_web, web_base
 from rss_pipeline.collector.parse.media import (
     FURTHER_TITLES,
-    enclosures,
+    enclosures_and_pictures,
     further_categories,
     further_text,
     markup,
-    thumbnails,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.publisher_hints import requested_interval, skipped_days, skipped_hours
@@ -36,6 +35,7 @@ from rss_pipeline.collector.parse.raw_feed import (
 )
 from rss_pipeline.collector.parse.titles import atom_title, rss_title
 from rss_pipeline.collector.parse.xml.fields import (
+    XML_BASE,
     Fields,
     LinkBases,
     Vocabulary,
@@ -86,7 +86,7 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
 
     outer = LinkBases(None, (web_base(url),)).within(root)
     place = outer.within(channel) if channel is not None and channel is not root else outer
-    link = place.resolve(_atom_link(fields, "link") if atom else _rss_link(fields))
+    link = _resolved(_atom_link(fields, "link") if atom else _rss_link(fields), fields, place)
     place = LinkBases(place.base, (link, *place.further))
     read: Callable[[Element, Vocabulary, LinkBases], RawItem] = _rss_item
     if atom:
@@ -161,16 +161,29 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
             guid_element is None or (guid_element.get("isPermaLink") or "true").strip().lower() != "false"
         )
         link = guid if permalink else None
+    url = _resolved(link, fields, place)
+    place = LinkBases(place.base, (url, *place.further))
+    contents = _texts(fields, "content:encoded", place, markup, _inside)
+    descriptions = _texts(fields, "description", place, markup, _inside)
     content, summary = content_and_summary(
-        [markup(each) for each in fields.get("content:encoded", ())],
-        next((text for each in fields.get("description", ()) if (text := markup(each)).strip()), None),
+        [text for text, _ in contents], next((text for text, _ in descriptions), None)
     )
+    fallback = None if content else further_text(fields, vocabulary, place)
     author, authors = rss_authors(fields, vocabulary)
-    source = next(iter((*fields.get("content:encoded", ()), *fields.get("description", ()))), element)
+    files, pictures = enclosures_and_pictures(
+        [
+            *((each.get("url"), each) for each in fields.get("enclosure", ())),
+            *((each.get("href"), each) for each in fields.get("atom:link", ()) if _is(each, _ENCLOSURE)),
+        ],
+        fields,
+        vocabulary,
+        place,
+        content or fallback,
+    )
     return RawItem(
         guid=guid,
         link=link,
-        url=place.resolve(link),
+        url=url,
         title=_title(fields),
         plain_title=_plain_title(fields, atom=False),
         author=author,
@@ -185,20 +198,12 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
             ]
         )
         or further_categories(fields),
-        enclosures=enclosures(
-            [
-                *((each.get("url"), each) for each in fields.get("enclosure", ())),
-                *((each.get("href"), each) for each in fields.get("atom:link", ()) if _is(each, _ENCLOSURE)),
-            ],
-            fields,
-            vocabulary,
-            place,
-        ),
-        thumbnails=thumbnails(fields, vocabulary, place, content),
+        enclosures=files,
+        pictures=pictures,
         summary=summary,
         content_html=content,
-        fallback_html=None if content else further_text(fields, vocabulary),
-        base_url=place.within(source).base,
+        fallback_html=fallback,
+        base_url=next((base for _, base in (*contents, *descriptions)), place.base),
     )
 
 
@@ -211,16 +216,26 @@ def _atom_item(
     link = _atom_link(fields, "link") or (id if id and is_web(id) else None)
     # No part of the identity: earlier versions knew such an entry without it.
     text_link = None if link else next(filter(None, map(_target, _alternates(fields, "link"))), None)
+    url = _resolved(link or text_link, fields, place)
+    place = LinkBases(place.base, (url, *place.further))
+    contents = _texts(fields, "content", place, atom_html, inner_place)
+    descriptions = _texts(fields, "summary", place, atom_html, inner_place)
     content, summary = content_and_summary(
-        [atom_html(each) for each in fields.get("content", ())],
-        next((text for each in fields.get("summary", ()) if (text := atom_html(each))), None),
+        [text for text, _ in contents], next((text for text, _ in descriptions), None)
     )
+    fallback = None if content else further_text(fields, vocabulary, place)
     author, authors = atom_authors(fields, vocabulary, inherited)
-    source = next(iter((*fields.get("content", ()), *fields.get("summary", ()))), element)
+    files, pictures = enclosures_and_pictures(
+        [(_target(each), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)],
+        fields,
+        vocabulary,
+        place,
+        content or fallback,
+    )
     return RawItem(
         guid=id,
         link=link,
-        url=place.resolve(link or text_link),
+        url=url,
         title=_title(fields),
         plain_title=_plain_title(fields, atom=True),
         author=author,
@@ -235,18 +250,43 @@ def _atom_item(
             ]
         )
         or further_categories(fields),
-        enclosures=enclosures(
-            [(_target(each), each) for each in fields.get("link", ()) if _is(each, _ENCLOSURE)],
-            fields,
-            vocabulary,
-            place,
-        ),
-        thumbnails=thumbnails(fields, vocabulary, place, content),
+        enclosures=files,
+        pictures=pictures,
         summary=summary,
         content_html=content,
-        fallback_html=None if content else further_text(fields, vocabulary),
-        base_url=place.within(source).base,
+        fallback_html=fallback,
+        base_url=next((base for _, base in (*contents, *descriptions)), place.base),
     )
+
+
+def _texts(
+    fields: Fields,
+    name: str,
+    place: LinkBases,
+    html_of: Callable[[Element, LinkBases], str | None],
+    place_of: Callable[[Element, LinkBases], LinkBases],
+) -> list[tuple[str, str | None]]:
+    """The HTML of each of these elements that is not blank, with the xml:base in force within it."""
+    found = []
+    for each in fields.get(name, ()):
+        inside = place_of(each, place)
+        html = html_of(each, inside)
+        if html and html.strip():
+            found.append((html, inside.base))
+    return found
+
+
+def _inside(element: Element, place: LinkBases) -> LinkBases:
+    return place.within(element)
+
+
+def _resolved(link: str | None, fields: Fields, place: LinkBases) -> str | None:
+    """A link of these fields, resolved with the xml:base of its own element."""
+    if link is None or is_web(link):
+        return place.resolve(link)
+    elements = (each for name in ("link", "atom:link") for each in fields.get(name, ()))
+    own = next((each for each in elements if XML_BASE in each.attrib and _target(each) == link), None)
+    return (place if own is None else place.within(own)).resolve(link)
 
 
 def _title(fields: Fields) -> str | None:

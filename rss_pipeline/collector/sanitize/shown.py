@@ -1,19 +1,21 @@
 """An item's text as it is shown: sanitized, below the item's picture where the text shows none.
 
-How HTML is sanitized is html.py's; archived images are put in when the result is served (`with_images`).
+Of an item's images, whose order is collector.images.find's, the first stands for it and is shown once. How
+HTML is sanitized is html.py's; archived images are put in when the result is served (`with_images`).
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from html import escape, unescape
 
-from rss_pipeline.collector.images.find import find_images
-from rss_pipeline.collector.images.urls import image_url, usable_base
+from rss_pipeline.collector.images.find import images_in_order
 from rss_pipeline.collector.models.item import Enclosure
+from rss_pipeline.collector.parse.image_references import is_tracker_url
 from rss_pipeline.collector.parse.pictures import is_picture, picture_key
 from rss_pipeline.collector.sanitize.html import safe_html
 
 _SHOWN = re.compile(r'<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src="([^"<>]*+)')
+_POSTER = re.compile(r'<video(?: (?!poster=)[a-z-]++="[^"<>]*+")*+ poster="([^"<>]*+)')
 
 
 def shown_html(
@@ -49,19 +51,21 @@ def files_beside(html: str, enclosures: Sequence[Enclosure]) -> list[Enclosure]:
 
 
 def _lead(text: str, html: str, enclosures: Sequence[Enclosure], bases: Sequence[str | None]) -> str | None:
-    if not any(map(is_picture, enclosures)) and "<img" in html:
+    shown = set(_images(html))
+    if not any(map(is_picture, enclosures)) and any(not is_tracker_url(each) for each in shown):
         return None
-    in_text = find_images(text, bases=bases)
-    if any(url in in_text for url in _images(html)):
+    found = images_in_order(text, enclosures, bases=bases)
+    # Trackers are not among those found, though they may be left in the text.
+    if not found or not shown.isdisjoint(found):
         return None
-    if in_text:
-        # In an element that is not shown.
-        return in_text[0]
-    base = usable_base(bases)
-    urls = (image_url(each.url, base) for each in enclosures if is_picture(each))
-    return next(filter(None, urls), None)
+    posters = (_url(each) for each in _POSTER.findall(html))
+    return None if picture_key(found[0]) in map(picture_key, posters) else found[0]
 
 
 def _images(html: str) -> Iterator[str]:
     """The URLs of the images in sanitized HTML, without fragments."""
-    return (unescape(found[1]).partition("#")[0] for found in _SHOWN.finditer(html))
+    return map(_url, _SHOWN.findall(html))
+
+
+def _url(value: str) -> str:
+    return unescape(value).partition("#")[0]

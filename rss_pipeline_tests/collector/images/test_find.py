@@ -38,6 +38,25 @@ FOUND = {
     '<img src="p.gif" width="1" height="1"><img src="q.gif" style="width: 1px; height:0px">': [],
     '<img src="wide.gif" width="600" height="1">': ["https://example.com/posts/wide.gif"],
     '<img src="ftp://example.com/x.png"><img src="file:///etc/x.png">': [],
+    '<object data="o.svg" type="image/svg+xml">x</object>': ["https://example.com/posts/o.svg"],
+    '<object data="/o.png"></object><embed src="/e" type="image/png">': [
+        "https://example.com/o.png",
+        "https://example.com/e",
+    ],
+    '<object data="/o.swf"></object><object data="/o.jpg" type="text/html"></object><embed src="/e">': [],
+    '<video poster="p.jpg" src="v.mp4"></video><img src="a.jpg">': [
+        "https://example.com/posts/a.jpg",
+        "https://example.com/posts/p.jpg",
+    ],
+    '<amp-video poster="/p.jpg"></amp-video><video data-poster="/q.jpg" poster=""></video>': [
+        "https://example.com/p.jpg",
+        "https://example.com/q.jpg",
+    ],
+    '<img src="/img/space.png" data-src="/b.png"><img src="/img/space.png">': [
+        "https://example.com/b.png",
+        "https://example.com/img/space.png",
+    ],
+    '<img src="https://stats.example/hit?p=1"><img src="/img/blank.gif">': [],
     '<a href="x.jpg">no image</a>': [],
     "<p>&lt;img src=x.jpg&gt;</p>": [],
 }
@@ -74,19 +93,26 @@ def test_the_bases_are_xml_base_item_link_feed_link_and_feed_url() -> None:
     ]
 
 
-def test_image_enclosures_come_behind_the_images_of_the_content() -> None:
+def test_pictures_beside_the_content_come_behind_its_images_and_before_its_posters() -> None:
     item = Item(
         guid="1",
         guid_source="guid",
         link="https://example.com/1",
-        content_html='<img src="https://example.com/b.jpg">',
+        content_html='<video poster="p.jpg"></video><img src="https://example.com/b.jpg">',
         enclosures=(
             Enclosure(url="https://example.com/a.mp3", type="audio/mpeg"),
             Enclosure(url="https://example.com/a.jpg", type="image/jpeg"),
             Enclosure(url="https://example.com/b.jpg", type="image/jpeg"),
+            Enclosure(url="https://example.com/blank.gif", type="image/gif"),
+            Enclosure(url="https://example.com/c.JPG?w=1"),
         ),
     )
-    assert item_images(item, None, None) == ("https://example.com/b.jpg", "https://example.com/a.jpg")
+    assert item_images(item, None, None) == (
+        "https://example.com/b.jpg",
+        "https://example.com/a.jpg",
+        "https://example.com/c.JPG?w=1",
+        "https://example.com/p.jpg",
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +141,17 @@ def test_whatever_is_found_is_an_absolute_web_url(inner: str) -> None:
 
 @given(
     st.lists(
-        st.sampled_from(["<p>", "<IMG src=a.png>", "<picture><source srcset='a 1x'>", "text", "<noscript>"])
+        st.sampled_from(
+            (
+                *("<p>", "<IMG src=a.png>", "<picture><source srcset='a 1x'>", "text", "<noscript>"),
+                *(
+                    "<OBJECT data=a.png>",
+                    "<embed src=a.png>",
+                    "<video POSTER=a.png>",
+                    "<amp-video poster='a'>",
+                ),
+            )
+        )
     )
 )
 def test_an_item_said_to_show_no_image_has_none(parts: list[str]) -> None:

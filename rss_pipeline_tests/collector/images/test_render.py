@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from rss_pipeline.collector.images.find import LAZY_SRC, LAZY_SRCSET, find_images, tree
+from rss_pipeline.collector.images.find import find_images, tree
 from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.images.urls import image_url, resolver
+from rss_pipeline.collector.parse.image_references import LAZY_SRC, LAZY_SRCSET
 from rss_pipeline_tests.support.examples import examples
 
 BASE = "https://example.com/posts/1"

@@ -136,12 +136,15 @@ def test_xml_base_is_what_links_and_content_are_relative_to() -> None:
     assert entry("<content>x</content>").base_url is None
 
 
-def test_enclosures_and_the_media_that_stand_in_for_them() -> None:
+def test_enclosures_and_the_media_beside_or_instead_of_them() -> None:
     both = rss_item(
         '<guid>1</guid><enclosure url="/a.mp3" type="audio/mpeg" length="-"/><enclosure url="http://[" />'
         '<media:content url="/m.jpg"/>'
     )
-    assert both.enclosures == (Enclosure(url="https://example.com/a.mp3", type="audio/mpeg"),)
+    assert both.enclosures == (
+        Enclosure(url="https://example.com/a.mp3", type="audio/mpeg"),
+        Enclosure(url="https://example.com/m.jpg", type="image/*"),
+    )
     media = rss_item(
         '<guid>1</guid><media:group><media:content url="/m.jpg" type="image/jpeg" fileSize="9"/>'
         "</media:group>"

@@ -30,6 +30,44 @@ def test_an_item_that_shows_an_image_has_none_above_it() -> None:
         assert lead_image(html, (THUMBNAIL,), bases=BASES) is None
 
 
+@pytest.mark.parametrize(
+    "tracker",
+    [
+        '<img src="https://stats.example/hit?p=1">',
+        '<img src="https://t.example/x.png" style="width:1px;height:1px">',
+        '<img src="/img/blank.gif" alt="">',
+    ],
+)
+def test_a_tracker_is_no_picture_that_the_text_shows(tracker: str) -> None:
+    assert (shown(f"<p>Text</p>{tracker}", THUMBNAIL) or "").startswith(f"{ABOVE}<p>Text</p>")
+
+
+def test_a_tracker_is_never_shown_above_the_text() -> None:
+    pixel = Enclosure(url="https://img.example/tracking/pixel.gif?id=1", type="image/gif")
+    assert shown("<p>Text</p>", pixel) == "<p>Text</p>"
+    assert shown("<p>Text</p>", pixel, THUMBNAIL) == f"{ABOVE}<p>Text</p>"
+
+
+def test_the_poster_of_a_video_is_shown_by_the_video() -> None:
+    video = '<video src="https://v.example/v.mp4" poster="https://img.example/{}"></video>'
+    assert shown(video.format("p.jpg")) == video.format("p.jpg")
+    assert shown(video.format("thumb.jpg?w=640"), THUMBNAIL) == video.format("thumb.jpg?w=640")
+    assert shown(video.format("p.jpg"), THUMBNAIL) == ABOVE + video.format("p.jpg")
+    unknown = '<amp-video poster="https://img.example/thumb.jpg"></amp-video>'
+    assert (shown(unknown) or "").startswith(ABOVE)
+
+
+def test_an_enclosure_is_a_picture_by_its_type_or_its_name() -> None:
+    for picture in (
+        Enclosure(url=THUMBNAIL.url),
+        Enclosure(url=THUMBNAIL.url, type="image/jpeg", length=9),
+        Enclosure(url=THUMBNAIL.url, type="application/octet-stream"),
+    ):
+        assert shown("<p>Text</p>", SOUND, picture) == f"{ABOVE}<p>Text</p>"
+    for other in (SOUND, Enclosure(url="https://x.example/a.pdf"), Enclosure(url="https://x.example/a")):
+        assert shown("<p>Text</p>", other) == "<p>Text</p>"
+
+
 def test_an_image_that_the_sanitizer_drops_is_shown_above_the_text() -> None:
     html = '<p>Text</p><template><img src="real.jpg"></template>'
     assert shown(html) == '<p><img src="https://site.example/2026/post/real.jpg" alt=""></p><p>Text</p>'
