@@ -14,6 +14,7 @@ EXAMPLE: dict[str, Any] = {
     "feed_title": "The Daily Planet",
     "title": "Water on the moon",
     "url": "https://planet.example/moon",
+    "comments_url": "https://planet.example/moon#comments",
     "author": "Lois Lane",
     "authors": ["Lois Lane"],
     "published_at": "2026-11-22T09:00:00Z",
@@ -46,6 +47,7 @@ class ItemHead(BaseModel):
     feed_title: str | None
     title: str = Field(description="Plain text; the start of the content for an item without one.")
     url: str | None = Field(description="The item's web page.")
+    comments_url: str | None = Field(description="The page where readers discuss it, if the feed names one.")
     author: str | None
     authors: list[str]
     published_at: str
@@ -83,6 +85,7 @@ def head_json(row: ItemRow, title: str) -> dict[str, Any]:
         "feed_title": row.feed_title,
         "title": title,
         "url": row.link,
+        "comments_url": row.comments_url,
         "author": row.author,
         "authors": row.authors,
         "published_at": row.published,

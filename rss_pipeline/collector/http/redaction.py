@@ -162,6 +162,7 @@ def _without(item: Item, secrets: Secrets) -> Item:
         ),
         summary=_maybe(item.summary, secrets),
         content_html=_maybe(item.content_html, secrets),
+        comments_url=_maybe(item.comments_url, secrets),
         base_url=_maybe(item.base_url, secrets),
         identities=item.identities and _without_identities(item.identities, secrets),
         former_guids=tuple((secrets.removed(new), secrets.removed(old)) for new, old in item.former_guids),

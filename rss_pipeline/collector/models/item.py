@@ -49,6 +49,8 @@ class Item:
     enclosures: tuple[Enclosure, ...] = ()
     summary: str | None = None
     content_html: str | None = None
+    comments_url: str | None = None
+    """The page on which readers discuss the item."""
     base_url: str | None = None
     """xml:base in force for the content, resolved; None where the document sets none."""
     identities: Identities | None = None

@@ -218,6 +218,7 @@ def _identified(
             enclosures=with_pictures(raw.enclosures, raw.pictures),
             summary=raw.summary,
             content_html=raw.content_html or raw.fallback_html,
+            comments_url=raw.comments_url,
             base_url=raw.base_url,
         )
         then = [items_then[place] for items_then in former]

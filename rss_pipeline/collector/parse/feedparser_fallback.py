@@ -14,7 +14,14 @@ from typing import Any
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES
 from rss_pipeline.collector.parse.authors import ATOM_AUTHORS, RSS_AUTHORS, author_names
-from rss_pipeline.collector.parse.links import ALTERNATE, absolute, is_web, web_base
+from rss_pipeline.collector.parse.links import (
+    ALTERNATE,
+    absolute,
+    comments_url,
+    is_discussion,
+    is_web,
+    web_base,
+)
 from rss_pipeline.collector.parse.loose_fields import with_one_of_each, with_plain_authors
 from rss_pipeline.collector.parse.media import (
     FURTHER_TEXTS,
@@ -156,6 +163,14 @@ def _item(
         summary=summary,
         content_html=content,
         fallback_html=fallback,
+        comments_url=comments_url(
+            [
+                entry.text("comments"),
+                *(each.text("href") for each in links if is_discussion(each.raw("rel"), each.raw("type"))),
+            ],
+            bases,
+            page=url,
+        ),
         base_url=_base(entry, "x-text-base", bases) or base,
     )
 

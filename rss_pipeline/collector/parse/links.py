@@ -13,6 +13,9 @@ repeated in each of 5,000 links."""
 
 ALTERNATE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?alternate", re.IGNORECASE)
 """The relation of a link to the item's own page (RFC 4287, 4.2.7.2)."""
+_REPLIES = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?replies", re.IGNORECASE)
+"""The relation of a link to what others say of the item (RFC 4685, 4): a page, or a feed."""
+_FEED_TYPE = re.compile(r"application/(?:(?:atom|rss|rdf)\+xml|xml|(?:feed\+)?json)|text/xml", re.IGNORECASE)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WEB = ("http", "https")
@@ -61,6 +64,24 @@ def absolute(reference: str | None, bases: Iterable[str | None]) -> str | None:
     except ValueError:
         return None
     return text if len(text) <= MAX_LINK_CHARACTERS else None
+
+
+def is_discussion(relation: str | None, media_type: str | None) -> bool:
+    """True for the attributes of a link to the page on which an item is discussed; not for one to a feed."""
+    kind = (media_type or "").partition(";")[0].strip()
+    return _REPLIES.fullmatch((relation or "").strip()) is not None and not _FEED_TYPE.fullmatch(kind)
+
+
+def comments_url(
+    references: Iterable[str | None], bases: Iterable[str | None], *, page: str | None
+) -> str | None:
+    """The first of these references to a web page, resolved; `#comments` is on the item's own page."""
+    bases = tuple(bases)
+    for each in references:
+        found = absolute(each, (page, *bases) if (each or "").strip().startswith("#") else bases)
+        if found is not None and is_web(found):
+            return found
+    return None
 
 
 def is_web(url: str) -> bool:

@@ -48,6 +48,7 @@ def _item(channel: Element, item: RawItem) -> Element:
         _add(element, _CREATOR, name)
     for term in item.categories:
         _add(element, "category", term)
+    _add(element, "comments", item.comments_url)
     _add(element, "pubDate", next(iter(item.dates), None))
     _add(element, _UPDATED, next(iter(item.updates), None))
     _add(element, "description", item.summary or item.content_html)
@@ -63,6 +64,7 @@ def _entry(feed: Element, item: RawItem) -> Element:
     for name, text in (("id", item.guid), ("title", item.title)):
         _add(element, name, text)
     _add(element, "link", None, rel="alternate", href=item.url)
+    _add(element, "link", None, rel="replies", href=item.comments_url)
     _add_people(element, item)
     for term in item.categories:
         _add(element, "category", None, term=term)

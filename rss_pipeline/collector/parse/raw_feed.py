@@ -42,6 +42,8 @@ class RawItem:
     content_html: str | None = None
     fallback_html: str | None = None
     """Another text of the item, for one without content; it is no part of an identity."""
+    comments_url: str | None = None
+    """The page on which readers discuss the item, resolved."""
     base_url: str | None = None
     json: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The object of a JSON Feed that it was read from."""

@@ -5,7 +5,7 @@ and dates are decided in `document.py`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
 from xml.etree.ElementTree import Element
@@ -15,7 +15,7 @@ from rss_pipeline.collector.models.item_tree import ItemTree
 from rss_pipeline.collector.parse.atom_text import atom_html, inner_place
 from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
-from rss_pipeline.collector.parse.links import ALTERNATE, is_web, web_base
+from rss_pipeline.collector.parse.links import ALTERNATE, comments_url, is_discussion, is_web, web_base
 from rss_pipeline.collector.parse.media import (
     FURTHER_TITLES,
     enclosures_and_pictures,
@@ -203,6 +203,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         summary=summary,
         content_html=content,
         fallback_html=fallback,
+        comments_url=comments_url(_discussions(fields), place.bases, page=url),
         base_url=next((base for _, base in (*contents, *descriptions)), place.base),
     )
 
@@ -255,6 +256,7 @@ def _atom_item(
         summary=summary,
         content_html=content,
         fallback_html=fallback,
+        comments_url=comments_url(_discussions(fields), place.bases, page=url),
         base_url=next((base for _, base in (*contents, *descriptions)), place.base),
     )
 
@@ -287,6 +289,14 @@ def _resolved(link: str | None, fields: Fields, place: LinkBases) -> str | None:
     elements = (each for name in ("link", "atom:link") for each in fields.get(name, ()))
     own = next((each for each in elements if XML_BASE in each.attrib and _target(each) == link), None)
     return (place if own is None else place.within(own)).resolve(link)
+
+
+def _discussions(fields: Fields) -> Iterator[str | None]:
+    """The addresses under which an item is discussed, the preferred first."""
+    yield from texts(fields, "comments")
+    for link in (*fields.get("link", ()), *fields.get("atom:link", ())):
+        if is_discussion(link.get("rel"), link.get("type")):
+            yield _target(link)
 
 
 def _title(fields: Fields) -> str | None:

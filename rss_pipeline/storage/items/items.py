@@ -40,6 +40,7 @@ COLUMNS = (
     "categories",
     "enclosures",
     "summary",
+    "comments_url",
     "base_url",
     "guid_source",
     "pub_date_source",
@@ -146,6 +147,7 @@ def _row(feed_id: str, item: Item, fetched_at: datetime) -> list[Any]:
         compact(item.categories),
         compact([{"url": e.url, "type": e.type, "length": e.length} for e in item.enclosures]),
         item.summary,
+        item.comments_url,
         item.base_url,
         item.guid_source,
         "feed" if item.pub_date else "fetched",
@@ -168,6 +170,7 @@ def _fit(row: list[Any]) -> list[Any]:
         ("title", None),
         ("author", None),
         ("pub_date_raw", None),
+        ("comments_url", None),
         ("base_url", None),
         ("link", None),
     ):

@@ -67,6 +67,8 @@ class StoredItem:
     """As published, byte for byte."""
     html: str | None
     """The content with its archived images in place; None unless requested."""
+    comments_url: str | None
+    """The page on which readers discuss the item, where the feed names one."""
     base_url: str | None
     """Base of relative links in the content, where the document names one."""
     backup_key: str | None
@@ -215,6 +217,7 @@ def stored_item(row: Row, *, html: str | None = None) -> StoredItem:
         summary=row["summary"],
         content_html=row["content_html"],
         html=html,
+        comments_url=row["comments_url"],
         base_url=row["base_url"],
         backup_key=row["backup_key"],
         cursor=str(Position(row["arrival"], row["id"])),

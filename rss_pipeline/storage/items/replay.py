@@ -177,10 +177,13 @@ _REWRITE = f"""UPDATE items SET {", ".join(f"{name} = new.{name}" for name in RE
   WHERE items.id = new.id AND items.feed_id = ? AND items.backup_key = ?
     AND ({" OR ".join(f"items.{name} IS NOT new.{name}" for name in READ)})
   RETURNING items.id AS id"""
+# One that lacks only where the item is discussed says nothing of its text: it would double what is stored of
+# feeds that name it in each item.
+_OF_VERSIONS = [name for name in READ if name != "comments_url"]
 _DROP = f"""DELETE FROM item_versions
   WHERE replaced_at = ? AND item_id IN (SELECT value FROM json_each(?)) AND EXISTS (
     SELECT 1 FROM items WHERE items.id = item_versions.item_id
-      AND {" AND ".join(f"items.{name} IS item_versions.{name}" for name in READ)})"""
+      AND {" AND ".join(f"items.{name} IS item_versions.{name}" for name in _OF_VERSIONS)})"""
 
 
 def repair(

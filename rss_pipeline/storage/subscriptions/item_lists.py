@@ -104,7 +104,7 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
     return Statement(
         f"""SELECT u.state_version, (
           SELECT group_concat(v.version, ' ') FROM (
-            SELECT json_array({body_version(items="i", feeds="f")}, f.title) AS version
+            SELECT json_array({body_version(items="i", feeds="f")}, f.title, i.comments_url) AS version
             FROM ({found}) AS page CROSS JOIN items AS i ON i.rowid = page.place
             CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY page.arrived {_order(page)}) AS v) AS items
         FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR CAST(? AS TEXT) IS NULL)""",

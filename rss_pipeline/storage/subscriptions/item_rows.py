@@ -31,6 +31,8 @@ class ItemRow(NamedTuple):
     """The user's."""
     title: str | None
     link: str | None
+    comments_url: str | None
+    """The page on which readers discuss the item."""
     author: str | None
     authors_json: str | None
     published: str
@@ -96,7 +98,8 @@ _REPAIRED = 3
 
 ITEM_COLUMNS = f"""i.id, i.arrived, i.feed_id, coalesce(s.title, f.title) AS feed_title,
   f.url AS stored_feed_url, f.link AS feed_link, f.language, s.folder, i.title,
-  i.link, i.author, i.authors AS authors_json, i.pub_date AS published, i.pub_date_source AS date_source,
+  i.link, i.comments_url, i.author, i.authors AS authors_json, i.pub_date AS published,
+  i.pub_date_source AS date_source,
   i.updated_at AS updated, i.created_at AS collected, i.categories AS categories_json,
   i.enclosures AS enclosures_json, coalesce(t.is_read, CAST(i.arrived <= s.read_up_to AS INTEGER)) AS read,
   t.starred_at AS starred, {body_version(items="i", feeds="f")} AS body_version"""

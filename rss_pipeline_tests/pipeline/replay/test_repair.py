@@ -96,6 +96,23 @@ def test_repair_adds_all_authors_to_items_from_before_there_were_several(
     assert mended == {"a": ("Ada", '["Ada","Bo"]'), "b": (None, None)}
 
 
+@EVERYWHERE
+def test_repair_adds_the_comments_of_items_from_before_they_were_stored_and_keeps_no_second_text(
+    place: Pipeline, server: FeedServer
+) -> None:
+    page = b"<comments>https://talk.example/9</comments></item>"
+    serve(place, server, "one", rss("a", "b").replace(b"</item>", page, 1))
+    poll_over_time(place, 1)
+    place.database.query("UPDATE items SET comments_url = NULL")
+    [planned] = replayed(place, "one", repair=True, dry_run=True)
+    assert [(each.title, each.fields) for each in planned.findings] == [("Title of a", ("comments_url",))]
+    [done] = replayed(place, "one", repair=True)
+    assert (done.items_differ, done.items_repaired) == (1, 1)
+    found = {row["guid"]: row["comments_url"] for row in place.items("one")}
+    assert found == {"a": "https://talk.example/9", "b": None}
+    assert place.rows("SELECT * FROM item_versions") == []
+
+
 @pytest.mark.slow
 @EVERYWHERE
 def test_a_repaired_table_is_what_todays_parser_would_have_collected(with_worse_parser: Pipeline) -> None:
