@@ -13,7 +13,7 @@ from rss_pipeline.api.item_json import EXAMPLE, ItemHead, head_json
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED
 from rss_pipeline.api.searching import searched
-from rss_pipeline.collector.sanitize.text import one_line
+from rss_pipeline.collector.sanitize.text import title_line
 from rss_pipeline.pipeline.search.search import KEY_PATTERN, Found
 
 router = APIRouter(tags=["search"])
@@ -89,7 +89,7 @@ async def search(
 
 
 def _found_json(found: Found) -> dict[str, Any]:
-    title = one_line(found.item.title, limit=_MOST_TITLE_CHARACTERS)
+    title = title_line(found.item.title, limit=_MOST_TITLE_CHARACTERS)
     return {
         **head_json(found.item, title),
         "title_html": found.title_html,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, plain, say
 from rss_pipeline.collector.models.plain_text import plain_lines
+from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.errors import file_error
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.items.items import stored_authors
@@ -33,10 +34,14 @@ def show_item(item: Row, text: "ItemText", *, enclosures: Sequence[Row]) -> None
     date = item["pub_date"] + ("" if item["pub_date_source"] == "feed" else " (fetched)")
     authors = ", ".join(stored_authors(item))
     said = [each for each in (item["feed_title"] or item["feed_id"], authors, date) if each]
-    console.print(Text(plain(item["title"] or "(no title)"), style="bold"), soft_wrap=True)
+    console.print(
+        Text(plain(without_markup(item["title"] or "") or "(no title)"), style="bold"), soft_wrap=True
+    )
     console.print(Text(plain(" · ".join(said)), style="dim"), soft_wrap=True)
     if item["link"]:
         say(plain(item["link"]))
+    if item["comments_url"]:
+        say(f"comments: {plain(item['comments_url'])}")
     for block in text.blocks:
         if not block.is_tight:
             say("")

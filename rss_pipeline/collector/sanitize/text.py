@@ -10,6 +10,15 @@ _LEGAL_ASCII = bytes([*range(0x20, 0x7F), *b"\n\t"])
 _LINE_ENDS = re.compile("\r\n?")
 _JOINED = frozenset("\u200d\ufe0e\ufe0f")
 ELLIPSIS = "…"
+_MARKUP = re.compile(
+    r"<(?P<end>/?)(?P<name>a|abbr|b|bdi|bdo|big|br|center|cite|code|del|dfn|div|em|font|h[1-6]|i|img|ins|kbd|mark"
+    r"|nobr|p|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?P<more>(?:[\s/][^<>]*)?)>",
+    re.IGNORECASE,
+)
+"""Tags that a title may be written with."""
+_BREAKS = frozenset({"br", "center", "div", "h1", "h2", "h3", "h4", "h5", "h6", "img", "p"})
+"""Of these, those at which a word ends."""
+_WITHOUT_END = frozenset({"br", "img", "wbr"})
 
 
 def legal(text: str) -> str:
@@ -26,6 +35,40 @@ def one_line(text: str | None, *, limit: int) -> str:
     """The text on one line, cut after `limit` characters; empty for None."""
     # A megabyte of title is not worth a search through all of it.
     return cut(" ".join(legal((text or "")[: 20 * limit]).split()), limit=limit)
+
+
+def title_line(title: str | None, *, limit: int) -> str:
+    """`one_line` of an item's title, without the tags of markup that its publisher escaped."""
+    return one_line(without_markup((title or "")[: 20 * limit]), limit=limit)
+
+
+def without_markup(text: str) -> str:
+    """A title without its tags.
+
+    One of RSS says nowhere if it is HTML. A tag with an end tag, or with attributes, formats it. A bare one
+    without (`How <b> differs from <strong>`) is a word of it, and so is any other (`<script>`).
+    """
+    if "<" not in text:
+        return text
+    opened: dict[str, list[int]] = {}
+    tags = list(_MARKUP.finditer(text))
+    formats: set[int] = set()
+    for place, tag in enumerate(tags):
+        name = tag["name"].lower()
+        if tag["end"]:
+            starts = opened.get(name)
+            if starts:
+                formats |= {place, starts.pop()}
+        else:
+            opened.setdefault(name, []).append(place)
+            if name in _WITHOUT_END or "=" in tag["more"]:
+                formats.add(place)
+    parts, done = [], 0
+    for place in sorted(formats):
+        tag = tags[place]
+        parts += [text[done : tag.start()], " " if tag["name"].lower() in _BREAKS else ""]
+        done = tag.end()
+    return "".join([*parts, text[done:]])
 
 
 def cut(text: str, *, limit: int) -> str:

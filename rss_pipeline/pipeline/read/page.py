@@ -14,6 +14,7 @@ from html import escape
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.parse.links import is_web, web_base
+from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.items.items import stored_authors
 from rss_pipeline.storage.objects import ObjectStore
@@ -98,7 +99,7 @@ def item_page(item: Row, html: str, *, sources: Sequence[str] = ()) -> str:
 
     `item` is a row of `storage.items.item`, `html` its content.
     """
-    title = escape(item["title"] or "(no title)")
+    title = escape(without_markup(item["title"] or "") or "(no title)")
     link = item["link"]
     heading = (
         f'<a href="{escape(link)}" rel="noopener noreferrer">{title}</a>' if link and is_web(link) else title

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.pipeline.search.plain import plain_text
 from rss_pipeline.pipeline.search.words import spaced
 from rss_pipeline.progress import NoProgress, Progress
@@ -226,7 +227,7 @@ def _document(item: Source) -> Document:
         arrived=item.arrived,
         feed_id=item.feed_id,
         published=int(published.timestamp()),
-        title=_spaced(item.title),
+        title=_spaced(without_markup(item.title)),
         author=_spaced(" · ".join(item.authors)),
         content=_spaced(plain_text(item.html)),
         months=f"{scope_of_time(year)} {scope_of_time(year, published.month)}",

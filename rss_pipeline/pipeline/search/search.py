@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Literal
 
+from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.pipeline.search.build import FIRST_YEAR, LAST_YEAR
 from rss_pipeline.pipeline.search.query import Query, months
 from rss_pipeline.pipeline.search.snippets import Marker
@@ -138,7 +139,7 @@ class Search:
         return [
             Found(
                 item=rows[number],
-                title_html=marker.marked(rows[number].title or ""),
+                title_html=marker.marked(without_markup(rows[number].title or "")),
                 snippet_html=marker.snippet(html.get(number, "")),
             )
             for number in numbers

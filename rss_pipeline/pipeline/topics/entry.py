@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
 from rss_pipeline.collector.sanitize.html import text_of
-from rss_pipeline.collector.sanitize.text import one_line
+from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.pipeline.topics.choice import Chosen
 from rss_pipeline.pipeline.topics.html_cache import PublishedHtml
 from rss_pipeline.pipeline.topics.ids import entry_id, feed_urn
@@ -76,7 +76,7 @@ def entry_of(
 ) -> Entry:
     """The entry of an item, with as much of its content as `content` says."""
     item = chosen.candidate
-    title = one_line(item.title, limit=MOST_TITLE_CHARACTERS)
+    title = title_line(item.title, limit=MOST_TITLE_CHARACTERS)
     link = published_url(item.link)
     cleaned, summary = _content(item, content, image, html)
     published, updated = _dates(item)

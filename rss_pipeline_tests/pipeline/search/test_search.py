@@ -153,10 +153,10 @@ def test_a_user_of_hundreds_of_feeds_finds_as_one_of_few(
 
 def test_a_snippet_is_escaped_and_shows_the_hits(library: Library) -> None:
     html = f"<p>{'word ' * 200}&lt;script&gt;alert(1)&lt;/script&gt; the Hit, and & more {'end ' * 200}</p>"
-    library.arrive("news", "1", html, title="<b>Hit</b> & run")
+    library.arrive("news", "1", html, title="<x>Hit</x> & run")
     library.index()
     [found] = library.search("hit").found
-    assert found.title_html == "&lt;b&gt;<mark>Hit</mark>&lt;/b&gt; &amp; run"
+    assert found.title_html == "&lt;x&gt;<mark>Hit</mark>&lt;/x&gt; &amp; run"
     assert "&lt;script&gt;alert(1)&lt;/script&gt; the <mark>Hit</mark>, and &amp; more" in found.snippet_html
     assert "<script" not in found.snippet_html
     assert len(found.snippet_html) < 400

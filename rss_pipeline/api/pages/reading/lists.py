@@ -21,7 +21,7 @@ from rss_pipeline.api.pages.reading.views import Order, Show, View
 from rss_pipeline.api.pages.render import page, see_other
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.sanitize.html import text_of
-from rss_pipeline.collector.sanitize.text import one_line
+from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.storage.subscriptions.chosen import Scope
 from rss_pipeline.storage.subscriptions.item_lists import items_of, list_items, texts_of
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
@@ -200,7 +200,7 @@ def _entries(rows: Iterable[ItemRow], texts: dict[str, str], *, has_words: bool)
     found = []
     for row in rows:
         text = texts[row.id]
-        title = one_line(row.title, limit=_TITLE_CHARACTERS)
+        title = title_line(row.title, limit=_TITLE_CHARACTERS)
         words = text_of(text, limit=_SHOWN_CHARACTERS) if has_words and title else ""
         title = title or text_of(text, limit=_TITLE_OF_TEXT_CHARACTERS)
         found.append(Entry(row=row, title=title, words="" if words == title else words))
