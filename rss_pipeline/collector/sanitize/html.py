@@ -42,8 +42,8 @@ _TAGS = _names(
     summary sup table tbody td tfoot th thead time tr track tt u ul var video wbr"""
 )
 _ATTRIBUTES = {
-    "*": {"dir", "lang", "title"},
-    "a": {"href", "hreflang"},
+    "*": {"dir", "id", "lang", "title"},
+    "a": {"href", "hreflang", "name"},
     "audio": {"src", "controls"},
     "col": {"span"},
     "colgroup": {"span"},
@@ -85,6 +85,8 @@ _IMAGE = re.compile(
     r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src="|<video(?: (?!poster=)[a-z-]++="[^"<>]*+")*+ poster=")'
     r'([^"<>]*+)'
 )
+_WITH_ATTRIBUTES = re.compile(r"<[a-zA-Z][^ <>]*+ [^<>]*+>")
+_ID = re.compile(r' (?:id|name)="[^"]*+"')
 _LINK = re.compile(r"<a((?: [^<>]*+)?)>")
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
 _UNCOUNTED = _names(
@@ -108,7 +110,8 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
 
     Each image names its file by an absolute `src` only, since scripts that load images late do not run in a
     feed reader. References are resolved against the first usable of `bases`. In the result a `<` or `>` is
-    always the bracket of a tag, and each attribute is written as `name="value"`.
+    always the bracket of a tag, and each attribute is written as `name="value"`. It has the publisher's ids
+    (and names of `<a>`): who shows it needs `without_ids`, or gives them names of its own (page_html.py).
     """
     if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html):
         return None
@@ -133,6 +136,13 @@ def with_images(html: str, image: Callable[[str], str | None]) -> str:
         return found[0] if new is None else found[1] + escape(new + mark + fragment)
 
     return _IMAGE.sub(placed, html)
+
+
+def without_ids(html: str) -> str:
+    """`safe_html`'s result without the publisher's ids: on another page they would be parts of that page."""
+    if ' id="' not in html and ' name="' not in html:
+        return html
+    return _WITH_ATTRIBUTES.sub(lambda found: _ID.sub("", found[0]), html)
 
 
 def with_link_rel(html: str, rel: str) -> str:

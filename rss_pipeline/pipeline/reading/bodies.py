@@ -21,9 +21,10 @@ from rss_pipeline.collector.sanitize.html import (
     text_of,
     with_images,
     with_link_rel,
+    without_ids,
 )
 from rss_pipeline.collector.sanitize.shown import shown_html
-from rss_pipeline.collector.sanitize.text import cut, legal, one_line
+from rss_pipeline.collector.sanitize.text import cut, legal, title_line
 from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
 from rss_pipeline.storage.database import Database, Result, Row, Statement
 from rss_pipeline.storage.items import bodies
@@ -43,6 +44,7 @@ _MOST_VERSIONS = 10
 _ENTRY_BYTES = 600
 """Size of an entry beside its texts: keys, the entry, its place in the cache."""
 _TAG = re.compile(r"<[^<>]*+>?")
+_DIGITS = re.compile("[0-9]+")
 
 BodyFor = Literal["reader", "public", "page", "page_with_publishers"]
 """The program that shows a body. For `reader`, an archived image without a public URL is at the reader's
@@ -200,17 +202,20 @@ class Bodies:
         if html is None:
             html = _plain(text)
         elif kind in ("reader", "public"):
-            html = with_link_rel(with_images(html, image), LINK_REL)
+            html = with_link_rel(with_images(without_ids(html), image), LINK_REL)
         else:
             html = page_html(
                 with_link_rel(html, LINK_REL),
                 placed=place,
                 shows_publishers_images=kind == "page_with_publishers",
+                addresses=bases,
+                # Two versions of an item may be on one page.
+                anchor="-".join(["note", row["id"], *_DIGITS.findall(row.get("replaced_at") or "")]),
             )
         # An earlier version has none.
         if omitted := row.get("content_omitted"):
             html += f"<p>This item is too large to be stored whole: {escape(omitted, quote=False)}.</p>"
-        title = one_line(row["title"], limit=_MOST_TITLE_CHARACTERS) or text_of(
+        title = title_line(row["title"], limit=_MOST_TITLE_CHARACTERS) or text_of(
             text, limit=_TITLE_OF_TEXT_CHARACTERS
         )
         return Body(title, html)

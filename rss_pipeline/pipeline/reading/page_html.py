@@ -6,20 +6,25 @@ each tag in one way, and a `<` that begins none as `&lt;`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urldefrag, urlsplit
 
 from rss_pipeline.collector.models.image_size import ImageSize
 
-_CHANGED = "a|img|picture|source|track|audio|video|main|nav|aside|header|footer|h[1-6]"
+_CHANGED = "a|img|picture|source|track|audio|video|main|nav|aside|header|footer|h[1-6]|pre|table"
 _TAG = re.compile(
-    rf'<(?P<end>/?)(?P<name>[a-z][a-z0-9]*+(?= )|{_CHANGED})(?P<attributes>(?: [a-z-]++="[^"]*+")*+)>'
+    rf'<(?P<end>/?)(?P<name>[a-zA-Z][^ <>/]*+(?= )|{_CHANGED})(?P<attributes>(?: [^ "=<>]++="[^"]*+")*+)>'
 )
 """A tag with attributes, which may contain `<`, or one that is changed without any."""
 _HREF = re.compile(r' href="([^"]*+)"')
-_ATTRIBUTE = re.compile(r' ([a-z-]++)="([^"]*+)"')
+_HREF_OF_PART = re.compile(r' href="([^"#]*+#[^"]++)"')
+_NAMED = re.compile(r'<(?!img |source |track |picture )[a-zA-Z][^ <>/]*+((?: [^ "=<>]++="[^"]*+")++)>')
+"""A tag that keeps its place on the page."""
+_NAMES = ("id", "name")
+_CHECKED = ("lang", "headers", "href", *_NAMES)
+_ATTRIBUTE = re.compile(r' ([^ "=<>]++)="([^"]*+)"')
 _HEADING = re.compile(r"<h([1-6])[ >]")
 _LENGTH = re.compile(r"\s*([0-9]{1,5})(?:\.[0-9]*)?(?:px)?\s*")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
@@ -33,7 +38,8 @@ _FIRST_HEADING = 2
 """Below the item's title, a `<h1>` or `<h2>`."""
 _KEPT_OF_IMAGES = frozenset({"title", "dir", "lang"})
 _DROPPED = frozenset({"picture", "track"})
-_OUTSIDE = 'rel="noopener noreferrer" target="_blank"'
+_TARGET = ' target="_blank"'
+_OUTSIDE = f'rel="noopener noreferrer"{_TARGET}'
 
 Attributes = dict[str, str]
 """By name, values as they are written: escaped."""
@@ -48,35 +54,97 @@ class PlacedImage:
 
 
 def page_html(
-    html: str, *, placed: Callable[[str], PlacedImage | None], shows_publishers_images: bool
+    html: str,
+    *,
+    placed: Callable[[str], PlacedImage | None],
+    shows_publishers_images: bool,
+    addresses: Sequence[str | None] = (),
+    anchor: str = "",
 ) -> str:
     """`html`, which is sanitized, for a page.
 
     `placed` gives the archived image of a `src`. Any other image is a link to it, or, with
     `shows_publishers_images`, an `<img>` that requests it from its publisher. Every `<img>` says its size, or
-    has the class `unsized`. Audio and video are requested once somebody plays them.
+    has the class `unsized`. Audio and video are requested once somebody plays them. A table, or a text whose
+    lines are kept, scrolls in itself, and can be reached by the keyboard.
+
+    A link to a part of the item, by one of its `addresses` (a footnote), leads there on the page. The part is
+    named `anchor` and a number: no publisher's id is an id of our page, where it could hide ours.
     """
     if "<" not in html:
         return html
     highest = min((int(level) for level in _HEADING.findall(html)), default=_FIRST_HEADING)
-    writer = _Writer(placed, shows_publishers_images, demotion=_FIRST_HEADING - highest)
+    parts = _parts(html, addresses, anchor)
+    writer = _Writer(placed, shows_publishers_images, parts, demotion=_FIRST_HEADING - highest)
     return _TAG.sub(writer.tag, html) + writer.left()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of an item that links of its own lead to."""
+
+    by_name: Mapping[str, str]
+    """Our id of each, by the publisher's as it is written."""
+    by_href: Mapping[str, str]
+    """Our id of the part that a link leads to, by its `href` as it is written."""
+
+
+_NO_PARTS = _Parts({}, {})
+
+
+def _parts(html: str, addresses: Sequence[str | None], anchor: str) -> _Parts:
+    hrefs = dict.fromkeys(_HREF_OF_PART.findall(html))
+    own = {_document(each) for each in addresses if each}
+    if not hrefs or not own:
+        return _NO_PARTS
+    names: dict[str, str] = {}
+    for tag in _NAMED.findall(html):
+        for name, value in _ATTRIBUTE.findall(tag):
+            if name in _NAMES and value:
+                names.setdefault(unescape(value), value)
+    by_name: dict[str, str] = {}
+    by_href: dict[str, str] = {}
+    for href in hrefs if names else ():
+        document, fragment = urldefrag(unescape(href))
+        # As browsers look for it: as it is, then decoded (https://html.spec.whatwg.org/#find-a-potential-indicated-element).
+        name = next((each for each in (fragment, unquote(fragment)) if each in names), None)
+        if name is not None and _document(document) in own:
+            by_href[href] = by_name.setdefault(names[name], f"{anchor}-{len(by_name) + 1}")
+    return _Parts(by_name, by_href)
+
+
+def _document(url: str) -> tuple[str, ...]:
+    """The address without its fragment, in the one form of all that are the same."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return (url,)
+    return parts.scheme.lower(), parts.netloc.lower(), unquote(parts.path) or "/", unquote(parts.query)
 
 
 class _Writer:
     """One item's tags in their order."""
 
     def __init__(
-        self, placed: Callable[[str], PlacedImage | None], shows_publishers_images: bool, *, demotion: int
+        self,
+        placed: Callable[[str], PlacedImage | None],
+        shows_publishers_images: bool,
+        parts: _Parts,
+        *,
+        demotion: int,
     ) -> None:
         self._placed = placed
         self._shows = shows_publishers_images
         self._demotion = demotion
+        self._parts = parts
+        self._named: set[str] = set()
+        """Ids that were written: a publisher may have given one twice."""
         self._links: list[str | None] = []
         """The `href` of each open `<a>`, None for one without."""
         self._behind: list[str] = []
         """Links to images that were in a link: a link cannot contain another."""
         self._media = 0
+        self._tables = 0
 
     def tag(self, found: re.Match[str]) -> str:
         name, is_end = found["name"], bool(found["end"])
@@ -90,12 +158,17 @@ class _Writer:
             self._media += -1 if is_end else 1
             return found[0] if is_end else self._player(name, _attributes(found["attributes"]))
         if name == "source":
-            return found[0] if self._media > 0 else ""
+            return f"<source{self._kept(found['attributes'])}>" if self._media > 0 else ""
+        if name == "table":
+            return self._table(found["attributes"], is_end=is_end)
         if name in _LANDMARKS:
             name = "div"
         elif name[0] == "h" and name[1:].isdigit():
             name = f"h{min(int(name[1:]) + self._demotion, 6)}"
-        return f"</{name}>" if is_end else f"<{name}{_kept(found['attributes'])}>"
+        if is_end:
+            return f"</{name}>"
+        scrolling = _scrolling("Preformatted text") if name == "pre" else ""
+        return f"<{name}{self._kept(found['attributes'])}{scrolling}>"
 
     def left(self) -> str:
         """The rest, to be written at the end."""
@@ -106,9 +179,39 @@ class _Writer:
         href = _HREF.search(attributes)
         self._links.append(href and href[1])
         if href is None:
-            return "<span>"
-        target = ' target="_blank"' if _WEB.match(href[1]) else ""
-        return f"<a{_kept(attributes)}{target}>"
+            return _start("span", self._name(_attributes(attributes)))
+        leaves = _WEB.match(href[1]) and href[1] not in self._parts.by_href
+        return f"<a{self._kept(attributes)}{_TARGET if leaves else ''}>"
+
+    def _table(self, attributes: str, *, is_end: bool) -> str:
+        self._tables += -1 if is_end else 1
+        if is_end:
+            return "</table>" if self._tables else "</table></div>"
+        table = f"<table{self._kept(attributes)}>"
+        return table if self._tables > 1 else f'<div class="wide"{_scrolling("Table")}>{table}'
+
+    def _kept(self, attributes: str) -> str:
+        """The attributes of a tag as they are written, without those that a page cannot have."""
+        if not any(f' {name}="' in attributes for name in _CHECKED):
+            return attributes
+        return _written(self._own(_attributes(attributes)))
+
+    def _own(self, attributes: Attributes) -> Attributes:
+        """The attributes with our names of the item's parts in place of the publisher's."""
+        kept = {name: value for name, value in attributes.items() if name not in _NAMES}
+        part = self._parts.by_href.get(kept.get("href", ""))
+        if part is not None:
+            kept["href"] = f"#{part}"
+        return kept | self._name(attributes)
+
+    def _name(self, attributes: Attributes) -> Attributes:
+        """Our id, if this is a part that a link leads to."""
+        for each in _NAMES:
+            part = self._parts.by_name.get(attributes.get(each, ""))
+            if part is not None and part not in self._named:
+                self._named.add(part)
+                return {"id": part}
+        return {}
 
     def _end_of_link(self) -> str:
         end = "</a>" if not self._links or self._links.pop() is not None else "</span>"
@@ -155,27 +258,29 @@ class _Writer:
         elif self._shows and _WEB.match(poster):
             attributes["poster"] = poster
         attributes |= {side: str(length) for side, length in sides.items() if length}
-        return _start(name, {**attributes, "controls": "", "preload": "none"})
+        return _start(name, {**self._own(attributes), "controls": "", "preload": "none"})
 
 
-def _kept(attributes: str) -> str:
-    """The attributes of a tag as they are written, without those that a page cannot have."""
-    if ' lang="' not in attributes and ' headers="' not in attributes:
-        return attributes
-    return "".join(f' {name}="{value}"' for name, value in _attributes(attributes).items())
+def _scrolling(label: str) -> str:
+    """Attributes of what scrolls sideways: without a mouse it is focused first, and says what it is."""
+    return f' tabindex="0" role="group" aria-label="{label}"'
 
 
 def _attributes(text: str) -> Attributes:
     attributes = dict(_ATTRIBUTE.findall(text))
     if "lang" in attributes and not _LANGUAGE.fullmatch(attributes["lang"]):
         del attributes["lang"]
-    # It names ids, and those are gone.
+    # It names ids, and those are not the publisher's.
     attributes.pop("headers", None)
     return attributes
 
 
 def _start(name: str, attributes: Attributes) -> str:
-    return f"<{name}" + "".join(f' {each}="{value}"' for each, value in attributes.items()) + ">"
+    return f"<{name}{_written(attributes)}>"
+
+
+def _written(attributes: Attributes) -> str:
+    return "".join(f' {name}="{value}"' for name, value in attributes.items())
 
 
 def _length(text: str | None) -> int | None:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
-from rss_pipeline.collector.sanitize.html import with_images
+from rss_pipeline.collector.sanitize.html import with_images, without_ids
 from rss_pipeline.collector.sanitize.shown import shown_html
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
 
@@ -21,7 +21,7 @@ def published_html(html: str, candidate: Candidate, image: PublicImage) -> str |
     feed = candidate.feed
     bases = (candidate.base_url, candidate.link, feed.link, feed.url)
     cleaned = shown_html(html, candidate.enclosures, bases=bases)
-    return with_images(cleaned, partial(image, candidate.item_id)) if cleaned else None
+    return with_images(without_ids(cleaned), partial(image, candidate.item_id)) if cleaned else None
 
 
 class HtmlCache:

@@ -2,12 +2,13 @@
 forbidden => {
   const bodies = [...document.querySelectorAll('.body')];
   const inside = bodies.flatMap(body => [...body.querySelectorAll('*')]);
-  const ours = new Set(['image-link', 'unsized']);
+  const ours = new Set(['image-link', 'unsized', 'wide']);
   const wrong = [];
   for (const each of inside) {
     if (each.matches(forbidden)) wrong.push(each.tagName);
     for (const { name, value } of each.attributes) {
-      if (/^on|^style$|^id$|^name$|^srcset$|^data-|^form/.test(name)) wrong.push(`${each.tagName} ${name}`);
+      if (/^on|^style$|^name$|^srcset$|^data-|^form/.test(name)) wrong.push(`${each.tagName} ${name}`);
+      if (name === 'id' && !/^note-[0-9a-z-]+$/.test(value)) wrong.push(`id ${value}`);
       if (name === 'class' && !ours.has(value)) wrong.push(`class ${value}`);
       if (/^(href|src|poster)$/.test(name) && !/^(https?|mailto):/.test(new URL(value, location).href)) wrong.push(value);
     }

@@ -260,7 +260,7 @@ def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: 
     for element in root.iter():
         assert element.tag not in {"script", "style", "svg", "math", "iframe", "form", "noscript", "template"}
         assert not [name for name in map(str, element.attrib) if name.startswith("on")], found
-        assert element.get("class") in (None, "image-link", "unsized")
+        assert element.get("class") in (None, "image-link", "unsized", "wide")
         for name in ("href", "src", "poster"):
             assert re.match("https?://|mailto:|$", element.get(name, "")), found
 
