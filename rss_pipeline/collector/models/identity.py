@@ -30,6 +30,8 @@ class Identities:
     """The hash of title, date and link: for an item where one with another link has the other hash."""
     shares_link: bool
     """Another item of the document has the link too, and another title."""
+    is_about: bool = False
+    """The link is the item's rdf:about: earlier versions took it for a guid."""
     url: str | None
     """The link, resolved."""
     titles: tuple[str | None, ...]
@@ -64,13 +66,15 @@ def settled(
     known: Mapping[str, Known],
     *,
     earlier: str | None = None,
+    earlier_abouts: str | None = None,
     others: Set[str] = frozenset(),
 ) -> list[str]:
     """The guid of each of a document's items, in their order.
 
     `known` is what is stored under their guids, and `others` are the guids of the document's other items.
     `earlier` is the backup key of a document that an earlier version stored: the first item of each link
-    alone, under the link. A restore gives it this guid again. The same guid twice: the first item has it, the
+    alone, under the link. A restore gives it this guid again. `earlier_abouts` is the same of items with an
+    rdf:about, for which that holds longer. The same guid twice: the first item has it, the
     others are left out.
     """
     chosen: dict[int, str] = {}
@@ -87,7 +91,8 @@ def settled(
         found = None
         if link in known:
             found = _stored_by_link(known[link], left, items)
-        if found is None and left == places and _is_first_of_link(link, known, earlier):
+        by = earlier_abouts if items[places[0]].is_about else earlier
+        if found is None and left == places and _is_first_of_link(link, known, by):
             found = places[0]
         if found is not None:
             chosen[found] = link

@@ -74,6 +74,8 @@ class Document:
     """Set once the document is in the object store."""
     are_links_shared: bool = True
     """False for a backup of an earlier version, which stored the first item of a link alone, by the link."""
+    are_abouts_shared: bool = True
+    """The same of items whose rdf:about is their link."""
     feed_charset: str | None = None
     """For a backup: the codec of the newest document of its feed, which may have stored its items."""
 

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.parse.xml.bases import put_bases
 from rss_pipeline.collector.parse.xml.fields import LinkBases
-from rss_pipeline.collector.parse.xml.tree import inner_html, text_of, unwrapped
+from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of, unwrapped
 
 HTML_TYPES = ("html", "text/html", "xhtml", "application/xhtml+xml")
 _BYTES = "application/octet-stream"
@@ -43,7 +43,7 @@ def atom_html(element: Element, place: LinkBases) -> str | None:
     read as markup with every type. `place` are the bases in force for it (`inner_place`); those of elements
     within are put into their references.
     """
-    kind = (element.get("type") or "text").split(";")[0].strip().lower()
+    kind = (attribute(element, "type") or "text").split(";")[0].strip().lower()
     if len(element):
         inner = unwrapped(element)
         put_bases(inner, inside=place, known=place)
@@ -52,7 +52,7 @@ def atom_html(element: Element, place: LinkBases) -> str | None:
     text = text_of(element)
     if not text.strip():
         return None
-    if (element.get("mode") or "").strip().lower() == "base64" or kind == _BYTES:
+    if (attribute(element, "mode") or "").strip().lower() == "base64" or kind == _BYTES:
         decoded = base64_text(text)
         if decoded is None or _CONTROLS.search(decoded):
             return None

@@ -241,6 +241,7 @@ def _alternatives(
         hash=identity.hash,
         linked_hash=identity.linked_hash,
         shares_link=identity.shares_link,
+        is_about=raw.is_about,
         url=item.link,
         titles=tuple(
             dict.fromkeys((item.title, raw.title, *(title for each in former for title in each.titles)))

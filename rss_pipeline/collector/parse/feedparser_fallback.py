@@ -19,6 +19,7 @@ from rss_pipeline.collector.parse.links import (
     absolute,
     comments_url,
     is_discussion,
+    is_path,
     is_web,
     web_base,
 )
@@ -131,8 +132,11 @@ def _item(
     # Not its `link`, which may be the guid.
     pages = (each.text("href") for each in links if ALTERNATE.fullmatch(each.raw("rel") or ""))
     link = next(filter(None, pages), None)
-    if link is None and guid is not None and is_web(guid) and (atom or not entry.denies("guidislink")):
-        link = guid
+    element, attributes = entry.tag("id")
+    path = None
+    if link is None and guid is not None and (atom or not entry.denies("guidislink")):
+        link = guid if is_web(guid) else None
+        path = guid if not atom and is_path(guid, is_stated="ispermalink" in attributes.lower()) else None
     content, summary = content_and_summary(
         [_as_html(each, each.raw("value"), atom) for each in entry.each("content")],
         next(
@@ -142,12 +146,13 @@ def _item(
     )
     updates = distinct([entry.raw("updated")])
     base = _base(entry, "x-item-base", bases) or base
-    url = absolute(link, (base, *bases))
+    url = absolute(link or path, (base, *bases))
     bases = (base, url, *bases)
     fallback = None if content else _further_text(entry)
     files, pictures = _enclosures_and_pictures(entry, links, bases, content or fallback)
     return RawItem(
         guid=guid,
+        is_about=guid is not None and not atom and element is None,
         link=link,
         url=url,
         title=entry.text("title"),
@@ -181,7 +186,7 @@ def _authors(values: Values, atom: bool) -> list[str]:
     found: list[tuple[int, str]] = []
     for each in values.each("authors"):
         if text := each.text("name"):
-            element = _PERSON_PART.sub("author", each.element("name") or "author")
+            element = _PERSON_PART.sub("author", each.tag("name")[0] or "author")
             found.append((order.index(element) if element in order else len(order), text))
     return [name for _, name in sorted(found, key=itemgetter(0))]
 

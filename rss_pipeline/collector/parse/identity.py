@@ -27,8 +27,11 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
     """Each item with its identity: `guid_of`, but the hash for items without guid that share a link.
 
     They share it if they differ in title: else all but one of a site that links each item to the same page
-    would be lost. Where an item of another link has the same title and date, the hash is of the link too.
+    would be lost. Where an item of another link has the same title and date, the hash is of the link too. An
+    rdf:about that equals the link is none but the link.
     """
+    if key == "guid":
+        items = [replace(item, guid=None) if _is_link_alone(item) else item for item in items]
     identified = [
         (item, Identity(guid=guid, source=source)) for item in items for guid, source in (guid_of(item, key),)
     ]
@@ -47,6 +50,8 @@ def identities(items: Collection[RawItem], key: ItemKey) -> Iterator[tuple[RawIt
         if shares:
             is_free = by_hash.setdefault(hashed, item.link) == item.link
             each = Identity(guid=hashed if is_free else linked, source="hash")
+        elif item.is_about:
+            each = replace(each, source="guid")
         yield item, replace(each, hash=hashed, linked_hash=linked, shares_link=shares)
 
 
@@ -96,6 +101,10 @@ def guid_of(item: RawItem, key: ItemKey) -> tuple[str, GuidSource]:
     }
     found = next(((value, source) for value, source in order[key] if value), None)
     return found or (_hash(item), "hash")
+
+
+def _is_link_alone(item: RawItem) -> bool:
+    return item.is_about and item.guid == item.link
 
 
 def _shared_links(items: Iterable[RawItem]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.authors import author_names
-from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.parse.links import absolute, is_web
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import pictures_beside
 from rss_pipeline.collector.parse.raw_feed import (
@@ -79,10 +79,12 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
         [_text(item, "content_html"), None if plain is None else html.escape(plain, quote=False)],
         None if summary is None else html.escape(summary, quote=False),
     )
+    id = trimmed(_text(item, "id"))
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
     authors = _authors(item)
     tags = item.get("tags")
-    url = absolute(link, bases)
+    # "Ideally, the id is the full URL of the resource described by the item."
+    url = absolute(link or (id if id and is_web(id) else None), bases)
     # What is beside an item is beside its page.
     bases = (url, *bases)
     images = (absolute(_text(item, key), bases) for key in ("image", "banner_image"))
@@ -92,11 +94,11 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
             type=trimmed(_text(each, "mime_type")),
             length=byte_count(_text(each, "size_in_bytes")),
         )
-        for each in _objects(item, "attachments")
-        if (target := absolute(_text(each, "url"), bases))
+        for each in _values(item, "attachments")
+        if isinstance(each, dict) and (target := absolute(_text(each, "url"), bases))
     )
     return RawItem(
-        guid=trimmed(_text(item, "id")),
+        guid=id,
         link=link,
         url=url,
         title=trimmed(_text(item, "title")),
@@ -117,18 +119,19 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
 
 
 def _authors(owner: dict[str, Any]) -> tuple[str, ...]:
-    """The names of an item's or a feed's authors: of 1.1, then the one of 1.0."""
-    objects = (*_objects(owner, "authors"), *_objects(owner, "author"))
-    return tuple(name for each in objects if (name := trimmed(_text(each, "name"))))
+    """The names of an item's or a feed's authors: of 1.1, then the one of 1.0; objects or plain strings."""
+    named = (each for key in ("authors", "author") for each in _values(owner, key))
+    names = (_text(each, "name") if isinstance(each, dict) else _text({"": each}, "") for each in named)
+    return tuple(filter(None, map(trimmed, names)))
 
 
 def _dates(item: dict[str, Any]) -> tuple[str, ...]:
     return distinct([_text(item, "date_published")])
 
 
-def _objects(item: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _values(item: dict[str, Any], key: str) -> list[Any]:
     value = item.get(key)
-    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+    return value if isinstance(value, list) else [value]
 
 
 def _text(item: dict[str, Any], key: str) -> str | None:

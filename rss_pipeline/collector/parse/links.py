@@ -22,6 +22,8 @@ _WEB = ("http", "https")
 _SCHEMES = frozenset(("http", "https", "ftp", "gemini", "gopher", "ipfs", "news", "mailto", "magnet", "ed2k"))
 """The schemes of links. Of the others, some run code where a reader shows them (javascript:, data:), some
 lead into the reader's own machine (file:, blob:), and some start its programs (ms-msdt:, search-ms:)."""
+_ROOTED_PATH = re.compile(r"/\S+")
+_STATED_PATH = re.compile(r"(?!(?:[A-Za-z][A-Za-z0-9+.-]*:|[0-9.]+\Z))[^\s./?]*[./?]\S+")
 _UNSEEN = re.compile(r"[\t\r\n]")
 
 
@@ -82,6 +84,14 @@ def comments_url(
         if found is not None and is_web(found):
             return found
     return None
+
+
+def is_path(guid: str, *, is_stated: bool) -> bool:
+    """True if a permalink without scheme and host is a path (RSS 2.0: `isPermaLink` is true unless stated).
+
+    By default most guids are no address at all; where the publisher states it, they are also no number.
+    """
+    return (_STATED_PATH if is_stated else _ROOTED_PATH).fullmatch(guid) is not None
 
 
 def is_web(url: str) -> bool:

@@ -7,6 +7,7 @@ in media:description and its image in media:thumbnail.
 import html
 import re
 from collections.abc import Iterator
+from functools import partial
 from xml.etree.ElementTree import Element
 
 from rss_pipeline.collector.models.item import Enclosure
@@ -21,7 +22,7 @@ from rss_pipeline.collector.parse.pictures import (
 from rss_pipeline.collector.parse.raw_feed import byte_count, distinct, trimmed
 from rss_pipeline.collector.parse.xml.bases import put_bases
 from rss_pipeline.collector.parse.xml.fields import Fields, LinkBases, Vocabulary, first_text
-from rss_pipeline.collector.parse.xml.tree import inner_html, text_of
+from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of
 
 _IMAGE_ATTRIBUTES = ("href", "url", "src", "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}resource")
 FURTHER_TITLES = ("media:title", "itunes:title")
@@ -57,7 +58,7 @@ def further_text(fields: Fields, vocabulary: Vocabulary, place: LinkBases) -> st
 def further_categories(fields: Fields) -> tuple[str, ...]:
     """The Media RSS and iTunes categories and keywords of an item; keywords are between commas."""
     categories = [text_of(each) for each in fields.get("media:category", ())]
-    categories += [each.get("text") or "" for each in fields.get("itunes:category", ())]
+    categories += [attribute(each, "text") or "" for each in fields.get("itunes:category", ())]
     for name in ("media:keywords", "itunes:keywords"):
         for element in fields.get(name, ()):
             categories += text_of(element).split(",")
@@ -84,16 +85,20 @@ def enclosures_and_pictures(
     files = tuple(
         Enclosure(
             url=url,
-            type=trimmed(each.get("type")) or (IMAGE if each.get("medium") == "image" else None),
+            type=trimmed(attribute(each, "type"))
+            or (IMAGE if attribute(each, "medium") == "image" else None),
             length=_length(each),
         )
         for reference, each in named
         if (url := place.within(each).resolve(reference))
     )
     media = [
-        (width_of(each.get), Enclosure(url=url, type=picture_type(each.get), length=_length(each)))
+        (
+            width_of(partial(attribute, each)),
+            Enclosure(url=url, type=picture_type(partial(attribute, each)), length=_length(each)),
+        )
         for each in contents
-        if (url := place.within(each).resolve(each.get("url")))
+        if (url := place.within(each).resolve(attribute(each, "url")))
     ]
     places += [vocabulary.fields(each) for each in contents if len(each)]
     images = (place.within(each).resolve(named) for named, each in _images(places, fields, vocabulary))
@@ -101,7 +106,7 @@ def enclosures_and_pictures(
 
 
 def _length(element: Element) -> int | None:
-    return byte_count(element.get("length") or element.get("fileSize"))
+    return byte_count(attribute(element, "length") or attribute(element, "fileSize"))
 
 
 def _within_links(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
@@ -117,13 +122,16 @@ def _images(
 ) -> Iterator[tuple[str | None, Element]]:
     """References to an item's thumbnails, the widest first, then to its iTunes image and its RSS image."""
     thumbnails = [each for place in places for each in place.get("media:thumbnail", ())]
-    thumbnails.sort(key=lambda each: width_of(each.get), reverse=True)
+    thumbnails.sort(key=lambda each: width_of(partial(attribute, each)), reverse=True)
     for each in thumbnails:
-        yield each.get("url") or text_of(each), each
+        yield attribute(each, "url") or text_of(each), each
     for each in fields.get("itunes:image", ()):
-        yield each.get("href") or each.get("url") or text_of(each), each
+        yield attribute(each, "href") or attribute(each, "url") or text_of(each), each
     for each in fields.get("image", ()):
-        named = [first_text(vocabulary.fields(each), "url"), *map(each.get, _IMAGE_ATTRIBUTES)]
+        named = [
+            first_text(vocabulary.fields(each), "url"),
+            *(attribute(each, name) for name in _IMAGE_ATTRIBUTES),
+        ]
         text = (each.text or "").strip()
         # It may be a caption as well.
         if text and " " not in text and (is_web(text) or has_picture_name(text)):
@@ -136,7 +144,7 @@ def _html_of(name: str, element: Element, place: LinkBases) -> str:
         put_bases(element, inside=place.within(element), known=place)
         return inner_html(element)
     text = element.text or ""
-    plain = name in PLAIN_TEXTS and (element.get("type") or "plain").strip().lower() != "html"
+    plain = name in PLAIN_TEXTS and (attribute(element, "type") or "plain").strip().lower() != "html"
     return html_of_plain(text) if plain else text
 
 

@@ -17,6 +17,8 @@ class RawItem:
     """One item; strings as published, except for white space around the short ones."""
 
     guid: str | None = None
+    is_about: bool = False
+    """The guid is an rdf:about, which may be no more than the link."""
     link: str | None = None
     """As published, not resolved: it may become the guid."""
     url: str | None = None

@@ -15,7 +15,14 @@ from rss_pipeline.collector.models.item_tree import ItemTree
 from rss_pipeline.collector.parse.atom_text import atom_html, inner_place
 from rss_pipeline.collector.parse.authors import atom_authors, atom_persons, author_names, rss_authors
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
-from rss_pipeline.collector.parse.links import ALTERNATE, comments_url, is_discussion, is_web, web_base
+from rss_pipeline.collector.parse.links import (
+    ALTERNATE,
+    comments_url,
+    is_discussion,
+    is_path,
+    is_web,
+    web_base,
+)
 from rss_pipeline.collector.parse.media import (
     FURTHER_TITLES,
     enclosures_and_pictures,
@@ -44,12 +51,15 @@ from rss_pipeline.collector.parse.xml.fields import (
     texts,
 )
 from rss_pipeline.collector.parse.xml.namespaces import ATOM_03, XML
-from rss_pipeline.collector.parse.xml.tree import Tree, text_of
+from rss_pipeline.collector.parse.xml.tree import Tree, attribute, text_of
 
 _LANG = f"{{{XML}}}lang"
 _RDF_ABOUT = ("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about", "about")
 _TITLES = ("title", "atom:title", "dc:title")
 _ITEM_NAMES = ("item", "entry")
+_Attribute = Callable[[Element, str], str | None]
+"""The reader of an attribute. A link is part of an identity as `Element.get` gives it: earlier versions read
+no attribute with a prefix."""
 _ENCLOSURE = re.compile(r"(?:http://www\.iana\.org/assignments/relation/)?enclosure", re.IGNORECASE)
 
 
@@ -152,16 +162,15 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
     place = outer.within(element)
     about = next((value for name in _RDF_ABOUT if (value := trimmed(element.get(name)))), None)
     guid_element = next((each for each in fields.get("guid", ()) if text_of(each).strip()), None)
-    guid = (
-        text_of(guid_element).strip() if guid_element is not None else first_text(fields, "atom:id") or about
-    )
-    link = _rss_link(fields)
-    if link is None and guid is not None and is_web(guid):
-        permalink = (
-            guid_element is None or (guid_element.get("isPermaLink") or "true").strip().lower() != "false"
-        )
-        link = guid if permalink else None
-    url = _resolved(link, fields, place)
+    guid = text_of(guid_element).strip() if guid_element is not None else first_text(fields, "atom:id")
+    is_about, guid = guid is None and about is not None, guid or about
+    link, further_link = _rss_link(fields, Element.get), _rss_link(fields)
+    if link is None and guid is not None:
+        stated = None if guid_element is None else attribute(guid_element, "isPermaLink")
+        if (stated or "true").strip().lower() != "false":
+            link = guid if is_web(guid) else None
+            further_link = further_link or (guid if is_path(guid, is_stated=bool(stated)) else None)
+    url = _resolved(further_link or link, fields, place)
     place = LinkBases(place.base, (url, *place.further))
     contents = _texts(fields, "content:encoded", place, markup, _inside)
     descriptions = _texts(fields, "description", place, markup, _inside)
@@ -172,8 +181,12 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
     author, authors = rss_authors(fields, vocabulary)
     files, pictures = enclosures_and_pictures(
         [
-            *((each.get("url"), each) for each in fields.get("enclosure", ())),
-            *((each.get("href"), each) for each in fields.get("atom:link", ()) if _is(each, _ENCLOSURE)),
+            *((attribute(each, "url"), each) for each in fields.get("enclosure", ())),
+            *(
+                (attribute(each, "href"), each)
+                for each in fields.get("atom:link", ())
+                if _is(each, _ENCLOSURE)
+            ),
         ],
         fields,
         vocabulary,
@@ -182,6 +195,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
     )
     return RawItem(
         guid=guid,
+        is_about=is_about,
         link=link,
         url=url,
         title=_title(fields),
@@ -194,7 +208,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         categories=distinct(
             [
                 *(text_of(each) for name in ("category", "dc:subject") for each in fields.get(name, ())),
-                *(each.get("term") for each in fields.get("atom:category", ())),
+                *(attribute(each, "term") for each in fields.get("atom:category", ())),
             ]
         )
         or further_categories(fields),
@@ -214,10 +228,13 @@ def _atom_item(
     fields = vocabulary.fields(element)
     place = outer.within(element)
     id = first_text(fields, "id")
-    link = _atom_link(fields, "link") or (id if id and is_web(id) else None)
-    # No part of the identity: earlier versions knew such an entry without it.
+    link = _atom_link(fields, "link", Element.get)
+    further_link = None if link else _atom_link(fields, "link")
+    if link is None and id is not None and is_web(id):
+        link = id
+    # A link that a publisher wrote as text.
     text_link = None if link else next(filter(None, map(_target, _alternates(fields, "link"))), None)
-    url = _resolved(link or text_link, fields, place)
+    url = _resolved(further_link or link or text_link, fields, place)
     place = LinkBases(place.base, (url, *place.further))
     contents = _texts(fields, "content", place, atom_html, inner_place)
     descriptions = _texts(fields, "summary", place, atom_html, inner_place)
@@ -246,7 +263,7 @@ def _atom_item(
         updates=texts(fields, "updated", "modified", "dcterms:modified"),
         categories=distinct(
             [
-                *(each.get("term") for each in fields.get("category", ())),
+                *(attribute(each, "term") for each in fields.get("category", ())),
                 *(text_of(each) for each in fields.get("dc:subject", ())),
             ]
         )
@@ -308,22 +325,22 @@ def _plain_title(fields: Fields, atom: bool) -> str | None:
     if element is None:
         return first_text(fields, *FURTHER_TITLES)
     published = text_of(element)
-    is_construct = atom or element.get("type") or element.get("mode")
+    is_construct = atom or attribute(element, "type") or attribute(element, "mode")
     plain = atom_title(element) if is_construct else rss_title(trimmed_around(published))
     return None if plain == published.strip() else plain
 
 
 def _is(link: Element, relation: re.Pattern[str]) -> bool:
-    return relation.fullmatch((link.get("rel") or "alternate").strip()) is not None
+    return relation.fullmatch((attribute(link, "rel") or "alternate").strip()) is not None
 
 
 def _target(link: Element) -> str | None:
     """The href of an Atom link; its text where a publisher wrote the URL there."""
-    return trimmed(link.get("href")) or (text if is_web(text := text_of(link).strip()) else None)
+    return trimmed(attribute(link, "href")) or (text if is_web(text := text_of(link).strip()) else None)
 
 
-def _atom_link(fields: Fields, name: str) -> str | None:
-    hrefs = (trimmed(each.get("href")) for each in _alternates(fields, name))
+def _atom_link(fields: Fields, name: str, read: _Attribute = attribute) -> str | None:
+    hrefs = (trimmed(read(each, "href")) for each in _alternates(fields, name))
     return next(filter(None, hrefs), None)
 
 
@@ -331,9 +348,13 @@ def _alternates(fields: Fields, name: str) -> list[Element]:
     return [each for each in fields.get(name, ()) if _is(each, ALTERNATE)]
 
 
-def _rss_link(fields: Fields) -> str | None:
+def _rss_link(fields: Fields, read: _Attribute = attribute) -> str | None:
     # <link> with href and no text is an Atom link, in a document with Atom's default namespace.
-    return first_text(fields, "link") or _atom_link(fields, "link") or _atom_link(fields, "atom:link")
+    return (
+        first_text(fields, "link")
+        or _atom_link(fields, "link", read)
+        or _atom_link(fields, "atom:link", read)
+    )
 
 
 def _format(local: str, uri: str, version: str | None, tree: Tree) -> str:

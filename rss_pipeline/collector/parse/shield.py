@@ -29,7 +29,7 @@ class Shield:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._elements: dict[int, str] = {}
+        self._elements: dict[int, tuple[str, str]] = {}
 
     def over_sections(self, text: str) -> str:
         """The text with a placeholder for each CDATA section."""
@@ -44,16 +44,17 @@ class Shield:
         name, attributes, text = found.groups()
         if not text.strip():
             return found[0]
-        self._elements[len(self._texts)] = name
+        self._elements[len(self._texts)] = name, attributes
         return f"<{name}{attributes}>{self._kept(self.restored(html.unescape(text)))}</{name}>"
 
     def restored(self, text: str) -> str:
         return _STAND_IN.sub(self._restored_one, text)
 
-    def element(self, value: str) -> str | None:
-        """The name of the element that a value was the text of, as the document writes it."""
+    def tag(self, value: str) -> tuple[str | None, str]:
+        """The name and the attributes of the element that a value was the text of, as the document writes
+        them."""
         found = _STAND_IN.search(value)
-        return self._elements.get(int(found[1][:9])) if found else None
+        return (found and self._elements.get(int(found[1][:9]))) or (None, "")
 
     def _kept(self, text: str) -> str:
         self._texts.append(text)
@@ -82,10 +83,11 @@ class Values:
     def text(self, key: str) -> str | None:
         return trimmed(self.raw(key))
 
-    def element(self, key: str) -> str | None:
-        """The name of the element with the value as its text, as the document writes it."""
+    def tag(self, key: str) -> tuple[str | None, str]:
+        """The name and the attributes of the element with the value as its text, as the document writes
+        them."""
         value = dict.get(self._values, key) if isinstance(self._values, dict) else None
-        return self._shield.element(value) if isinstance(value, str) else None
+        return self._shield.tag(value) if isinstance(value, str) else (None, "")
 
     def denies(self, key: str) -> bool:
         """Return True if a flag is there and is not set."""

@@ -16,7 +16,7 @@ from lxml import etree
 
 from rss_pipeline.collector.parse.atom_text import HTML_TYPES, base64_text
 from rss_pipeline.collector.parse.characters.c1_characters import trimmed_around
-from rss_pipeline.collector.parse.xml.tree import inner_html, text_of
+from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
@@ -32,8 +32,8 @@ def rss_title(text: str | None) -> str | None:
 
 def atom_title(element: Element) -> str | None:
     """The plain text of an Atom text construct."""
-    kind = (element.get("type") or "text").split(";")[0].strip().lower()
-    if (element.get("mode") or "").strip().lower() == "base64":
+    kind = (attribute(element, "type") or "text").split(";")[0].strip().lower()
+    if (attribute(element, "mode") or "").strip().lower() == "base64":
         text = base64_text(text_of(element))
     elif len(element):
         return html_title(inner_html(element))

@@ -79,6 +79,7 @@ def _opened(visit: BackupVisit, objects: ObjectStore, folder: Path) -> BackupVis
         content_hash=backup.content_hash,
         backup_key=backup.key,
         are_links_shared=backup.are_links_shared,
+        are_abouts_shared=backup.are_abouts_shared,
         feed_charset=visit.feed.http.charset,
     )
     # As the feed was then: the codec it had shown, and what identified its items.

@@ -57,6 +57,7 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
         items,
         known,
         earlier=None if parsed.document.are_links_shared else parsed.document.backup_key,
+        earlier_abouts=None if parsed.document.are_abouts_shared else parsed.document.backup_key,
         others=others,
     )
     if planned is not None:

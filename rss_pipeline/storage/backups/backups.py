@@ -46,6 +46,8 @@ class Backup:
     are_links_shared: bool = False
     """The items without guid that share a link were all stored; False in backups of earlier versions, which
     stored the first of them under the link."""
+    are_abouts_shared: bool = False
+    """The same of items whose rdf:about is their link."""
     secrets: Places = ()
     """Places in the document where it repeats the feed's password or a header of feeds.yaml."""
     keep_days: int | None = None
@@ -78,6 +80,7 @@ def put_backup(store: ObjectStore, feed: Feed, document: Document, *, secrets: P
         "content_hash": document.content_hash,
         "key": feed.key,
         "shared_links": True,
+        "shared_abouts": True,
         "keep": feed.keep_days,
     }
     if secrets:
@@ -141,6 +144,7 @@ def describe_backup(info: ObjectInfo) -> Backup:
             content_hash=_text(known, "content_hash") or "",
             item_key=cast("ItemKey", known["key"]) if known.get("key") in get_args(ItemKey) else None,
             are_links_shared=known.get("shared_links") is True,
+            are_abouts_shared=known.get("shared_abouts") is True,
             secrets=tuple((int(start), int(length)) for start, length in known.get("secrets", ())),
             keep_days=_keep_days(known),
             is_keep_known=_is_keep_known(known),

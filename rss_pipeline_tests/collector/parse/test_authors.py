@@ -120,12 +120,18 @@ def test_rdf_has_the_authors_of_dublin_core(namespace: str) -> None:
     [
         (
             {"authors": [{"name": "A"}, {"url": "x"}, "y", {"name": " B\n C "}], "author": {"name": "A"}},
-            ("A", ("A", "B C")),
+            ("A", ("A", "y", "B C")),
         ),
+        ({"author": " Ann "}, ("Ann", ("Ann",))),
+        ({"authors": "Ann"}, ("Ann", ("Ann",))),
+        ({"authors": {"name": "Bob"}}, ("Bob", ("Bob",))),
+        ({"authors": ["Ann", "Bob"], "author": {"name": "Cy"}}, ("Ann", ("Ann", "Bob", "Cy"))),
+        ({"authors": None, "author": ["Ann", {"name": "Bob"}]}, ("Ann", ("Ann", "Bob"))),
+        ({"authors": [None, True, ["x"], " "], "author": False}, (None, ("F", "G"))),
         ({"author": {"name": "A"}}, ("A", ("A",))),
         ({}, (None, ("F", "G"))),
         ({"authors": []}, (None, ("F", "G"))),
-        ({"authors": [{"name": None}], "author": "x"}, (None, ("F", "G"))),
+        ({"authors": [{"name": None}], "author": {"name": ["x"]}}, (None, ("F", "G"))),
     ],
 )
 def test_a_json_feed_item_has_all_its_authors_or_those_of_the_feed(
@@ -139,6 +145,14 @@ def test_a_json_feed_item_has_all_its_authors_or_those_of_the_feed(
     }
     item = only(json.dumps(feed))
     assert (item.author, item.authors) == expected
+
+
+@pytest.mark.parametrize("authors", [["F", {"name": "G"}], "F, G"])
+def test_authors_of_a_json_feed_may_be_plain_strings(authors: Any) -> None:
+    feed = {"version": "https://jsonfeed.org/version/1", "title": "T", "items": [{"id": "1"}]}
+    names = ("F, G",) if isinstance(authors, str) else ("F", "G")
+    assert only(json.dumps({**feed, "author": authors})).authors == names
+    assert only(json.dumps({**feed, "authors": authors})).authors == names
 
 
 @pytest.mark.parametrize("part", ["<author>", "<author><name>", "<x:author><name ", "<author>a</x:author>"])

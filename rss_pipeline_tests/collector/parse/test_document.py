@@ -1,5 +1,6 @@
 """The contract of collector.parse: dates, links, the feed itself, and what is no feed."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -106,6 +107,20 @@ def test_an_element_of_another_format_gives_an_item_no_other_identity(name: str)
         ("<guid>1</guid><link>ms-msdt:/id%20x</link>", None),
         ("<guid>1</guid><link>magnet:?xt=urn:btih:1</link>", "magnet:?xt=urn:btih:1"),
         ("<guid>1</guid><link>mailto:a@example.com</link>", "mailto:a@example.com"),
+        ("<guid>/blog/april?17</guid>", "https://example.com/blog/april?17"),
+        ("<guid>//other.example/april</guid>", "https://other.example/april"),
+        ('<guid isPermaLink="true">/blog/april</guid>', "https://example.com/blog/april"),
+        ('<guid isPermaLink=" True ">blog/april.html</guid>', "https://example.com/blog/april.html"),
+        ('<guid isPermaLink="true">../april</guid>', "https://example.com/april"),
+        ('<guid isPermaLink="true">?p=12</guid>', "https://example.com/?p=12"),
+        ('<guid isPermaLink="false">/blog/april</guid>', None),
+        ('<guid isPermaLink="true">12</guid>', None),
+        ('<guid isPermaLink="true">1.0</guid>', None),
+        ('<guid isPermaLink="true">tag:example.com,2004:/1</guid>', None),
+        ('<guid isPermaLink="true">No address. At all</guid>', None),
+        ("<guid>blog/april</guid>", None),
+        ("<guid>?p=12</guid>", None),
+        ("<guid>/blog/april</guid><link>/other</link>", "https://example.com/other"),
         ('<guid>1</guid><atom:link rel="self" href="/s"/><atom:link href="/a"/>', "https://example.com/a"),
     ],
 )
@@ -118,6 +133,70 @@ def test_the_id_of_an_entry_without_a_link_is_its_link_if_it_is_a_web_address() 
     assert [item.link for item in parsed(text).items] == ["https://example.com/p", None]
     linked = atom('<entry><id>https://example.com/p</id><link href="/q"/></entry>')
     assert only(linked).link == "https://example.com/q"
+
+
+def test_a_permalink_that_is_a_path_is_no_part_of_an_identity() -> None:
+    guid = "<guid>/blog/april</guid><title>t</title><pubDate>d</pubDate>"
+    assert rss_item(guid).guid == rss_item(guid, key="link").guid == "/blog/april"
+    assert rss_item(guid, key="title+date").guid == rss_item("<title>t</title><pubDate>d</pubDate>").guid
+    assert rss_item(guid).guid_source == "guid"
+
+
+def test_an_rdf_about_that_is_a_path_is_the_link_of_an_item_without_one() -> None:
+    item = only(
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+        "<channel><title>T</title><link>https://example.com/</link></channel>"
+        '<item rdf:about="/news/1"/></rdf:RDF>'
+    )
+    assert (item.guid, item.link) == ("/news/1", "https://example.com/news/1")
+
+
+def test_the_id_of_a_json_item_without_a_url_is_its_link_if_it_is_a_web_address() -> None:
+    feed = parsed(json_feed({"id": "https://example.com/p"}, {"id": "/p"}, {"id": "2", "url": "/q"}))
+    links = [item.link for item in feed.items]
+    assert links == ["https://example.com/p", None, "https://example.com/q"]
+
+
+def test_attributes_may_have_the_prefix_of_their_elements_namespace() -> None:
+    prefixed = (
+        '<a:feed xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="http://search.yahoo.com/mrss/"><a:title>T</a:title>'
+        '<a:link a:rel="self" a:href="https://e.example/feed"/><a:link a:href="https://e.example/"/>'
+        '<a:entry><a:id>1</a:id><a:title a:type="html">&lt;b&gt;one&lt;/b&gt;</a:title>'
+        '<a:link a:rel="self" a:href="/self"/><a:link a:href="/1" a:rel="alternate"/>'
+        '<a:link a:rel="enclosure" a:href="/1.mp3" a:type="audio/mpeg" a:length="7"/><a:category a:term="t"/>'
+        '<m:thumbnail m:url="/s.png" m:width="9"/><m:thumbnail m:url="/l.png" m:width="90"/>'
+        '<a:content a:type="html">&lt;p&gt;Water&lt;/p&gt;</a:content></a:entry></a:feed>'
+    )
+    feed = parsed(prefixed)
+    assert feed.header.link == "https://e.example/"
+    assert feed == parsed(re.sub(r"(?<=\s)[am]:(?=\w+=)", "", prefixed))
+    (item,) = feed.items
+    assert (item.title, item.link, item.content_html) == ("one", "https://e.example/1", "<p>Water</p>")
+    assert [each.url for each in item.enclosures] == ["https://e.example/1.mp3", "https://e.example/l.png"]
+    assert (item.enclosures[0].length, item.categories) == (7, ("t",))
+
+
+def test_attributes_of_rss_with_a_namespace_may_have_its_prefix() -> None:
+    item = only(
+        '<r:rss xmlns:r="http://backend.userland.com/rss2"><r:channel><r:title>T</r:title><r:item>'
+        '<r:guid r:isPermaLink="false">https://e.example/1</r:guid>'
+        '<r:enclosure r:url="/1.mp3" r:type="audio/mpeg" r:length="7"/></r:item></r:channel></r:rss>'
+    )
+    assert item.link is None
+    assert item.enclosures == (Enclosure(url="https://example.com/1.mp3", type="audio/mpeg", length=7),)
+
+
+def test_an_attribute_with_another_prefix_is_another_attribute() -> None:
+    xlink = 'xmlns:x="http://www.w3.org/1999/xlink"'
+    item = entry(f'<link {xlink} x:href="/x" href="/1"/><link rel="enclosure" {xlink} x:href="/x.mp3"/>')
+    assert (item.link, item.enclosures) == ("https://example.com/1", ())
+
+
+def test_a_link_with_a_prefixed_attribute_gives_an_entry_no_other_identity() -> None:
+    fields = "<title>t</title><updated>2004-01-02</updated>"
+    linked = only(atom(f'<entry>{fields}<a:link xmlns:a="http://www.w3.org/2005/Atom" a:href="/1"/></entry>'))
+    assert linked.link == "https://example.com/1"
+    assert linked.guid == only(atom(f"<entry>{fields}</entry>")).guid
 
 
 def test_xml_base_is_what_links_and_content_are_relative_to() -> None:

@@ -61,6 +61,44 @@ def test_rss_10_is_identified_by_rdf_about() -> None:
     assert (item.guid, item.guid_source, item.link) == ("urn:1", "guid", "https://e.example/")
 
 
+def rdf(*items: tuple[str, str, str], end: str = "") -> str:
+    """RSS 1.0 with these items (about, link, title); `end` makes it ill-formed."""
+    rows = "".join(
+        f'<item rdf:about="{about}"><title>{title}</title>'
+        + (f"<link>{link}</link>" if link else "")
+        + "<dc:date>2026-01-01</dc:date></item>"
+        for about, link, title in items
+    )
+    return (
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"'
+        f' xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>T</title></channel>{rows}{end}</rdf:RDF>'
+    )
+
+
+@pytest.mark.parametrize("end", ["", "</b>"], ids=["well-formed", "loose"])
+def test_an_rdf_about_that_equals_a_link_of_several_items_is_no_identity(end: str) -> None:
+    page = "https://e.example/conferences"
+    feed = parsed(rdf((page, page, "a"), (page, page, "b"), (page, "", "c"), ("urn:1", page, "d"), end=end))
+    assert [(item.guid, item.guid_source) for item in feed.items] == [
+        *((md5(f"{title}2026-01-01"), "hash") for title in "abc"),
+        ("urn:1", "guid"),
+    ]
+    assert {item.link for item in feed.items} == {page}
+    assert feed.duplicate_guids == ()
+
+
+def test_an_rdf_about_that_is_the_link_of_one_item_identifies_it_as_ever() -> None:
+    page = "https://e.example/1"
+    feed = parsed(rdf((page, page, "a"), (page, page, "a"), ("https://e.example/2", "", "b")))
+    assert [(item.guid, item.guid_source) for item in feed.items] == [
+        (page, "guid"),
+        ("https://e.example/2", "guid"),
+    ]
+    assert feed.duplicate_guids == (page,)
+    (item,) = parsed(rdf((page, page, "a")), key="link").items
+    assert (item.guid, item.guid_source) == (page, "link")
+
+
 @pytest.mark.parametrize(
     ("written", "guid"),
     [

@@ -43,6 +43,10 @@ RSS_ITEMS = {
         f"<atom:source><atom:id>s</atom:id><atom:link href='http://s.example/'/></atom:source>{LINK}"
     ),
     "a guid that is no address": "<guid>abc</guid><title>t</title>",
+    "a guid that is a path": "<guid>/abc</guid><title>t</title>",
+    "a guid that is said to be a path": "<guid isPermaLink='true'>a/b.html</guid><title>t</title>",
+    "a guid that is said to be a link and is none": "<guid isPermaLink='true'>17</guid><title>t</title>",
+    "a guid that is a path and no link": "<guid isPermaLink='false'>/abc</guid><title>t</title>",
     "two guids": "<guid>abc</guid><guid>def</guid>",
     "an empty guid and a link": f"<guid></guid>{LINK}",
     "a guid in CDATA": "<guid><![CDATA[a&b]]></guid>",
@@ -65,6 +69,7 @@ ATOM_ENTRIES = {
         "<id>i</id><link type='application/json' href='http://e.example/1'/>"
         "<link type='text/html' href='http://e.example/2'/>"
     ),
+    "an id that is a path": "<id>/abc</id><title>t</title>",
     "two ids": "<id>1</id><id>2</id>",
     "an id that is an address": "<id>http://e.example/id</id><title>t</title>",
     "an empty id": "<id></id><link href='http://e.example/1'/>",

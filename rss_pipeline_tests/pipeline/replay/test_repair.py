@@ -113,6 +113,24 @@ def test_repair_adds_the_comments_of_items_from_before_they_were_stored_and_keep
     assert place.rows("SELECT * FROM item_versions") == []
 
 
+def test_repair_adds_the_link_of_a_permalink_that_is_a_path_and_no_item_comes_twice(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    def listing(*names: str) -> bytes:
+        items = "".join(f"<item><guid>/blog/{name}</guid><title>{name}</title></item>" for name in names)
+        return f"<rss><channel><link>http://e.example/</link>{items}</channel></rss>".encode()
+
+    serve(pipeline, server, "one", listing("b", "a"), listing("c", "b", "a"))
+    poll_over_time(pipeline, 1)
+    pipeline.database.query("UPDATE items SET link = NULL")
+    poll_over_time(pipeline, 1)
+    assert pipeline.guids("one") == ["/blog/a", "/blog/b", "/blog/c"]
+    [done] = replayed(pipeline, "one", repair=True)
+    assert (done.items_new, done.items_repaired) == (0, 2)
+    links = {row["guid"]: row["link"] for row in pipeline.items("one")}
+    assert links == {guid: f"http://e.example{guid}" for guid in ("/blog/a", "/blog/b", "/blog/c")}
+
+
 @pytest.mark.slow
 @EVERYWHERE
 def test_a_repaired_table_is_what_todays_parser_would_have_collected(with_worse_parser: Pipeline) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -18,6 +19,10 @@ from rss_pipeline_tests.support.pipeline import Pipeline, rss
 from rss_pipeline_tests.support.server import Answer, FeedServer, etag_of
 
 PAGE = "http://e.example/news"
+RDF = (
+    'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/"'
+    ' xmlns:dc="http://purl.org/dc/elements/1.1/"'
+)
 FIRST, SECOND, THIRD = "1 Jan 2026", "2 Jan 2026", "3 Jan 2026"
 
 
@@ -72,13 +77,13 @@ def retire(pipeline: Pipeline, guid: str) -> None:
     assert retention.retire(pipeline.database, [id], [], db_now=pipeline.clock()) == (id,)
 
 
-def as_by_an_earlier_version(pipeline: Pipeline) -> str:
+def as_by_an_earlier_version(pipeline: Pipeline, unknown: str = "shared_links", source: str = "link") -> str:
     """Leave the feed as the code before left it: the oldest item alone, under its link; return its title."""
     [body] = [pipeline.objects.get(key) for key in pipeline.backups("feed")]
     assert body is not None
     text, info = body
     known = json.loads(info.metadata[METADATA_NAME])
-    assert known.pop("shared_links")
+    assert known.pop(unknown)
     path = pipeline.settings.home / "backup"
     path.write_bytes(text)
     pipeline.objects.delete_many([info.key])
@@ -91,8 +96,8 @@ def as_by_an_earlier_version(pipeline: Pipeline) -> str:
     for item in others:
         pipeline.database.query("DELETE FROM items WHERE id = ?", [item["id"]])
     pipeline.database.query(
-        "UPDATE items SET id = ?, guid = ?, guid_source = 'link' WHERE id = ?",
-        [item_id("feed", PAGE), PAGE, first["id"]],
+        "UPDATE items SET id = ?, guid = ?, guid_source = ? WHERE id = ?",
+        [item_id("feed", PAGE), PAGE, source, first["id"]],
     )
     return str(first["title"])
 
@@ -173,6 +178,48 @@ def test_a_restore_gives_back_the_guids_of_an_earlier_version(pipeline: Pipeline
     drop_database(pipeline)
     restored(pipeline)
     assert feed.stored() == before
+
+
+def of_rdf(*items: tuple[str, str | None], link: str = PAGE) -> bytes:
+    """RSS 1.0 with these items, whose rdf:about is their link."""
+    body = document(*items, link=link).decode()
+    body = re.sub(
+        r"<item><title>(.*?)</title><link>", rf'<item rdf:about="{link}"><title>\1</title><link>', body
+    )
+    body = body.replace("<rss version='2.0'>", f"<rdf:RDF {RDF}>").replace("</rss>", "</rdf:RDF>")
+    return body.replace("pubDate", "dc:date").encode()
+
+
+def test_what_was_stored_by_an_rdf_about_that_is_a_link_stays_and_the_others_come(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    feed = Serves(pipeline, server, of_rdf(*NEWS))
+    assert feed.stored() == {title: md5(title + date) for title, date in NEWS}
+    first = as_by_an_earlier_version(pipeline, "shared_abouts", "guid")
+    [before] = pipeline.items("feed")
+    [dry] = replayed(pipeline, dry_run=True)
+    assert (dry.items_new, dry.items_gone) == (19, 0)
+    found = feed.then_body(of_rdf(("News 21", "21 Jan 2026"), *NEWS[::-1]))
+    assert len(found) == 21
+    assert found[first] == PAGE
+    assert [row for row in pipeline.items("feed") if row["guid"] == PAGE] == [before]
+    assert feed.then_body(of_rdf(*[each for each in NEWS if each[0] == first])) == found, "alone"
+    assert feed.then_body(of_rdf(NEWS[3])) == found, "another one alone"
+    assert feed.then_body(of_rdf(*NEWS, ("News 21", "21 Jan 2026"))) == found
+    [again] = replayed(pipeline)
+    assert (again.items_new, again.items_gone) == (0, 0)
+    drop_database(pipeline)
+    restored(pipeline)
+    assert feed.stored() == found
+
+
+def test_items_that_each_have_their_own_rdf_about_keep_it(pipeline: Pipeline, server: FeedServer) -> None:
+    one, two = of_rdf(("a", FIRST), link=f"{PAGE}/1"), of_rdf(("b", FIRST), link=f"{PAGE}/2")
+    feed = Serves(pipeline, server, one)
+    assert feed.then_body(two) == {"a": f"{PAGE}/1", "b": f"{PAGE}/2"}
+    assert feed.then_body(one) == {"a": f"{PAGE}/1", "b": f"{PAGE}/2"}
+    assert {row["guid_source"] for row in pipeline.items("feed")} == {"guid"}
+    assert [each.items_differ for each in replayed(pipeline, repair=True)] == [0]
 
 
 def test_a_title_that_was_stored_as_published_is_recognized_as_plain_text(

@@ -106,6 +106,14 @@ def text_of(element: Element) -> str:
     return element.text or "" if len(element) == 0 else "".join(element.itertext())
 
 
+def attribute(element: Element, name: str) -> str | None:
+    """The value of an attribute without a prefix, or with one of its element's own namespace."""
+    value = element.get(name)
+    if value is None and element.tag.startswith("{"):
+        value = element.get(f"{element.tag.partition('}')[0]}}}{name}")
+    return value
+
+
 def inner_html(element: Element) -> str:
     """The inside of an element as HTML: names without prefixes, void elements closed by ` />`.
 
