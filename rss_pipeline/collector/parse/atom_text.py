@@ -8,6 +8,7 @@ import html
 import re
 from xml.etree.ElementTree import Element
 
+from rss_pipeline.collector.parse.raw_feed import EscapedText
 from rss_pipeline.collector.parse.xml.bases import put_bases
 from rss_pipeline.collector.parse.xml.fields import LinkBases
 from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of, unwrapped
@@ -58,8 +59,8 @@ def atom_html(element: Element, place: LinkBases) -> str | None:
             return None
         text = decoded
         if kind == _BYTES:
-            return text if _TAG.search(text) else html.escape(text, quote=False)
+            return text if _TAG.search(text) else EscapedText(html.escape(text, quote=False))
     elif "/" in kind and not kind.startswith("text/") and not kind.endswith(("xml", "json")):
         # A media type that is not text is in base64 (RFC 4287, 4.1.3.3): a picture or sound, not content.
         return None
-    return text if kind in HTML_TYPES else html.escape(text, quote=False)
+    return text if kind in HTML_TYPES else EscapedText(html.escape(text, quote=False))

@@ -28,7 +28,7 @@ from rss_pipeline.collector.parse.identity import (
 from rss_pipeline.collector.parse.json_feed import read_json_feed
 from rss_pipeline.collector.parse.pictures import with_pictures
 from rss_pipeline.collector.parse.plain_tree import plain_tree
-from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem
+from rss_pipeline.collector.parse.raw_feed import RawFeed, RawItem, with_line_breaks
 from rss_pipeline.collector.parse.rss_atom import read_feed
 from rss_pipeline.collector.parse.web_page import is_web_page, web_page_sentence
 from rss_pipeline.collector.parse.xml.repair import (
@@ -216,8 +216,8 @@ def _identified(
             updated_at=updated[1] if updated else None,
             categories=raw.categories,
             enclosures=with_pictures(raw.enclosures, raw.pictures),
-            summary=raw.summary,
-            content_html=raw.content_html or raw.fallback_html,
+            summary=with_line_breaks(raw.summary),
+            content_html=with_line_breaks(raw.content_html) or raw.fallback_html,
             comments_url=raw.comments_url,
             base_url=raw.base_url,
         )

@@ -34,6 +34,7 @@ from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import picture_type, pictures_beside, width_of
 from rss_pipeline.collector.parse.raw_feed import (
     CUT_OFF,
+    EscapedText,
     RawFeed,
     RawItem,
     byte_count,
@@ -271,7 +272,7 @@ def _plain_title(values: Values, atom: bool) -> str | None:
 
 def _as_html(detail: Values, text: str | None, atom: bool) -> str | None:
     if text is not None and atom and detail.raw("type") == "text/plain":
-        return html.escape(text, quote=False)
+        return EscapedText(html.escape(text, quote=False))
     return text
 
 

@@ -15,6 +15,7 @@ from rss_pipeline.collector.parse.links import absolute, is_web
 from rss_pipeline.collector.parse.newest_items import newest_items
 from rss_pipeline.collector.parse.pictures import pictures_beside
 from rss_pipeline.collector.parse.raw_feed import (
+    EscapedText,
     RawFeed,
     RawItem,
     byte_count,
@@ -76,8 +77,8 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
     plain = _text(item, "content_text")
     summary = _text(item, "summary")
     content, summary = content_and_summary(
-        [_text(item, "content_html"), None if plain is None else html.escape(plain, quote=False)],
-        None if summary is None else html.escape(summary, quote=False),
+        [_text(item, "content_html"), None if plain is None else _escaped(plain)],
+        None if summary is None else _escaped(summary),
     )
     id = trimmed(_text(item, "id"))
     link = trimmed(_text(item, "url")) or trimmed(_text(item, "external_url"))
@@ -116,6 +117,10 @@ def _item(item: dict[str, Any], bases: tuple[str | None, ...], inherited: tuple[
         content_html=content,
         json=item,
     )
+
+
+def _escaped(plain: str) -> EscapedText:
+    return EscapedText(html.escape(plain, quote=False))
 
 
 def _authors(owner: dict[str, Any]) -> tuple[str, ...]:

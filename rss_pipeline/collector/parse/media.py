@@ -19,7 +19,13 @@ from rss_pipeline.collector.parse.pictures import (
     pictures_beside,
     width_of,
 )
-from rss_pipeline.collector.parse.raw_feed import byte_count, distinct, trimmed
+from rss_pipeline.collector.parse.raw_feed import (
+    EscapedText,
+    byte_count,
+    distinct,
+    trimmed,
+    with_line_breaks,
+)
 from rss_pipeline.collector.parse.xml.bases import put_bases
 from rss_pipeline.collector.parse.xml.fields import Fields, LinkBases, Vocabulary, first_text
 from rss_pipeline.collector.parse.xml.tree import attribute, inner_html, text_of
@@ -46,7 +52,7 @@ def further_text(fields: Fields, vocabulary: Vocabulary, place: LinkBases) -> st
     """The HTML of the first text of media:description, itunes:summary, dc:description and xhtml:body.
 
     `place` are the bases of the item's HTML; other ones are put into the references."""
-    groups = list(_with_groups(fields, vocabulary))
+    groups = list(_nested(fields, vocabulary))
     for name in FURTHER_TEXTS:
         for group in groups:
             for element in group.get(name, ()):
@@ -55,12 +61,20 @@ def further_text(fields: Fields, vocabulary: Vocabulary, place: LinkBases) -> st
     return None
 
 
-def further_categories(fields: Fields) -> tuple[str, ...]:
+def further_title(fields: Fields, vocabulary: Vocabulary) -> str | None:
+    """The first title of Media RSS and iTunes of an item or feed without one."""
+    places = list(_nested(fields, vocabulary))
+    titles = (first_text(place, name) for name in FURTHER_TITLES for place in places)
+    return next(filter(None, titles), None)
+
+
+def further_categories(fields: Fields, vocabulary: Vocabulary) -> tuple[str, ...]:
     """The Media RSS and iTunes categories and keywords of an item; keywords are between commas."""
-    categories = [text_of(each) for each in fields.get("media:category", ())]
+    places = list(_nested(fields, vocabulary))
+    categories = [text_of(each) for place in places for each in place.get("media:category", ())]
     categories += [attribute(each, "text") or "" for each in fields.get("itunes:category", ())]
     for name in ("media:keywords", "itunes:keywords"):
-        for element in fields.get(name, ()):
+        for element in (each for place in places for each in place.get(name, ())):
             categories += text_of(element).split(",")
     return distinct(categories)
 
@@ -69,7 +83,7 @@ def html_of_plain(text: str) -> str:
     """HTML for a text that should be plain, with its line breaks; one that has tags is taken as HTML."""
     if _LOOKS_LIKE_HTML.search(text):
         return text
-    return "<br>\n".join(html.escape(line, quote=False) for line in text.strip().splitlines())
+    return with_line_breaks(EscapedText(html.escape(text.strip(), quote=False))) or ""
 
 
 def enclosures_and_pictures(
@@ -152,3 +166,11 @@ def _with_groups(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
     yield fields
     for group in fields.get("media:group", ()):
         yield vocabulary.fields(group)
+
+
+def _nested(fields: Fields, vocabulary: Vocabulary) -> Iterator[Fields]:
+    """The elements of an item, of its groups, then of their media:content: the outer ones come first."""
+    groups = list(_with_groups(fields, vocabulary))
+    yield from groups
+    for group in groups:
+        yield from (vocabulary.fields(each) for each in group.get("media:content", ()) if len(each))

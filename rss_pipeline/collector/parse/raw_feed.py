@@ -3,6 +3,7 @@
 Values and small helpers only; the readers are `rss_atom.py`, `json_feed.py` and `feedparser_fallback.py`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,8 +71,24 @@ class RawFeed:
     """The elements of the items, in their order; None if they were not read from a tree."""
 
 
+_LINE_BREAK = re.compile("\r\n?|\n")
 CUT_OFF = "the document is cut off; the item without an end was left out"
 """The repair of a document that ends early."""
+
+
+class EscapedText(str):
+    """Plain text as HTML, but for its line breaks: an identity may be made of it."""
+
+    __slots__ = ()
+
+
+def with_line_breaks(html: str | None) -> str | None:
+    """HTML to show: that of plain text gets its line breaks."""
+    if not isinstance(html, EscapedText):
+        return html
+    # Not by `splitlines`, for U+0085 may be an ellipsis.
+    lines = _LINE_BREAK.split(html.strip(" \t\r\n"))
+    return "<br>\n".join(lines) if len(lines) > 1 else str(html)
 
 
 def trimmed(text: str | None) -> str | None:

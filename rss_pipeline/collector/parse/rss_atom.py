@@ -24,10 +24,10 @@ from rss_pipeline.collector.parse.links import (
     web_base,
 )
 from rss_pipeline.collector.parse.media import (
-    FURTHER_TITLES,
     enclosures_and_pictures,
     further_categories,
     further_text,
+    further_title,
     markup,
 )
 from rss_pipeline.collector.parse.newest_items import newest_items
@@ -106,7 +106,7 @@ def read_feed(tree: Tree, url: str | None, *, now: datetime) -> RawFeed | None:
     cut_off = tree.defect == "cut off" and not _is_whole(local, channel, tree)
     return RawFeed(
         format=_format(local, uri, root.get("version"), tree),
-        title=_plain_title(fields, atom) or _title(fields),
+        title=_plain_title(fields, vocabulary, atom=atom) or _title(fields),
         link=link,
         language=first_text(fields, "language", "dc:language")
         or trimmed(channel.get(_LANG) if channel is not None else None)
@@ -199,11 +199,11 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
         link=link,
         url=url,
         title=_title(fields),
-        plain_title=_plain_title(fields, atom=False),
+        plain_title=_plain_title(fields, vocabulary, atom=False),
         author=author,
         authors=authors,
         dates=texts(fields, *_RSS_DATES),
-        published=texts(fields, *_RSS_PUBLISHED),
+        published=_further_dates(fields, _RSS_PUBLISHED, _RSS_DATES),
         updates=texts(fields, "atom:updated", "dcterms:modified", "atom:modified", "updated", "modified"),
         categories=distinct(
             [
@@ -211,7 +211,7 @@ def _rss_item(element: Element, vocabulary: Vocabulary, outer: LinkBases) -> Raw
                 *(attribute(each, "term") for each in fields.get("atom:category", ())),
             ]
         )
-        or further_categories(fields),
+        or further_categories(fields, vocabulary),
         enclosures=files,
         pictures=pictures,
         summary=summary,
@@ -255,11 +255,11 @@ def _atom_item(
         link=link,
         url=url,
         title=_title(fields),
-        plain_title=_plain_title(fields, atom=True),
+        plain_title=_plain_title(fields, vocabulary, atom=True),
         author=author,
         authors=authors,
         dates=texts(fields, *_ATOM_DATES),
-        published=texts(fields, *_ATOM_PUBLISHED),
+        published=_further_dates(fields, _ATOM_PUBLISHED, _ATOM_DATES),
         updates=texts(fields, "updated", "modified", "dcterms:modified"),
         categories=distinct(
             [
@@ -267,7 +267,7 @@ def _atom_item(
                 *(text_of(each) for each in fields.get("dc:subject", ())),
             ]
         )
-        or further_categories(fields),
+        or further_categories(fields, vocabulary),
         enclosures=files,
         pictures=pictures,
         summary=summary,
@@ -312,18 +312,23 @@ def _discussions(fields: Fields) -> Iterator[str | None]:
     """The addresses under which an item is discussed, the preferred first."""
     yield from texts(fields, "comments")
     for link in (*fields.get("link", ()), *fields.get("atom:link", ())):
-        if is_discussion(link.get("rel"), link.get("type")):
+        if is_discussion(attribute(link, "rel"), attribute(link, "type")):
             yield _target(link)
+
+
+def _further_dates(fields: Fields, names: tuple[str, ...], usual: tuple[str, ...]) -> tuple[str, ...]:
+    """The dates of these elements; none where the usual ones have them all."""
+    return () if {*names} & fields.keys() <= {*usual} else distinct(texts(fields, *names))
 
 
 def _title(fields: Fields) -> str | None:
     return first_text(fields, *_TITLES)
 
 
-def _plain_title(fields: Fields, atom: bool) -> str | None:
+def _plain_title(fields: Fields, vocabulary: Vocabulary, *, atom: bool) -> str | None:
     element = next((each for name in _TITLES for each in fields.get(name, ()) if text_of(each).strip()), None)
     if element is None:
-        return first_text(fields, *FURTHER_TITLES)
+        return further_title(fields, vocabulary)
     published = text_of(element)
     is_construct = atom or attribute(element, "type") or attribute(element, "mode")
     plain = atom_title(element) if is_construct else rss_title(trimmed_around(published))

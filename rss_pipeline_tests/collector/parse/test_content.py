@@ -9,7 +9,7 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline_tests.collector.parse.documents import atom, entry, json_feed, only, parsed, rss, rss_item
 
 HTML = (
-    '<p onclick="x">1 &lt; 2 &amp;amp; <img data-src="a.jpg" src=\'b\'>\u00a0Ã©\u0096<script></script></p>\n '
+    '<p onclick="x">1 &lt; 2 &amp;amp; <img data-src="a.jpg" src=\'b\'>\u00a0Ã©\u200b<script></script></p>\n '
 )
 
 
@@ -199,6 +199,63 @@ def test_a_title_by_last_fallback_is_no_part_of_an_identity(name: str) -> None:
     assert rss_item(f"{further}<title>own</title>").title == own.title == "own"
     feed = parsed(rss("<item><guid>1</guid></item>", channel=further))
     assert feed.header.title == "further"
+
+
+PLACES = {
+    "item": "{}",
+    "group": "<media:group>{}</media:group>",
+    "content": '<media:content url="/v.mp4">{}</media:content>',
+    "content of a group": '<media:group><media:content url="/v.mp4">{}</media:content></media:group>',
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES.keys())
+def test_texts_of_media_rss_are_read_wherever_they_are(place: str) -> None:
+    media = place.format(
+        "<media:title>M</media:title><media:description>a\nb</media:description>"
+        "<media:keywords>x, y</media:keywords><media:category>c</media:category>"
+    )
+    for item in (rss_item(media), entry(media), only(rss(f"<item><guid>1</guid>{media}</item></b>"))):
+        assert (item.title, item.content_html) == ("M", "a<br>\nb")
+        assert set(item.categories) == {"x", "y", "c"}
+    own = rss_item(f"<title>own</title><description>d</description>{media}")
+    assert (own.title, own.content_html) == ("own", "d")
+
+
+def test_the_outer_text_of_media_rss_comes_first() -> None:
+    inner = "<media:content><media:title>inner</media:title></media:content>"
+    assert rss_item(f"<media:group>{inner}<media:title>group</media:title></media:group>").title == "group"
+    assert rss_item(f"{inner}<media:title>item</media:title>").title == "item"
+
+
+@pytest.mark.parametrize("plain", ["a\nb < c\n\nd", " \n a\nb < c\n\nd \n"])
+def test_plain_text_keeps_its_line_breaks(plain: str) -> None:
+    broken = "a<br>\nb &lt; c<br>\n<br>\nd"
+    text = plain.replace("<", "&lt;")
+    for kind in ("", ' type="text"', ' type="text/plain"', ' type="TEXT"'):
+        assert entry(f"<content{kind}>{text}</content>").content_html == broken
+        both = entry(f"<content>x</content><summary{kind}>{text}</summary>")
+        assert (both.content_html, both.summary) == ("x", broken)
+        assert entry(f"<summary{kind}>{text}</summary>").content_html == broken
+    soup = only(atom(f"<entry><id>1</id><content type='text'>{text}</content></entry></b>"))
+    assert soup.content_html == broken
+    other = plain.replace("\n", "\r\n")
+    json_item = only(json_feed({"id": "1", "content_text": other, "summary": f"s\r{plain}"}))
+    assert json_item.content_html == broken
+    assert (json_item.summary or "").startswith("s<br>\n")
+
+
+def test_html_gets_no_line_breaks() -> None:
+    html = "<content type='html'>a\nb</content>"
+    assert entry(html).content_html == "a\nb"
+    assert rss_item("<description>a\nb</description>").content_html == "a\nb"
+    assert only(json_feed({"id": "1", "content_html": "a\nb"})).content_html == "a\nb"
+
+
+def test_line_breaks_give_an_item_of_content_alone_no_other_identity() -> None:
+    guid = hashlib.md5(b"a\nb &lt; c").hexdigest()
+    assert only(json_feed({"content_text": "a\nb < c"})).guid == guid
+    assert only(atom("<entry><content>a\nb &lt; c</content></entry>")).guid == guid
 
 
 @pytest.mark.parametrize(

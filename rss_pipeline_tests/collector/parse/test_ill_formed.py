@@ -62,6 +62,36 @@ MENDED = {
         '<!DOCTYPE rss [<!ENTITY firm "A Co">]>' + rss("<item><guid>1</guid><title>&firm;</title></item>"),
         "A Co",
     ),
+    "internal entities with references": (
+        '<!DOCTYPE rss [<!ENTITY firm "Caf&#233; &#xab;Co&#187; &amp; &eacute;l&#xE8;ve">'
+        '<!ENTITY dash "&#38;#8212;">]>'
+        + rss("<item><guid>1</guid><title>&firm; &dash; &#8212;</title></item>"),
+        "Café «Co» & élève — —",
+    ),
+    "internal entities that make markup": (
+        "<!DOCTYPE rss [<!ENTITY less '&#38;#60;b&#62;'>]>"
+        + rss("<item><guid>1</guid><title>a &less; &eacute;</title></item>"),
+        "a <b> é",
+    ),
+    "internal entities of others": (
+        '<!DOCTYPE rss [<!ENTITY a "x"><!ENTITY b "&a;"><!ENTITY eacute "&a;">]>'
+        + rss("<item><guid>1</guid><title>&a; &b;</title></item>"),
+        "x &b;",
+    ),
+    "a stray empty feed": ("<feed/>\n" + ONE, "t"),
+    "a stray empty feed after the declaration": (
+        '<?xml version="1.0"?>\n<feed xmlns="http://www.w3.org/2005/Atom" >\n</feed>\n<?xml version="1.0"?>'
+        + atom("<entry><id>1</id><title>t</title></entry>"),
+        "t",
+    ),
+    "two stray empty feeds, a comment and a document type": (
+        "<rss></rss><!-- c --><rdf:RDF /><!DOCTYPE rss>" + ONE,
+        "t",
+    ),
+    "a stray empty feed before an ill-formed one": (
+        "<feed/>" + rss("<item><guid>1</guid><title>t</title></itme></item>"),
+        "t",
+    ),
     "document type of a web page": ("<!DOCTYPE html>\n" + ONE, "t"),
     "declaration and type of a web page": ("<?xml version='1.0'?><!doctype html >" + ONE, "t"),
     "body of a web page": (
@@ -169,6 +199,13 @@ def test_what_a_documents_own_entities_become_has_a_limit() -> None:
     assert item.title.startswith("&b;xxx")
     assert item.title.count("x") == 1_000_000
     assert item.title.count("&a;") == 4000
+
+
+def test_an_empty_feed_alone_is_a_feed_and_one_with_something_in_it_is_not_stray() -> None:
+    assert parse_feed(b'<feed xmlns="http://www.w3.org/2005/Atom"/>').header.format == "atom10"
+    twice = parse_feed((ONE + ONE.replace("<title>t", "<title>u")).encode())
+    assert [item.title for item in twice.items] == ["t"]
+    assert parse_feed(f"<feed/>{ONE}".encode()).header.repairs == ("empty feed before the feed cut",)
 
 
 def test_no_file_is_opened_for_an_entity() -> None:

@@ -1,7 +1,7 @@
-"""C1 characters (U+0080 to U+009F) in the short texts of a document: they were meant as Windows-1252.
+"""C1 characters (U+0080 to U+009F) in the texts of a document: they were meant as Windows-1252.
 
 Its bytes were taken for Latin-1 once on their way, or named by number (`&#146;`), which HTML reads as
-Windows-1252 for the same reason. Content is kept as published, and an identity never changes.
+Windows-1252 for the same reason. An identity never changes.
 """
 
 import re
@@ -32,11 +32,32 @@ def trimmed_around(text: str) -> str:
 
 
 def with_c1_read(feed: ParsedFeed, document: str) -> ParsedFeed:
-    """The feed with its C1 characters in titles, authors and categories as the characters of Windows-1252.
+    """The feed with its C1 characters in texts for people as the characters of Windows-1252.
 
     Only where the document is otherwise sane: nothing in it is undecodable, none of these characters is
-    undefined in Windows-1252, they are few, and most are no part of UTF-8 that was taken for Latin-1.
+    undefined in Windows-1252, they are few, and most are no part of UTF-8 that was taken for Latin-1. Titles,
+    authors and categories are judged together, and contents and summaries apart from those.
     """
+    return _with_contents_read(_with_titles_read(feed, document), document)
+
+
+def _with_contents_read(feed: ParsedFeed, document: str) -> ParsedFeed:
+    contents = (text for item in feed.items for text in (item.content_html, item.summary))
+    found = [text for text in contents if text and _C1.search(text)]
+    if not found or not _is_sane(found, document):
+        return feed
+    items = (
+        replace(
+            item,
+            content_html=item.content_html and _meant(item.content_html),
+            summary=item.summary and _meant(item.summary),
+        )
+        for item in feed.items
+    )
+    return replace(feed, items=tuple(items))
+
+
+def _with_titles_read(feed: ParsedFeed, document: str) -> ParsedFeed:
     texts = [feed.header.title or "", *chain.from_iterable(map(_texts, feed.items))]
     found = [text for text in texts if _C1.search(text)]
     if not found:
@@ -80,7 +101,11 @@ def _is_sane(texts: list[str], document: str) -> bool:
 
 
 def _windows_1252(text: str) -> str:
-    return _BREAKS.sub("", text).translate(_CHARACTERS).strip()
+    return _meant(text).strip()
+
+
+def _meant(text: str) -> str:
+    return _BREAKS.sub("", text).translate(_CHARACTERS)
 
 
 def _without_nel_around(text: str) -> str:

@@ -3,6 +3,7 @@
 Text in, text out; `tree.py` then finds out whether it can be read.
 """
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,8 +24,15 @@ _PAGE_AROUND = re.compile(
     r"(?=<(?:rss|rdf:RDF|(?:\w+:)?feed)[\s>])",
     re.DOTALL | re.IGNORECASE,
 )
+# A root without anything in it; a feed of its own unless another root follows.
+_EMPTY_ROOT = re.compile(
+    r"<((?:\w+:)?(?:feed|rss|rdf))(?:\s[^<>]*|/)?(?:(?<=/)>|>\s*+</\1\s*>)", re.IGNORECASE
+)
+_EMPTY_ROOTS = 8
 _PAGE_END = re.compile(r"</(?:html|body|pre|div)\s{0,9}>\Z", re.IGNORECASE)
 _PAGE_ENDS = 8
+_NAMED = re.compile(r"&([A-Za-z_][\w.-]*);")
+_NUMBERED = re.compile(r"&#(?:[0-9]{1,8}|[xX][0-9A-Fa-f]{1,6});")
 _ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:\"([^\"]*)\"|'([^']*)')\s*>")
 
 # Not XML 1.0 characters.
@@ -81,10 +89,16 @@ def opened(text: str) -> OpenedDocument:
         start, _ = _prolog_end(text, junk.start())
         root = _ROOT.match(text, start)
         repairs = ("junk before the feed cut",)
+    declared = {name: double or single for name, double, single in _ENTITY.findall(text[:start])}
+    for _ in range(_EMPTY_ROOTS):
+        if root is None or (after := _after_empty_root(text, start)) is None:
+            break
+        start, root = after
+        repairs = (*repairs, "empty feed before the feed cut")
     entities = {
-        name: double or single
-        for name, double, single in _ENTITY.findall(text[:start])
-        if len(double + single) <= _LONGEST_ENTITY and not any(mark in double + single for mark in "<&%")
+        name: characters
+        for name, value in declared.items()
+        if (characters := _characters(value, declared)) is not None
     }
     return OpenedDocument(
         text=text[start:],
@@ -92,6 +106,30 @@ def opened(text: str) -> OpenedDocument:
         entities=entities,
         repairs=repairs,
     )
+
+
+def _after_empty_root(text: str, start: int) -> tuple[int, re.Match[str]] | None:
+    """The index and the match of the root that follows an empty one; None where there are no such two."""
+    if (empty := _EMPTY_ROOT.match(text, start)) is None:
+        return None
+    end, _ = _prolog_end(text, empty.end())
+    root = _ROOT.match(text, end)
+    return (end, root) if root is not None and is_feed_name(root[1]) else None
+
+
+def _characters(value: str, declared: Mapping[str, str]) -> str | None:
+    """The plain text that a document's own entity is for; None where it is markup or has other entities of
+    the document in it.
+
+    A number is replaced where the entity is declared, and what it makes is a reference where the entity is
+    used: `&#38;#8212;` is a dash (XML 1.0, 4.4).
+    """
+    if len(value) > _LONGEST_ENTITY or "<" in value or "%" in value:
+        return None
+    value = _NUMBERED.sub(lambda found: html.unescape(found[0]), value)
+    if any(f"{name};" not in html5 or name in declared for name in _NAMED.findall(value)):
+        return None
+    return html.unescape(value)
 
 
 def _without_page_end(text: str) -> str:

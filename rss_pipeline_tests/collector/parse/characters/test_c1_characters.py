@@ -1,6 +1,7 @@
-"""C1 characters that were meant as Windows-1252: in titles, authors and categories, and nowhere else."""
+"""C1 characters that were meant as Windows-1252: in texts for people, and in no identity or address."""
 
 import hashlib
+from html import escape
 
 import pytest
 
@@ -56,11 +57,52 @@ def test_bytes_of_windows_1252_that_were_converted_as_latin_1() -> None:
     assert item.title == "L’été…"
 
 
-def test_guid_link_and_content_stay_as_published() -> None:
+def test_guid_and_link_stay_as_published() -> None:
     fields = "<guid>a\u0092b</guid><link>https://e.example/\u0092</link><description>It&#146;s</description>"
     item = rss_item(f"<title>{TITLE}</title>{fields}")
-    assert (item.guid, item.link, item.content_html) == ("a\u0092b", "https://e.example/\u0092", "It\u0092s")
+    assert (item.guid, item.link, item.content_html) == ("a\u0092b", "https://e.example/\u0092", "It’s")
     assert item.title == READ
+
+
+HTML = "\n<p class='a'>It\u0092s \u0093one\u0094 \u0096 five\u0085</p>\n\u0085<p>two</p>\u0085\n "
+HTML_READ = "\n<p class='a'>It’s “one” – five…</p>\n<p>two</p>\n "
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        rss_item(f"<description><![CDATA[{HTML}]]></description>"),
+        rss_item(f"<description>{escape(HTML)}</description>"),
+        rss_item(f"<content:encoded><![CDATA[{HTML}]]></content:encoded>"),
+        only(atom(f'<entry><id>1</id><content type="html"><![CDATA[{HTML}]]></content></entry>')),
+        only(json_feed({"id": "1", "content_html": HTML})),
+        only(rss(f"<item><guid>1</guid><description><![CDATA[{HTML}]]></description></item></b>")),
+    ],
+    ids=["rss", "rss escaped", "content:encoded", "atom", "json", "loose"],
+)
+def test_content_has_them_too_and_is_else_as_published(item: Item) -> None:
+    assert item.content_html == HTML_READ
+
+
+def test_a_summary_and_plain_text_have_them_too() -> None:
+    both = rss_item("<description>It&#146;s</description><content:encoded>It&#146;s one</content:encoded>")
+    assert (both.content_html, both.summary) == ("It’s one", "It’s")
+    plain = only(json_feed({"id": "1", "content_text": "It\u0092s\none\u0085"}))
+    assert plain.content_html == "It’s<br>\none…"
+
+
+def test_titles_and_contents_are_judged_apart() -> None:
+    title, content = "It\u0092s one", "FranÃ\u0089ois et lâ\u0080\u0099autre"
+    item = rss_item(f"<title>{title}</title><description>{content}</description>")
+    assert (item.title, item.content_html) == ("It’s one", content)
+    other = rss_item(f"<title>{content}</title><description>{title}</description>")
+    assert (other.title, other.content_html) == (content, "It’s one")
+
+
+def test_an_item_of_content_alone_keeps_its_identity() -> None:
+    item = rss_item("<description>It&#146;s one</description>")
+    assert item.content_html == "It’s one"
+    assert item.guid == hashlib.md5("It\u0092s one".encode()).hexdigest()
 
 
 def test_the_identity_of_an_item_without_guid_and_link_stays() -> None:
