@@ -1,9 +1,11 @@
 """An item in the JSON API: its members, described for the OpenAPI document, and made from a row."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
 
+from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.pipeline.reading.bodies import Body
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 
@@ -31,7 +33,7 @@ EXAMPLE: dict[str, Any] = {
 
 
 class EnclosureJson(BaseModel):
-    """A file that belongs to an item."""
+    """A file that belongs to an item, and no picture that its `html` shows."""
 
     url: str
     type: str | None = Field(description="The media type.")
@@ -73,11 +75,11 @@ class Item(ItemHead):
 
 def item_json(row: ItemRow, body: Body) -> dict[str, Any]:
     """The members of `Item`."""
-    return {**head_json(row, body.title), "html": body.html}
+    return {**head_json(row, body.title, body.files), "html": body.html}
 
 
-def head_json(row: ItemRow, title: str) -> dict[str, Any]:
-    """The members of `ItemHead`."""
+def head_json(row: ItemRow, title: str, files: Sequence[Enclosure]) -> dict[str, Any]:
+    """The members of `ItemHead`; `files` are the enclosures that are listed."""
     return {
         "id": row.id,
         "cursor": row.arrived,
@@ -93,9 +95,7 @@ def head_json(row: ItemRow, title: str) -> dict[str, Any]:
         "updated_at": row.updated,
         "collected_at": row.collected,
         "categories": row.categories,
-        "enclosures": [
-            {"url": each.url, "type": each.type, "length": each.length} for each in row.enclosures
-        ],
+        "enclosures": [{"url": each.url, "type": each.type, "length": each.length} for each in files],
         "is_read": row.is_read,
         "is_starred": row.is_starred,
         "starred_at": row.starred,

@@ -88,7 +88,7 @@ def _entry(row: ItemRow, body: Body) -> Entry:
         updated=row.updated_at or row.published_at,
         html=body.html,
         categories=row.categories,
-        enclosures=row.enclosures,
+        enclosures=body.files,
         is_read=row.is_read,
         is_starred=row.starred_at is not None,
     )

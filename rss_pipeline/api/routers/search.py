@@ -91,7 +91,7 @@ async def search(
 def _found_json(found: Found) -> dict[str, Any]:
     title = title_line(found.item.title, limit=_MOST_TITLE_CHARACTERS)
     return {
-        **head_json(found.item, title),
+        **head_json(found.item, title, found.item.files),
         "title_html": found.title_html,
         "snippet_html": found.snippet_html,
     }

@@ -10,7 +10,9 @@ import click
 from rich.text import Text
 
 from rss_pipeline.cli.output.terminal import new_console, plain, say
+from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.plain_text import plain_lines
+from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.errors import file_error
 from rss_pipeline.storage.database import Row
@@ -56,7 +58,8 @@ def show_item(item: Row, text: "ItemText", *, enclosures: Sequence[Row]) -> None
         say(f"[{number}] {plain(url)}")
     for each in enclosures:
         size = f", {each['length'] / 1e6:,.1f} MB" if each["length"] else ""
-        say(f"enclosure: {plain(each['url'])} ({plain(each['type'] or 'unknown type')}{size})")
+        kind = "image" if is_picture(Enclosure(**each)) else "enclosure"
+        say(f"{kind}: {plain(each['url'])} ({plain(each['type'] or 'unknown type')}{size})")
 
 
 def _print_block(block: "Block", width: int) -> None:

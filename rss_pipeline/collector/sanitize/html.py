@@ -81,10 +81,7 @@ _MOST_CLEANERS = 64
 _IMAGE_SIGNS = ("<img", "<picture", "<noscript", "<amp-img", "srcset")
 """In lower case: without one of them there is no image, as `render` has it."""
 
-_IMAGE = re.compile(
-    r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src="|<video(?: (?!poster=)[a-z-]++="[^"<>]*+")*+ poster=")'
-    r'([^"<>]*+)'
-)
+_IMAGE = re.compile(r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src=")([^"<>]*+)')
 _WITH_ATTRIBUTES = re.compile(r"<[a-zA-Z][^ <>]*+ [^<>]*+>")
 _ID = re.compile(r' (?:id|name)="[^"]*+"')
 _LINK = re.compile(r"<a((?: [^<>]*+)?)>")
@@ -123,11 +120,11 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
 
 
 def with_images(html: str, image: Callable[[str], str | None]) -> str:
-    """`safe_html`'s result with other images and posters: `image` gives the URL to put for one's, or None.
+    """`safe_html`'s result with other images: `image` gives the URL to put for an image's, or None.
 
     A fragment stays behind the URL: `image` is asked without it.
     """
-    if "<img" not in html and "<video" not in html:
+    if "<img" not in html:
         return html
 
     def placed(found: re.Match[str]) -> str:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape, unescape
 
-from rss_pipeline.collector.images.find import images_in_order
+from rss_pipeline.collector.images.find import MAY_HOLD_IMAGES, images_in_order
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.image_references import is_tracker_url
 from rss_pipeline.collector.parse.pictures import is_picture, picture_key
 from rss_pipeline.collector.sanitize.html import safe_html
 
 _SHOWN = re.compile(r'<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src="([^"<>]*+)')
+_ABOVE = re.compile(r'<p><img src="([^"<>]*+)" alt=""></p>')
 _POSTER = re.compile(r'<video(?: (?!poster=)[a-z-]++="[^"<>]*+")*+ poster="([^"<>]*+)')
 
 
@@ -30,15 +31,29 @@ def shown_html(
     if html is None:
         return None
     lead = _lead(text or "", html, enclosures, bases)
-    return html if lead is None else f'<p><img src="{escape(lead)}" alt=""></p>{html}'
+    return html if lead is None else picture_above(lead) + html
+
+
+def picture_above(url: str) -> str:
+    """The HTML of a picture above a text."""
+    return f'<p><img src="{escape(url)}" alt=""></p>'
 
 
 def lead_image(
     text: str | None, enclosures: Sequence[Enclosure], *, bases: Sequence[str | None]
 ) -> str | None:
     """The absolute URL of the picture that `shown_html` puts above the text; None if it puts none."""
-    html = safe_html(text or "", bases=bases)
-    return None if html is None else _lead(text or "", html, enclosures, bases)
+    text = text or ""
+    if not any(map(is_picture, enclosures)) and not MAY_HOLD_IMAGES.search(text):
+        return None
+    html = safe_html(text, bases=bases)
+    return None if html is None else _lead(text, html, enclosures, bases)
+
+
+def first_picture(html: str) -> str | None:
+    """The URL of the picture that `shown_html`'s result begins with, as it puts one above a text."""
+    found = _ABOVE.match(html)
+    return found and unescape(found[1])
 
 
 def files_beside(html: str, enclosures: Sequence[Enclosure]) -> list[Enclosure]:

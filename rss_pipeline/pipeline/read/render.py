@@ -25,7 +25,9 @@ An asset of your own; each partition is a page of one feed's items:
 from collections.abc import Mapping, Sequence
 
 from rss_pipeline.collector.images.find import image_bases
+from rss_pipeline.collector.images.former_urls import with_former_urls
 from rss_pipeline.collector.images.render import render
+from rss_pipeline.collector.sanitize.shown import lead_image, picture_above
 from rss_pipeline.storage.database import Database, Row
 from rss_pipeline.storage.images import tasks
 from rss_pipeline.storage.items.items import image_source
@@ -33,7 +35,9 @@ from rss_pipeline.storage.objects import ObjectStore
 
 
 def item_html(database: Database, objects: ObjectStore, item: Row) -> str | None:
-    """One item's content with its archived images in place; None where it has no content.
+    """One item's content with its archived images in place, below its picture if it shows none.
+
+    None where it has neither.
 
     `item` is a row of `storage.items.item`: all columns of the item, and its feed's `feed_url`, `feed_link`.
     Images that are pending or failed, or that have no URL, keep the publisher's URL.
@@ -44,14 +48,18 @@ def item_html(database: Database, objects: ObjectStore, item: Row) -> str | None
 
 def items_html(database: Database, objects: ObjectStore, items: Sequence[Row]) -> list[str | None]:
     """`item_html` of each, with one query for all of them."""
-    archived = tasks.archived(database, [item["id"] for item in items if item["content_html"]])
+    archived = tasks.archived(database, [item["id"] for item in items])
     return [_html(objects, item, archived.get(item["id"], {})) for item in items]
 
 
 def _html(objects: ObjectStore, item: Row, keys: Mapping[str, str]) -> str | None:
     html: str | None = item["content_html"]
-    if not html or not keys:
+    source = image_source(item)
+    bases = image_bases(source, item["feed_link"], item["feed_url"])
+    lead = lead_image(html, source.enclosures, bases=bases)
+    if lead is None and not (html and keys):
         return html
-    urls = {original: url for original, key in keys.items() if (url := objects.url(key)) is not None}
-    bases = image_bases(image_source(item), item["feed_link"], item["feed_url"])
-    return render(html, archived=urls, bases=bases)
+    found = {original: url for original, key in keys.items() if (url := objects.url(key)) is not None}
+    urls = with_former_urls(found, bases)
+    above = "" if lead is None else picture_above(urls.get(lead, lead))
+    return above + render(html or "", archived=urls, bases=bases)

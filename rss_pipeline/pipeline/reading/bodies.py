@@ -16,6 +16,8 @@ from html import escape
 from typing import Literal
 from urllib.parse import quote
 
+from rss_pipeline.collector.images.former_urls import with_former_urls
+from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.sanitize.html import (
     MOST_HTML_CHARACTERS,
     text_of,
@@ -23,7 +25,7 @@ from rss_pipeline.collector.sanitize.html import (
     with_link_rel,
     without_ids,
 )
-from rss_pipeline.collector.sanitize.shown import shown_html
+from rss_pipeline.collector.sanitize.shown import files_beside, shown_html
 from rss_pipeline.collector.sanitize.text import cut, legal, title_line
 from rss_pipeline.pipeline.reading.page_html import PlacedImage, page_html
 from rss_pipeline.storage.database import Database, Result, Row, Statement
@@ -43,6 +45,8 @@ _MOST_PLAIN_CHARACTERS = 200_000
 _MOST_VERSIONS = 10
 _ENTRY_BYTES = 600
 """Size of an entry beside its texts: keys, the entry, its place in the cache."""
+_FILE_BYTES = 200
+"""Size of an enclosure beside its URL."""
 _TAG = re.compile(r"<[^<>]*+>?")
 _DIGITS = re.compile("[0-9]+")
 
@@ -60,7 +64,9 @@ class Body:
     """Plain text on one line; made from the content where the item has no title, so it may be empty only for
     an item without either."""
     html: str
-    """Sanitized; empty if the item has neither content nor summary."""
+    """Sanitized, below the item's picture where it shows none; empty if the item has neither."""
+    files: tuple[Enclosure, ...] = ()
+    """The enclosures that are listed beside it: those that it does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +193,7 @@ class Bodies:
     def _body(self, row: Row, archived: Mapping[str, ArchivedImage], kind: BodyFor) -> Body:
         text: str = row["html"] or ""
         bases = (row["base_url"], row["link"], row["feed_link"], row["feed_url"])
+        archived = with_former_urls(archived, bases)
 
         def place(url: str) -> PlacedImage | None:
             found = archived.get(url.partition("#")[0])
@@ -198,7 +205,9 @@ class Bodies:
                 return None
             return public_url(self._objects, found.key) if kind == "public" else self._served(found.key)
 
-        html = shown_html(text, stored_enclosures(row), bases=bases)
+        enclosures = stored_enclosures(row)
+        html = shown_html(text, enclosures, bases=bases)
+        files = tuple(files_beside(html or "", enclosures))
         if html is None:
             html = _plain(text)
         elif kind in ("reader", "public"):
@@ -218,13 +227,14 @@ class Bodies:
         title = title_line(row["title"], limit=_MOST_TITLE_CHARACTERS) or text_of(
             text, limit=_TITLE_OF_TEXT_CHARACTERS
         )
-        return Body(title, html)
+        return Body(title, html, files)
 
     def _served(self, key: str) -> str:
         return public_url(self._objects, key) or image_path(key)
 
     def _keep(self, key: tuple[str, BodyFor], version: str, body: Body) -> None:
         size = sum(map(sys.getsizeof, (body.html, body.title, version))) + _ENTRY_BYTES
+        size += sum(_FILE_BYTES + len(each.url) for each in body.files)
         self._drop(key)
         if size > self._most:
             return

@@ -251,12 +251,8 @@ class _Writer:
 
     def _player(self, name: str, attributes: Attributes) -> str:
         sides = {side: _length(attributes.pop(side, None)) for side in ("width", "height")}
-        poster = attributes.pop("poster", "")
-        image = self._placed(unescape(poster)) if poster else None
-        if image is not None:
-            attributes["poster"] = escape(image.url)
-        elif self._shows and _WEB.match(poster):
-            attributes["poster"] = poster
+        if not self._shows or not _WEB.match(attributes.get("poster", "")):
+            attributes.pop("poster", None)
         attributes |= {side: str(length) for side, length in sides.items() if length}
         return _start(name, {**self._own(attributes), "controls": "", "preload": "none"})
 

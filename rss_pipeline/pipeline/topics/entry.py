@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.models.topic import TopicContent, TopicSpec
+from rss_pipeline.collector.parse.pictures import is_picture
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.pipeline.topics.choice import Chosen
-from rss_pipeline.pipeline.topics.html_cache import PublishedHtml
+from rss_pipeline.pipeline.topics.html_cache import Published, PublishedHtml
 from rss_pipeline.pipeline.topics.ids import entry_id, feed_urn
 from rss_pipeline.pipeline.topics.iri import published_url
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage, SourceFeed
@@ -65,6 +66,9 @@ class Entry:
     updated: datetime
     categories: tuple[str, ...]
     enclosures: tuple[Enclosure, ...]
+    """Without pictures that `html` shows."""
+    image: str | None
+    """The picture that `html` begins with."""
     summary: str | None
     html: str | None
     source: Source
@@ -78,7 +82,7 @@ def entry_of(
     item = chosen.candidate
     title = title_line(item.title, limit=MOST_TITLE_CHARACTERS)
     link = published_url(item.link)
-    cleaned, summary = _content(item, content, image, html)
+    shown, summary = _content(item, content, image, html)
     published, updated = _dates(item)
     return Entry(
         id=entry_id(item),
@@ -89,9 +93,10 @@ def entry_of(
         published=published,
         updated=updated,
         categories=_names(item.categories),
-        enclosures=_enclosures(item, image),
+        enclosures=_enclosures(item, item.enclosures if shown is None else shown.files, image),
+        image=None if shown is None else published_url(shown.image),
         summary=summary,
-        html=cleaned,
+        html=None if shown is None else shown.html,
         source=Source(
             id=feed_urn(item.feed),
             member=str(topic.of[item.member]),
@@ -104,16 +109,16 @@ def entry_of(
 
 def _content(
     item: Candidate, content: TopicContent, image: PublicImage, html: PublishedHtml
-) -> tuple[str | None, str | None]:
+) -> tuple[Published | None, str | None]:
     """HTML and summary. A summary that is all of an item is its content."""
     if content == "none":
         return None, None
-    whole = item.content_html or item.summary
-    if content == "full" and whole:
-        cleaned = html(whole, item, image)
-        if cleaned is not None:
+    whole = item.content_html or item.summary or ""
+    if content == "full" and (whole or item.enclosures):
+        shown = html(whole, item, image)
+        if shown is not None:
             is_further = item.content_html and item.summary and item.summary != item.content_html
-            return cleaned, (text_of(item.summary, limit=_SUMMARY_CHARACTERS) or None) if is_further else None
+            return shown, (text_of(item.summary, limit=_SUMMARY_CHARACTERS) or None) if is_further else None
     return None, (
         text_of(item.summary, limit=_SUMMARY_CHARACTERS)
         or text_of(item.content_html, limit=_SUMMARY_CHARACTERS)
@@ -154,11 +159,11 @@ def _names(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_OF_A_KIND]
 
 
-def _enclosures(item: Candidate, image: PublicImage) -> tuple[Enclosure, ...]:
+def _enclosures(item: Candidate, files: Iterable[Enclosure], image: PublicImage) -> tuple[Enclosure, ...]:
     found: dict[str, Enclosure] = {}
-    for each in item.enclosures:
+    for each in files:
         kind = (each.type or "").partition(";")[0].strip().lower()
-        archived = image(item.item_id, each.url) if kind.startswith("image/") else None
+        archived = image(item.item_id, each.url) if is_picture(each) else None
         url = published_url(archived or each.url)
         if url is None or len(found) == _MOST_OF_A_KIND:
             continue

@@ -45,6 +45,8 @@ def json_item(entry: Entry) -> bytes:
             keys["summary"] = entry.summary
     else:
         keys["content_text"] = entry.summary or entry.title
+    if entry.image is not None:
+        keys["image"] = entry.image
     if entry.published is not None:
         keys["date_published"] = rfc3339(entry.published)
     if entry.published != entry.updated:

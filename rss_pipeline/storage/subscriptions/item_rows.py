@@ -76,6 +76,11 @@ class ItemRow(NamedTuple):
         return tuple(Enclosure(**enclosure) for enclosure in _values(self.enclosures_json))
 
     @property
+    def files(self) -> tuple[Enclosure, ...]:
+        """The enclosures without pictures: where the content is, these are mostly shown in it."""
+        return tuple(each for each in self.enclosures if not (each.type or "").startswith("image/"))
+
+    @property
     def is_read(self) -> bool:
         return bool(self.read)
 

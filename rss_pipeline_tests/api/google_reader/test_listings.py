@@ -257,3 +257,18 @@ def test_a_private_answer_is_kept_by_no_cache(two: Two) -> None:
         assert "private" in answer.headers["cache-control"] or "no-store" in answer.headers["cache-control"]
         assert "Authorization" in answer.headers["vary"]
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_enclosure(two: Two) -> None:
+    files = [
+        {"url": "https://a.example/1.mp3", "type": "audio/mpeg", "length": None},
+        {"url": "https://img.example/thumb.jpg", "type": "image/*", "length": None},
+    ]
+    two.database.query("UPDATE items SET content_html = '<p>a</p>', enclosures = ?", [json.dumps(files)])
+    [item, *_] = two.ann.get("stream/contents/feed/a").json()["items"]
+    above = '<p><img src="https://img.example/thumb.jpg" alt=""></p><p>a</p>'
+    assert item["summary"]["content"] == above
+    assert [each["href"] for each in item["enclosure"]] == ["https://a.example/1.mp3"]
+    atom = two.ann.client.get("/greader/reader/atom/feed/a").text
+    assert atom.count('rel="enclosure"') == atom.count("<entry")
+    assert "thumb.jpg" in atom

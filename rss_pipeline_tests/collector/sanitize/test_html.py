@@ -13,7 +13,8 @@ from rss_pipeline_tests.support.cost import costs_less_than
 
 
 def published(html: str, *, images: dict[str, str] | None = None, **fields: Any) -> str | None:
-    return published_html(html, candidate(1, **fields), lambda _, url: (images or {}).get(url))
+    found = published_html(html, candidate(1, **fields), lambda _, url: (images or {}).get(url))
+    return None if found is None else found.html
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,28 @@ def test_an_item_without_images_or_without_content_is_as_it_is(stored: Pipeline)
     assert item_html(stored.database, stored.objects, empty) is None
 
 
+def test_a_picture_beside_the_content_is_above_it_with_its_archived_copy(stored: Pipeline) -> None:
+    picture = '[{"url": "http://example.com/t.jpg", "type": "image/*"}]'
+    row = {**item(stored, "b"), "enclosures": picture}
+    above = '<p><img src="http://example.com/t.jpg" alt=""></p>'
+    assert item_html(stored.database, stored.objects, row) == f"{above}<p>Text of b</p>"
+    assert item_html(stored.database, stored.objects, {**row, "content_html": None}) == above
+    stored.database.query(
+        """UPDATE image_tasks SET item_id = ?, original_url = 'http://example.com/t.jpg'
+        WHERE status = 'success'""",
+        [row["id"]],
+    )
+    html = item_html(stored.database, bucket("https://img.example/"), row) or ""
+    assert html.startswith('<p><img src="https://img.example/images/news/')
+
+
+def test_an_image_that_was_archived_by_its_former_url_is_in_place(stored: Pipeline) -> None:
+    archive(stored, "http://example.com/2.png", "images/news/0cc175b9/2.png")
+    row = {**item(stored), "link": "http://example.com/2026/a/", "content_html": '<img src="2.png">'}
+    html = item_html(stored.database, bucket("https://img.example/"), row)
+    assert html == '<img src="https://img.example/images/news/0cc175b9/2.png">'
+
+
 def test_many_items_cost_one_query(stored: Pipeline) -> None:
     asked: list[str] = []
 

@@ -229,6 +229,64 @@ def test_archived_images_are_the_readers_own_or_public_ones(
         assert body.html.startswith('<img src="https://img.example/images/news/0cc175b9/0 a語')
 
 
+FILES = (
+    '[{"url": "https://news.example/1.mp3", "type": "audio/mpeg"},'
+    ' {"url": "https://img.example/thumb.jpg", "type": "image/*"}]'
+)
+
+
+def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file(
+    database: Counting, cache: Bodies
+) -> None:
+    [id] = store(database, "<p>Text</p>", enclosures=FILES)
+    archive(database, id, "https://img.example/thumb.jpg", "images/news/1/0.jpg")
+    wanted = versions(database, [id])
+    for shown, image in (
+        ("reader", '<img src="/api/images/images/news/1/0.jpg" alt="">'),
+        ("public", '<img src="https://img.example/thumb.jpg" alt="">'),
+        ("page", '<img src="/api/images/images/news/1/0.jpg" class="unsized" alt="" loading="lazy"'),
+    ):
+        body = cache.all_of(database, wanted, shown=shown)[id]  # type: ignore[arg-type]
+        assert body.html.startswith(f"<p>{image}")
+        assert body.html.endswith("</p><p>Text</p>")
+        assert [each.url for each in body.files] == ["https://news.example/1.mp3"]
+
+
+def test_an_item_of_a_picture_alone_shows_it(database: Counting, cache: Bodies) -> None:
+    html = html_of(database, cache, None, enclosures=FILES)
+    assert html == '<p><img src="https://img.example/thumb.jpg" alt=""></p>'
+
+
+@pytest.mark.parametrize(
+    ("reference", "former"),
+    [
+        ("p.png", "https://news.example/p.png"),
+        ("img/p.png?x=1&amp;y", "https://news.example/img/p.png?x=1&y"),
+        ("../p.png", "https://news.example/p.png"),
+        ("./a:b.png", "https://news.example/a:b.png"),
+    ],
+)
+def test_an_image_that_was_archived_by_its_former_url_is_shown(
+    database: Counting, cache: Bodies, reference: str, former: str
+) -> None:
+    """Until `replay --repair`, the tasks of older items have URLs against the feed's link."""
+    [id] = store(database, f'<img src="{reference}">', link="https://news.example/2026/post/")
+    archive(database, id, former, "images/news/1/0.png")
+    wanted = versions(database, [id])
+    assert 'src="/api/images/images/news/1/0.png"' in cache.all_of(database, wanted)[id].html
+    assert 'src="/api/images/images/news/1/0.png"' in cache.all_of(database, wanted, shown="page")[id].html
+
+
+def test_a_former_url_is_none_of_another_host_or_base(database: Counting, cache: Bodies) -> None:
+    [id] = store(database, '<img src="https://img.example/p.png">', link="https://news.example/2026/post/")
+    archive(database, id, "https://news.example/p.png", "images/news/1/0.png")
+    assert "/api/images/" not in cache.all_of(database, versions(database, [id]))[id].html
+    database.query(
+        "UPDATE items SET content_html = '<img src=\"p.png\">', base_url = 'https://news.example/x/'"
+    )
+    assert "/api/images/" not in cache.all_of(database, {id: "another"})[id].html
+
+
 def test_a_page_shows_archived_images_in_their_size_and_links_to_the_others(
     database: Counting, cache: Bodies, tmp_path: Path, clock: Clock
 ) -> None:

@@ -383,12 +383,54 @@ def test_the_index_lists_topics_by_id() -> None:
     )
 
 
-def test_an_image_enclosure_is_the_archived_one_where_that_is_public() -> None:
-    picture = Enclosure(url="https://x.example/a.png", type="image/png")
-    documents = build(
-        topic(),
-        [candidate(1, enclosures=(picture,))],
-        installation=INSTALLATION,
-        image=lambda _, url: {"https://x.example/a.png": "https://img.example/1.png"}.get(url),
-    )
-    assert items(documents)[0]["attachments"][0]["url"] == "https://img.example/1.png"
+PICTURE = Enclosure(url="https://x.example/a.png", type="image/*")
+FURTHER = Enclosure(url="https://x.example/b.png", type="image/png")
+SOUND = Enclosure(url="https://x.example/a.mp3", type="audio/mpeg")
+
+
+def public_copy(_: str, url: str) -> str | None:
+    copies = {"a.png": "https://img.example/1.png", "b.png": "https://img.example/2.png"}
+    return copies.get(url.removeprefix("https://x.example/"))
+
+
+def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file() -> None:
+    shown = '<p><img src="{}" alt=""></p><p>Text of 1</p>'
+    one = candidate(1, enclosures=(SOUND, PICTURE, FURTHER))
+    for image, url in ((public_copy, "https://img.example/1.png"), (lambda *_: None, PICTURE.url)):
+        documents = build(topic(), [one], installation=INSTALLATION, image=image)
+        [item] = items(documents)
+        assert item["content_html"] == shown.format(url)
+        assert item["image"] == url
+        assert atom(documents, "//a:entry/a:content/text()") == [shown.format(url)]
+        files = ["https://x.example/a.mp3", image("", FURTHER.url) or FURTHER.url]
+        assert [each["url"] for each in item["attachments"]] == files
+        assert atom(documents, "//a:link[@rel='enclosure']/@href") == files
+
+
+def test_an_item_of_a_picture_alone_is_published_with_it() -> None:
+    one = candidate(1, content_html=None, enclosures=(PICTURE,))
+    [item] = items(build(topic(), [one], installation=INSTALLATION, image=public_copy))
+    assert item["content_html"] == '<p><img src="https://img.example/1.png" alt=""></p>'
+    assert "attachments" not in item
+
+
+def test_a_picture_that_the_text_shows_is_neither_above_it_nor_a_file() -> None:
+    html = '<p>a</p><img src="https://x.example/a.png?w=9">'
+    one = candidate(1, content_html=html, enclosures=(SOUND, PICTURE))
+    [item] = items(build(topic(), [one], installation=INSTALLATION, image=public_copy))
+    assert item["content_html"] == html
+    assert [each["url"] for each in item["attachments"]] == [SOUND.url]
+    assert "image" not in item
+
+
+def test_where_a_topic_shows_no_content_its_files_are_all_listed() -> None:
+    one = candidate(1, enclosures=(SOUND, FURTHER))
+    [item] = items(build(topic(content="summary"), [one], installation=INSTALLATION, image=public_copy))
+    assert [each["url"] for each in item["attachments"]] == [SOUND.url, "https://img.example/2.png"]
+
+
+def test_an_image_that_was_archived_by_its_former_url_is_shown() -> None:
+    known = {"https://a.example/p.png": "https://img.example/1.png"}
+    one = candidate(1, link="https://a.example/2026/post/", content_html='<img src="p.png">')
+    [item] = items(build(topic(), [one], installation=INSTALLATION, image=lambda _, url: known.get(url)))
+    assert item["content_html"] == '<img src="https://img.example/1.png">'

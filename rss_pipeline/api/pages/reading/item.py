@@ -170,10 +170,11 @@ def _open_in_list(
 
 def _opened(caller: Caller, bodies: Bodies, row: ItemRow, preferences: Preferences) -> Opened:
     made = bodies.all_of(caller.database, {row.id: row.body_version}, shown=_kind(preferences))
+    body = made.get(row.id, Body("", ""))
     return Opened(
         row=row,
-        body=made.get(row.id, Body("", "")),
-        files=[file_of(each) for each in row.enclosures],
+        body=body,
+        files=[file_of(each) for each in body.files],
         language=language_of(row),
     )
 

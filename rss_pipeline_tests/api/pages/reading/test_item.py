@@ -107,6 +107,21 @@ def test_audio_plays_on_the_page_and_is_not_asked_for_before(reader: Reader) -> 
     assert 'href="https://a.example/paper.pdf" rel="noopener noreferrer"' in page
 
 
+def test_a_picture_beside_the_text_is_shown_above_it_and_is_no_file(reader: Reader) -> None:
+    sound = Enclosure(url="https://a.example/1.mp3", type="audio/mpeg")
+    picture = Enclosure(url="https://img.example/thumb.jpg", type="image/*")
+    user, client, id = reading(reader, content_html="<p>Text</p>", enclosures=(sound, picture))
+    page = client.get(f"/items/{id}").text
+    assert page.index('href="https://img.example/thumb.jpg"') < page.index("<p>Text</p>")
+    assert page.count("thumb.jpg") == 1
+    assert page.count('class="file"') == 1
+    assert ">1 file<" in client.get("/all").text
+    above = '<p><img src="https://img.example/thumb.jpg" alt=""></p><p>Text</p>'
+    found = user.client.get(f"/api/items/{id}").json()
+    assert found["html"] == above
+    assert [each["url"] for each in found["enclosures"]] == [sound.url]
+
+
 def test_earlier_versions_of_an_item_are_shown_safely(reader: Reader) -> None:
     _, client, id = reading(reader, content_html="<p>now</p>")
     assert "Earlier versions" not in client.get(f"/items/{id}").text
