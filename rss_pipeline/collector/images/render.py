@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from rss_pipeline.collector.images.find import MAY_HOLD_IMAGES, ShownImage, attribute, shown_images, tree
+from rss_pipeline.collector.images.find import ShownImage, attribute, may_hold_images, shown_images, tree
 from rss_pipeline.collector.images.plain import attribute_value, with_places
 from rss_pipeline.collector.images.urls import resolver
 from rss_pipeline.collector.parse.image_references import (
@@ -60,7 +60,7 @@ def render(html: str, *, archived: Mapping[str, str], bases: Sequence[str | None
 
     All other references to images that are not archived stay as they are. Rendering twice gives the same.
     """
-    if not archived or not MAY_HOLD_IMAGES.search(html):
+    if not archived or not may_hold_images(html):
         return html
     resolve = resolver(bases)
 

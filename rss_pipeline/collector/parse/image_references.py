@@ -32,17 +32,17 @@ LAZY_SRCSET = ("data-srcset", "data-lazy-srcset", "data-original-set")
 NOT_FETCHED = re.compile(r"\s*(?:data|cid|javascript|about|blob|file|mailto):", re.IGNORECASE)
 DESCRIPTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)[wx]")
 
-_EMPTY_NAMES = r"placeholder|blank|spacer|transparent|pixel|1x1|loading[0-9]*|lazy(?:load|[_-]loading)?"
-_NAMES = rf"(?:{_EMPTY_NAMES}|space|trans|grey|gray|clear|dot|none|nothing|default[_-]?img)"
-_MAY_STAND_IN = re.compile(rf"(?:^|[/_.-]){_NAMES}\.(?:gif|png|jpe?g|svg|webp)(?:[?#]|$)", re.IGNORECASE)
-"""A name that may be a stand-in's: it is one where the element names another image. Else `show-space.png` is
-the picture of an article."""
-_EMPTY = re.compile(
-    rf"(?:{_EMPTY_NAMES})\.(?:gif|png|jpe?g|svg|webp)|{_NAMES}\.gif"
-    rf"|.*[._-](?:{_EMPTY_NAMES})\.gif",
-    re.IGNORECASE,
+_EMPTY_NAMES = frozenset(
+    ("placeholder", "blank", "spacer", "transparent", "pixel", "1x1", "loading", "lazy", "lazyload")
 )
-"""The whole name of a file that shows nothing."""
+"""The names of files that show nothing."""
+_DOUBTFUL_NAMES = _EMPTY_NAMES | frozenset(
+    ("space", "trans", "grey", "gray", "clear", "dot", "none", "nothing", "default-img", "default_img")
+)
+"""The names of files that may show nothing: they stand in for the picture that an element names as well."""
+_DIGITS = "0123456789"
+_STAND_IN_ENDINGS = frozenset(("gif", "png", "jpg", "jpeg", "svg", "webp"))
+_PHOTO_ENDINGS = frozenset(("jpg", "jpeg", "webp", "avif", "heic"))
 _PIXEL = re.compile(
     r"(?:track(?:ing|er)?[_-]?)?(?:pixel|beacon|tracker)(?:\.(?:gif|php|aspx?))?", re.IGNORECASE
 )
@@ -83,7 +83,7 @@ def image_references(attribute: Attribute) -> Iterator[str]:
     doubtful: list[str] = []
     src = attribute("src")
     if src and not NOT_FETCHED.match(src) and not is_tracker_url(src):
-        if not _MAY_STAND_IN.search(src):
+        if not may_stand_in(src):
             yield src
         else:
             doubtful.append(src)
@@ -92,7 +92,7 @@ def image_references(attribute: Attribute) -> Iterator[str]:
         if value and may_be_reference(value):
             yield value
     for reference in source_references(attribute):
-        if _MAY_STAND_IN.search(reference):
+        if may_stand_in(reference):
             doubtful.append(reference)
         else:
             yield reference
@@ -146,19 +146,39 @@ def by_document_order(srcset: str) -> Iterator[tuple[str, str]]:
         yield waiting, ""
 
 
+def may_stand_in(reference: str) -> bool:
+    """True for the name of a file that may stand in for a picture that comes later."""
+    name, words, ending = _named_words(reference)
+    return ending in _STAND_IN_ENDINGS and (name in _DOUBTFUL_NAMES or words in _DOUBTFUL_NAMES)
+
+
+def _named_words(reference: str) -> tuple[str, str, str]:
+    """The name of a file without its ending, the last word of that, and the ending; in lower case."""
+    path = reference.partition("#")[0].partition("?")[0]
+    name, _, ending = path.rpartition("/")[2].lower().rpartition(".")
+    name = name.rstrip(_DIGITS) if name.startswith("loading") else name
+    return name, name.replace("_", "-").replace(".", "-").rpartition("-")[2], ending
+
+
 def is_tracker_url(reference: str) -> bool:
     """True for the URL of what counts readers or fills a place, as far as its name or its host tells."""
+    stem, word, ending = _named_words(reference)
+    if ending in _STAND_IN_ENDINGS and (
+        stem in _EMPTY_NAMES or (ending == "gif" and (stem in _DOUBTFUL_NAMES or word in _EMPTY_NAMES))
+    ):
+        return True
+    if ending in _PHOTO_ENDINGS:
+        return False
     path, mark, _ = reference.partition("#")[0].partition("?")
     folder, _, name = path.rpartition("/")
-    if _EMPTY.fullmatch(name) or _PIXEL.fullmatch(name) or (mark and _COUNTER.fullmatch(name)):
+    if _PIXEL.fullmatch(name) or (mark and _COUNTER.fullmatch(name)) or _KNOWN_COUNTER.match(reference):
         return True
-    if _KNOWN_COUNTER.match(reference):
-        return True
-    is_no_photo = _NO_PHOTO.fullmatch(name) is not None
-    if is_no_photo and _COUNTING_FOLDER.search(folder):
-        return True
-    # Photographs may lie there too: in folders, and by their names.
-    return is_no_photo and not name.lower().endswith(".png") and _COUNTING_HOST.fullmatch(folder) is not None
+    if not _NO_PHOTO.fullmatch(name):
+        return False
+    # Pictures may lie there too: in folders, and by their names.
+    return _COUNTING_FOLDER.search(folder) is not None or (
+        ending != "png" and _COUNTING_HOST.fullmatch(folder) is not None
+    )
 
 
 def is_one_pixel(attribute: Attribute) -> bool:
@@ -166,15 +186,15 @@ def is_one_pixel(attribute: Attribute) -> bool:
     style = attribute("style")
     if not style and not attribute("width"):
         return False
-    styled = {name.lower(): value for name, value in _STYLE_LENGTH.findall(style)}
-    sizes = []
+    styled = {name.lower(): value for name, value in _STYLE_LENGTH.findall(style)} if style else {}
     for name in ("width", "height"):
         number = _LEADING_NUMBER.fullmatch(attribute(name))
         size = float(number[1]) if number else None
         if size is None and name in styled:
             size = float(styled[name].strip(".") or 0) if styled[name].count(".") < 2 else None
-        sizes.append(size)
-    return all(size is not None and size <= 1 for size in sizes)
+        if size is None or size > 1:
+            return False
+    return True
 
 
 def shows_picture(html: str) -> bool:

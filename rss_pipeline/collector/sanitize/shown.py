@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape, unescape
 
-from rss_pipeline.collector.images.find import MAY_HOLD_IMAGES, images_in_order
+from rss_pipeline.collector.images.find import images_in_order, may_hold_images
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.image_references import is_tracker_url
 from rss_pipeline.collector.parse.pictures import is_picture, picture_key
@@ -44,7 +44,7 @@ def lead_image(
 ) -> str | None:
     """The absolute URL of the picture that `shown_html` puts above the text; None if it puts none."""
     text = text or ""
-    if not any(map(is_picture, enclosures)) and not MAY_HOLD_IMAGES.search(text):
+    if not any(map(is_picture, enclosures)) and not may_hold_images(text):
         return None
     html = safe_html(text, bases=bases)
     return None if html is None else _lead(text, html, enclosures, bases)
