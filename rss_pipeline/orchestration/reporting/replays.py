@@ -10,8 +10,8 @@ from typing import Any
 import dagster as dg
 
 from rss_pipeline.orchestration.reporting.asset_keys import FEED_ITEMS
+from rss_pipeline.pipeline.replay.backup_visit import FINDINGS_KEPT
 from rss_pipeline.pipeline.replay.replay import FeedReplay, ReplayProblem
-from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
 
 
 def findings_table(replay: FeedReplay) -> dg.TableMetadataValue:

@@ -3,6 +3,7 @@
 What is done with them is open_backups.py's and store_backup.py's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -12,6 +13,8 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed, Pending
 from rss_pipeline.pipeline.visits.identify import Planned
+
+FINDINGS_KEPT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,16 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredItem:
+    """An item that was stored of a backup, as it was before the replay."""
+
+    title: str | None
+    base_url: str | None
+    differs: bool
+    """The parser reads it differently now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
     """A backup read again; in a dry run nothing of it was written."""
 
@@ -37,6 +50,8 @@ class Replayed:
     """Stored of this backup, and not found in it by the parser now. Never deleted."""
     items_differ: int = 0
     items_repaired: int = 0
+    stored: Mapping[str, StoredItem] = field(default_factory=dict)
+    """In a dry run and in a repair, by id, the items that were stored of it and are still in it."""
     findings: tuple[Finding, ...] = ()
     """The first of them."""
 

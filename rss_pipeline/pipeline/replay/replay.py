@@ -17,6 +17,7 @@ from rss_pipeline.errors import RssPipelineError
 from rss_pipeline.pipeline.registry.sync import registered_accesses
 from rss_pipeline.pipeline.replay import steps
 from rss_pipeline.pipeline.replay.backup_visit import (
+    FINDINGS_KEPT,
     BackupVisit,
     BackupVisits,
     Finding,
@@ -25,7 +26,6 @@ from rss_pipeline.pipeline.replay.backup_visit import (
     Unreadable,
 )
 from rss_pipeline.pipeline.replay.open_backups import slices
-from rss_pipeline.pipeline.replay.store_backup import FINDINGS_KEPT
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
 from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.session.spool import Spool

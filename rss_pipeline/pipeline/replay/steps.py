@@ -12,6 +12,7 @@ from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, BackupVisits, Replayed
+from rss_pipeline.pipeline.replay.image_review import review_images
 from rss_pipeline.pipeline.replay.open_backups import open_backups, slices
 from rss_pipeline.pipeline.replay.store_backup import store_backup, with_lost_items
 from rss_pipeline.pipeline.session.parser_pool import ParserPool
@@ -65,8 +66,10 @@ def store(visits: BackupVisits, *, run: RunContext) -> BackupVisits:
 def extract_images(visits: BackupVisits, *, run: RunContext, pool: ParserPool) -> BackupVisits:
     """Write the image tasks of items that a replay inserted or rewrote.
 
-    They are searched in the spool and not in the database: their relative URLs are that document's.
+    They are searched in the spool and not in the database: their relative URLs are that document's. In a
+    repair, the images of all its items are reviewed (image_review.py).
     """
+    visits = review_images(visits, run=run, pool=pool)
     search = ItemImageSearch(
         database=run.database,
         clock=run.clock,

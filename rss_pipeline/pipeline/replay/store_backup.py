@@ -9,7 +9,14 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.outcome import Parsed
-from rss_pipeline.pipeline.replay.backup_visit import BackupVisit, Finding, NoLongerRead, Replayed
+from rss_pipeline.pipeline.replay.backup_visit import (
+    FINDINGS_KEPT,
+    BackupVisit,
+    Finding,
+    NoLongerRead,
+    Replayed,
+    StoredItem,
+)
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.storage.database import Database
@@ -19,7 +26,6 @@ from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows
 from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.streams import judgement_of
 
-FINDINGS_KEPT = 200
 _TITLE = COLUMNS.index("title")
 _GUID = COLUMNS.index("guid")
 
@@ -56,8 +62,9 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
     findings = [Finding(item_id=id, title=known[id][_TITLE], what="new") for id in new]
     gone: list[Finding] = []
     differing: list[Finding] = []
+    stored: dict[str, StoredItem] = {}
     if visit.dry_run or visit.repair:
-        gone, differing = _compare(database, visit, parsed, known)
+        gone, differing, stored = _compare(database, visit, parsed, known)
     repaired: tuple[str, ...] = ()
     if visit.repair and not visit.dry_run and differing:
         repaired = replays.repair(
@@ -78,6 +85,7 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         items_gone=len(gone),
         items_differ=len(differing),
         items_repaired=len(repaired),
+        stored=stored,
         findings=tuple([*findings, *gone, *differing][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=replayed)
@@ -153,9 +161,11 @@ def _would_be_new(database: Database, feed_id: str, fresh: Sequence[RowChunk]) -
 
 def _compare(
     database: Database, visit: BackupVisit, parsed: Parsed, known: dict[str, list[object]]
-) -> tuple[list[Finding], list[Finding]]:
-    """The items stored of this backup that it does not list now, and those that read otherwise."""
+) -> tuple[list[Finding], list[Finding], dict[str, StoredItem]]:
+    """The items stored of this backup that it does not list now, those that read otherwise, and all that it
+    lists."""
     gone, differing = [], []
+    listed: dict[str, StoredItem] = {}
     for stored in replays.stored_of(
         database,
         visit.feed.id,
@@ -165,6 +175,9 @@ def _compare(
         id, title = stored["id"], stored["title"]
         if id not in known:
             gone.append(Finding(item_id=id, title=title, what="gone"))
-        elif fields := replays.differing(stored, known[id]):
+            continue
+        fields = replays.differing(stored, known[id])
+        if fields:
             differing.append(Finding(item_id=id, title=title, what="differs", fields=fields))
-    return gone, differing
+        listed[id] = StoredItem(title=title, base_url=stored["base_url"], differs=bool(fields))
+    return gone, differing, listed

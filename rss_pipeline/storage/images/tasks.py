@@ -3,15 +3,15 @@
 Finding images in HTML is the collector's (images.py).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import image_task_id
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement
-from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.sql import LIVE_TOKENS_NOW, chunked, compact
 
 _PAGE = 200
 _MAX_URL_BYTES = 64_000
@@ -25,6 +25,55 @@ class ItemImages:
     urls: tuple[str, ...]
     left_out: int = 0
     """Images of the item beyond the most that are archived."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedImage:
+    """An image of an item with a task of another URL: the same reference, resolved against another base."""
+
+    item_id: str
+    former: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownImages:
+    """The URLs of an item's image tasks; `is_pending`: its images are still to be looked for."""
+
+    is_pending: bool
+    urls: set[str] = field(default_factory=set)
+
+
+def known_images(database: Database, item_ids: Sequence[str]) -> dict[str, KnownImages]:
+    """The image tasks of items by their ids."""
+    found: dict[str, KnownImages] = {}
+    for chunk in chunked(compact(id) for id in item_ids):
+        rows = database.query(
+            """SELECT items.id, items.images_extracted_at, t.original_url FROM json_each(?) AS j
+            CROSS JOIN items ON items.id = j.value
+            LEFT JOIN image_tasks AS t ON t.item_id = items.id""",
+            [chunk],
+            name="read images of items",
+        ).rows
+        for row in rows:
+            known = found.setdefault(row["id"], KnownImages(is_pending=row["images_extracted_at"] is None))
+            if row["original_url"] is not None:
+                known.urls.add(row["original_url"])
+    return found
+
+
+def move(database: Database, moved: Iterable[MovedImage], *, now: datetime) -> None:
+    """Give tasks the new URLs of their images. What is archived stays so; else the new URL is requested.
+
+    A task that a running download holds stays as it is.
+    """
+    rows = (
+        compact([image_task_id(m.item_id, m.former), image_task_id(m.item_id, m.url), m.url, _host(m.url)])
+        for m in moved
+        if _is_storable(m.url)
+    )
+    for chunk in chunked(rows):
+        database.query(_MOVE, [instant(now), chunk], name="move image tasks")
 
 
 def pending_items(database: Database, feed_id: str) -> Iterator[list[Row]]:
@@ -123,6 +172,15 @@ _INSERT = """WITH found AS (
     'pending', 0, ?, ?
   FROM fresh WHERE true
   ON CONFLICT (id) DO NOTHING"""
+# The id is made of the URL. The position stays, of which the key of the archived image is made.
+_MOVE = f"""UPDATE image_tasks SET id = json_extract(v.value, '$[1]'),
+  original_url = json_extract(v.value, '$[2]'), host = json_extract(v.value, '$[3]'),
+  attempts = CASE WHEN status = 'success' THEN attempts ELSE 0 END,
+  next_attempt_at = NULL, last_error = NULL, last_error_kind = NULL,
+  status = CASE WHEN status = 'success' THEN status ELSE 'pending' END, updated_at = ?
+  FROM json_each(?) AS v WHERE image_tasks.id = json_extract(v.value, '$[0]')
+    AND (lease_token IS NULL OR lease_token NOT IN ({LIVE_TOKENS_NOW}))
+    AND NOT EXISTS (SELECT 1 FROM image_tasks AS t WHERE t.id = json_extract(v.value, '$[1]'))"""
 _MARK = "UPDATE items SET images_extracted_at = ? WHERE id IN (SELECT value FROM json_each(?))"
 _DONE = """UPDATE feeds SET images_pending = 0 FROM json_each(?) AS j
   WHERE feeds.id = json_extract(j.value, '$[0]') AND feeds.content_hash IS json_extract(j.value, '$[1]')"""

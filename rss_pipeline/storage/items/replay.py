@@ -50,6 +50,11 @@ def known_rows(chunks: Iterable[RowChunk]) -> dict[str, list[Any]]:
     return rows
 
 
+def row_of(columns: Sequence[Any]) -> Row:
+    """A document's row by the names of its columns."""
+    return dict(zip(COLUMNS, columns, strict=True))
+
+
 def insert(
     database: Database,
     chunks: Sequence[RowChunk],
@@ -161,7 +166,7 @@ def differing(stored: Row, row: Sequence[Any]) -> tuple[str, ...]:
     A row from before there was a list of authors does not differ where the backup names its one author only:
     otherwise a repair would rewrite every such item.
     """
-    read = dict(zip(COLUMNS, row, strict=True))
+    read = row_of(row)
     before, now = ({**each, "authors": stored_authors(each)} for each in (stored, read))
     return tuple(name for name in READ if before[name] != now[name])
 
