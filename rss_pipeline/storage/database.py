@@ -17,6 +17,8 @@ MAX_PARAMETERS = 100
 MAX_SQL_BYTES = 100_000
 MAX_VALUE_BYTES = 2_000_000
 """Size of one bound value, and of one row (Cloudflare D1, "Limits")."""
+LARGE_ITEM_BYTES = 20_000_000
+"""Size of the row of one item where a store has room: the largest text of a document of the usual size."""
 MAX_PARAMETER_BYTES = 1_000_000
 """The most bytes of one JSON parameter of ours, so that a request stays small."""
 MAX_REQUEST_BYTES = 4_000_000
@@ -33,6 +35,8 @@ class Statement:
     """One SQL statement with its positional parameters (`?`).
 
     `name` says in a few words what it does ("close visit"): errors, logs and tests go by it.
+    `holds_item` says that the row of one item is among the parameters: where a store has room, its text, and
+    nothing else, may be larger than D1's limits.
     `planned_once` is for what runs at each visit: the best plan does not depend on the values, and Postgres
     need not look for it each time, which takes as long as the statement itself.
     """
@@ -41,6 +45,7 @@ class Statement:
     params: Sequence[Value] = ()
     name: str = field(default="", kw_only=True)
     planned_once: bool = field(default=False, kw_only=True)
+    holds_item: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -113,18 +118,38 @@ class SkipsLocked(Protocol):
         ...
 
 
+@runtime_checkable
+class HasRoom(Protocol):
+    """A `Database` whose rows of items may be larger than D1's."""
+
+    @property
+    def item_bytes(self) -> int:
+        """The most bytes of one."""
+        ...
+
+
+def item_bytes(database: Database) -> int:
+    """The most bytes of the row of one item in this database."""
+    return database.item_bytes if isinstance(database, HasRoom) else MAX_VALUE_BYTES
+
+
 def described(statement: Statement, *, characters: int) -> str:
     """Name and SQL of a statement in one line, of the SQL so many characters."""
     sql = " ".join(statement.sql.split())[:characters]
     return f"{statement.name}: {sql}" if statement.name else sql
 
 
-def check_batch(statements: Sequence[Statement]) -> None:
-    """Refuse what D1 would refuse, before anything is sent, so that nothing works at home only."""
+def check_batch(statements: Sequence[Statement], *, item_bytes: int = MAX_VALUE_BYTES) -> None:
+    """Refuse what D1 would refuse, before anything is sent, so that nothing works at home only.
+
+    `item_bytes` is the size of the row of one item for which the store has room.
+    """
     if not statements:
         raise ValueError("an empty batch")
     for statement in statements:
-        check_limits(statement)
+        check_limits(statement, most=item_bytes if statement.holds_item else MAX_VALUE_BYTES)
+    if item_bytes > MAX_VALUE_BYTES:
+        statements = [statement for statement in statements if not statement.holds_item]
     # A character takes six bytes at most (\u001f): most batches need not be written out to be sure.
     texts = [len(text) for one in statements for text in (one.sql, *one.params) if isinstance(text, str)]
     if 6 * sum(texts) + 32 * sum(len(one.params) + 1 for one in statements) > MAX_REQUEST_BYTES:
@@ -144,30 +169,28 @@ def as_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def check_limits(statement: Statement) -> None:
-    """One statement's own limits."""
+def check_limits(statement: Statement, *, most: int = MAX_VALUE_BYTES) -> None:
+    """One statement's own limits; `most` are the bytes of a value."""
     if len(statement.sql.encode()) > MAX_SQL_BYTES:
         raise StorageRejected(f"a statement has more than {MAX_SQL_BYTES:,} bytes of SQL")
     if len(statement.params) > MAX_PARAMETERS:
         raise StorageRejected(f"{len(statement.params)} parameters; at most {MAX_PARAMETERS} may be bound")
     for position, value in enumerate(statement.params, start=1):
         if isinstance(value, str):
-            _check_text(value, position)
+            _check_text(value, position, most)
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
             raise StorageRejected(f"parameter {position}: integers above 2^53 lose digits in D1")
         elif isinstance(value, float) and not math.isfinite(value):
             raise StorageRejected(f"parameter {position}: {value} is no number that JSON can carry")
 
 
-def _check_text(value: str, position: int) -> None:
+def _check_text(value: str, position: int, most: int) -> None:
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:
         raise StorageRejected(f"parameter {position}: a lone surrogate cannot be stored") from error
-    if size > MAX_VALUE_BYTES:
-        raise StorageRejected(
-            f"parameter {position}: {size:,} bytes; a value has at most {MAX_VALUE_BYTES:,}"
-        )
+    if size > most:
+        raise StorageRejected(f"parameter {position}: {size:,} bytes; a value has at most {most:,}")
     if "\0" in value:
         raise StorageRejected(f"parameter {position}: U+0000 cannot be stored: stores differ on it")
 

@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, Next
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import FeedHeader, Item
 from rss_pipeline.collector.models.outcome import Document, NotModified, Parsed, Response
-from rss_pipeline.storage.database import Database, Row, Statement
+from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement
 from rss_pipeline.storage.feeds import claims, closings, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.items import items
@@ -151,11 +151,17 @@ def item(guid: str = "1", **fields: Any) -> Item:
 
 
 def inserts(
-    feed: Feed, token: str, some: Sequence[Item], *, at: datetime = NOW, backup_key: str | None = None
+    feed: Feed,
+    token: str,
+    some: Sequence[Item],
+    *,
+    at: datetime = NOW,
+    backup_key: str | None = None,
+    item_bytes: int = MAX_VALUE_BYTES,
 ) -> list[Statement]:
     return [
         statement
-        for chunk in items.item_rows(feed.id, some, fetched_at=at)
+        for chunk in items.item_rows(feed.id, some, fetched_at=at, item_bytes=item_bytes)
         for statement in items.insert_statements(
             chunk,
             feed_id=feed.id,

@@ -52,6 +52,8 @@ class Replayed:
     items_repaired: int = 0
     stored: Mapping[str, StoredItem] = field(default_factory=dict)
     """In a dry run and in a repair, by id, the items that were stored of it and are still in it."""
+    items_cut: int = 0
+    """New items that are too large for the database and were cut."""
     findings: tuple[Finding, ...] = ()
     """The first of them."""
 

@@ -64,6 +64,7 @@ class FeedReplay:
     items_gone: int = 0
     items_differ: int = 0
     items_repaired: int = 0
+    items_cut: int = 0
     findings: list[Finding] = field(default_factory=list)
     """The first 200."""
     problems: list[ReplayProblem] = field(default_factory=list)
@@ -88,6 +89,7 @@ class FeedReplay:
                 self.items_gone += replayed.items_gone
                 self.items_differ += replayed.items_differ
                 self.items_repaired += replayed.items_repaired
+                self.items_cut += replayed.items_cut
                 self.findings += replayed.findings[: FINDINGS_KEPT - len(self.findings)]
                 charset, former = self.feed.http.codecs_after(replayed.parsed.header)
                 http = replace(self.feed.http, charset=charset, former_charset=former)
@@ -136,6 +138,7 @@ class FeedReplay:
             "items_gone": self.items_gone,
             "items_differ": self.items_differ,
             "items_repaired": self.items_repaired,
+            "items_cut": self.items_cut,
         }
 
     @property

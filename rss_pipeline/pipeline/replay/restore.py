@@ -49,6 +49,8 @@ class Restored:
     backups_replayed: int = 0
     backups_without_feed: int = 0
     items_new: int = 0
+    items_cut: int = 0
+    """New items that are too large for the database and were cut."""
     images_adopted: int = 0
     images_known: int = 0
     """Objects that their task had already."""
@@ -80,6 +82,7 @@ class Restored:
         self.backups_replayed += replay.replayed
         self.backups_without_feed += len(replay.problems) - len(replay.unread)
         self.items_new += replay.items_new
+        self.items_cut += replay.items_cut
         self.problems += replay.unread
 
 

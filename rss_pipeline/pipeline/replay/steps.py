@@ -23,6 +23,7 @@ from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.image_search import ItemImageSearch, spooled_items
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.parse import parse_documents
+from rss_pipeline.storage.database import item_bytes
 
 
 def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spool) -> BackupVisits:
@@ -35,7 +36,13 @@ def parse(visits: BackupVisits, *, run: RunContext, pool: ParserPool, spool: Spo
         jobs = [
             (
                 visit,
-                ParseTask(feed=visit.feed, document=visit.outcome, now=now, secrets=visit.secrets),
+                ParseTask(
+                    feed=visit.feed,
+                    document=visit.outcome,
+                    now=now,
+                    secrets=visit.secrets,
+                    item_bytes=item_bytes(run.database),
+                ),
             )
             for visit in opened
             if isinstance(visit.outcome, Document)

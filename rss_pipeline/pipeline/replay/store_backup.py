@@ -27,6 +27,7 @@ from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.streams import judgement_of
 
 _TITLE = COLUMNS.index("title")
+_OMITTED = COLUMNS.index("content_omitted")
 _GUID = COLUMNS.index("guid")
 
 
@@ -86,6 +87,7 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         items_differ=len(differing),
         items_repaired=len(repaired),
         stored=stored,
+        items_cut=sum(known[id][_OMITTED] is not None for id in new),
         findings=tuple([*findings, *gone, *differing][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=replayed)

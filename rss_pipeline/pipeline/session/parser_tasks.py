@@ -19,6 +19,7 @@ from rss_pipeline.collector.models.item import Item, ParsedFeed, item_id
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.collector.models.stream import SelectorField, StreamSpec
 from rss_pipeline.errors import StorageRejected
+from rss_pipeline.storage.database import MAX_VALUE_BYTES
 from rss_pipeline.storage.images.tasks import ItemImages
 from rss_pipeline.storage.items.items import RowChunk, item_rows, rows_to_items
 from rss_pipeline.storage.items.streams import VALUES_KEPT
@@ -39,6 +40,8 @@ class ParseTask:
     now: datetime
     secrets: Secrets = field(default_factory=Secrets)
     """Removed from everything that is read of the document."""
+    item_bytes: int = MAX_VALUE_BYTES
+    """The size of the row of one item for which the database has room."""
 
     def size(self) -> int:
         """The bytes that the task reads, by which its limits are measured."""
@@ -84,7 +87,12 @@ def parse_document(task: ParseTask) -> Parsed:
     identities = {item_id(feed.id, item.guid): item.identities for item in parsed.items if item.identities}
     former = {item_id(feed.id, item.guid): item.former_guids for item in parsed.items if item.former_guids}
     with path.open("wb") as file:
-        for chunk in item_rows(feed.id, oldest_first(parsed.items, fetched_at), fetched_at=fetched_at):
+        for chunk in item_rows(
+            feed.id,
+            oldest_first(parsed.items, fetched_at),
+            fetched_at=fetched_at,
+            item_bytes=task.item_bytes,
+        ):
             chunk = replace(
                 chunk,
                 imageless=tuple(id for id in chunk.ids if id in imageless),

@@ -18,7 +18,7 @@ from rss_pipeline.collector.models.identity import Identities, Known, held_back,
 from rss_pipeline.collector.models.outcome import Parsed
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
-from rss_pipeline.storage.database import Database
+from rss_pipeline.storage.database import Database, item_bytes
 from rss_pipeline.storage.items.identities import known_identities
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 
@@ -67,7 +67,8 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
             planned.setdefault(stored.get(guid, guid), Known())
     changed = {item.guid: guid for item, guid in zip(items, guids, strict=True) if guid != item.guid}
     if changed or stored:
-        ids = _rewrite(feed, parsed, changed, stored, {item.link for item in items})
+        links = {item.link for item in items}
+        ids = _rewrite(feed, parsed, changed, stored, links, item_bytes=item_bytes(database))
         members = parsed.stream_members.items()
         renamed = {name: tuple(ids[old] for old in olds if old in ids) for name, olds in members}
         parsed = replace(parsed, stream_members=renamed)
@@ -76,7 +77,13 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
 
 
 def _rewrite(
-    feed: Feed, parsed: Parsed, changed: dict[str, str], stored: dict[str, str], links: set[str]
+    feed: Feed,
+    parsed: Parsed,
+    changed: dict[str, str],
+    stored: dict[str, str],
+    links: set[str],
+    *,
+    item_bytes: int,
 ) -> dict[str, str]:
     """The rows in the spool, with these guids in place of the parser's, and with those that a former codec
     read in place of these. Returns the parser's id of each row to the id that it has now."""
@@ -94,7 +101,7 @@ def _rewrite(
                     source = "link" if guid in links else "hash"
                 guid = stored.get(guid, guid)
                 if guid != row[_GUID]:
-                    row = with_guid(row, feed.id, guid, source)
+                    row = with_guid(row, feed.id, guid, source, item_bytes=item_bytes)
                 if row[0] in seen:
                     continue
                 seen.add(row[0])

@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rss_pipeline.collector.http.redaction import Secrets
-from rss_pipeline.collector.models.clock import Clock
 from rss_pipeline.collector.models.failure import Failure
 from rss_pipeline.collector.models.feed import Feed
 from rss_pipeline.collector.models.outcome import Document, Parsed
 from rss_pipeline.pipeline.session.parser_pool import ParserPool, WorkerFailure
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document
+from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close
 from rss_pipeline.pipeline.visits.document_failures import unreadable
 from rss_pipeline.pipeline.visits.visit import Visit, Visits
 from rss_pipeline.progress import Progress
+from rss_pipeline.storage.database import item_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -26,19 +27,25 @@ logger = logging.getLogger(__name__)
 Job = TypeVar("Job")
 
 
-def parse(visits: Visits, *, pool: ParserPool, clock: Clock, progress: Progress, close: Close) -> Visits:
+def parse(visits: Visits, *, run: RunContext, pool: ParserPool, close: Close) -> Visits:
     """Read each backed-up document in a worker process, under the time limit."""
-    now = clock()
+    now = run.clock()
     jobs = [
         (
             visit,
-            ParseTask(feed=visit.feed, document=visit.outcome, now=now, secrets=Secrets.of(visit.access)),
+            ParseTask(
+                feed=visit.feed,
+                document=visit.outcome,
+                now=now,
+                secrets=Secrets.of(visit.access),
+                item_bytes=item_bytes(run.database),
+            ),
         )
         for visit in visits
         if isinstance(visit.outcome, Document)
     ]
     done: dict[str, Visit] = {}
-    for visit, outcome in parse_documents(jobs, pool=pool, progress=progress):
+    for visit, outcome in parse_documents(jobs, pool=pool, progress=run.progress):
         if isinstance(outcome, Parsed):
             _log_reading(visit.feed, outcome)
         done[visit.feed.id] = replace(visit, outcome=outcome)

@@ -51,10 +51,7 @@ def backup(session: Session, visits: Visits) -> Visits:
 
 def parse(session: Session, visits: Visits) -> Visits:
     """Read each document in a worker process."""
-    run = session.run
-    return parse_step.parse(
-        visits, pool=session.parser_pool, clock=run.clock, progress=run.progress, close=_closer(session)
-    )
+    return parse_step.parse(visits, run=session.run, pool=session.parser_pool, close=_closer(session))
 
 
 def store(session: Session, visits: Visits) -> Visits:

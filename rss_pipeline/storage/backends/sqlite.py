@@ -8,11 +8,13 @@ import re
 import sqlite3
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
 from rss_pipeline.errors import DatabaseUnavailable, StorageRejected, disk_full, disk_is_full
 from rss_pipeline.storage.database import (
+    LARGE_ITEM_BYTES,
     MAX_PARAMETERS,
     MAX_SQL_BYTES,
     MAX_VALUE_BYTES,
@@ -41,6 +43,8 @@ _D1_LIMITS = {
 """Limits that a statement alone does not show, above all a row that is too long (Cloudflare D1, "Limits")."""
 
 DATA_ERRORS = frozenset({sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH})
+_OF_ITEMS = re.compile(r"\bitem(?:s|_versions)\b")
+"""Statements on the tables that hold the texts of items, or that read one of them."""
 _LIMIT_ERRORS = re.compile(
     "too many (?:columns|terms|arguments)|pattern too complex|expression tree is too large", re.IGNORECASE
 )
@@ -53,6 +57,8 @@ class SqliteDatabase:
     `synchronous=NORMAL`: after a loss of power the newest transactions may be gone, but always a suffix of
     them: items and the validators that would hide them go together, and the feeds are due again.
     """
+
+    item_bytes = LARGE_ITEM_BYTES
 
     def __init__(self, path: Path, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -96,6 +102,7 @@ class SqliteDatabase:
             raise DatabaseUnavailable(f"{path}: {error}; check the path, its rights and the disk") from error
         for limit, most in _D1_LIMITS.items():
             self._connection.setlimit(limit, most)
+        self._value_bytes = MAX_VALUE_BYTES
         try:
             for setting in settings:
                 self._command(f"PRAGMA {setting}")
@@ -107,7 +114,7 @@ class SqliteDatabase:
         return self.batch([Statement(sql, params, name=name)])[0]
 
     def batch(self, statements: Sequence[Statement]) -> list[Result]:
-        check_batch(statements)
+        check_batch(statements, item_bytes=self.item_bytes)
         if len(statements) == 1 and only_reads(statements[0].sql):
             with self._lock:
                 return [self._execute(statements[0])]
@@ -137,6 +144,7 @@ class SqliteDatabase:
             raise self._unavailable(error, Statement(sql)) from error
 
     def _execute(self, statement: Statement) -> Result:
+        self._limit_values(_value_bytes(statement.sql))
         before = self._connection.total_changes
         # D1 binds every number as a double; so do we, or `1` in a TEXT column would differ between stores.
         params = [float(value) if isinstance(value, int) else value for value in statement.params]
@@ -151,6 +159,11 @@ class SqliteDatabase:
             raise self._unavailable(error, statement) from error
         return Result(names, values, self._connection.total_changes - before)
 
+    def _limit_values(self, most: int) -> None:
+        if most != self._value_bytes:
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
+            self._value_bytes = most
+
     def _unavailable(self, error: sqlite3.Error, statement: Statement) -> DatabaseUnavailable:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
         if disk_is_full(error, at=self.path.parent):
@@ -160,6 +173,12 @@ class SqliteDatabase:
         advice = _ADVICE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "see the message")
         brief = described(statement, characters=200)
         return DatabaseUnavailable(f"{self.path}: {error} ({name}): {advice}. Statement: {brief}")
+
+
+@lru_cache(maxsize=1_000)
+def _value_bytes(sql: str) -> int:
+    """The size of a row and a value in a statement: of items that of the store, else D1's."""
+    return LARGE_ITEM_BYTES if _OF_ITEMS.search(sql) else MAX_VALUE_BYTES
 
 
 _ADVICE = {

@@ -13,7 +13,6 @@ from typing import Any
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.identity import Identities
 from rss_pipeline.collector.models.item import Enclosure, GuidSource, Item, item_id
-from rss_pipeline.errors import StorageRejected
 from rss_pipeline.storage.database import (
     MAX_PARAMETER_BYTES,
     MAX_VALUE_BYTES,
@@ -24,6 +23,7 @@ from rss_pipeline.storage.database import (
     Value,
 )
 from rss_pipeline.storage.items.cursor import NEXT_ARRIVAL, count_on, has_come
+from rss_pipeline.storage.items.fitting import fitted
 from rss_pipeline.storage.sql import compact, number
 from rss_pipeline.storage.topics.stale import mark_stale_if
 
@@ -51,8 +51,6 @@ _GUID = COLUMNS.index("guid")
 OF_STREAMS = """id IN (SELECT item_id FROM item_streams
   WHERE feed_id = ? AND stream IN (SELECT value FROM json_each(?)))"""
 """The condition on items that they belong to one of these streams (a JSON list) of a feed."""
-_ROW_OVERHEAD = 2_000
-"""Bytes of a row that are not text of the item: feed id, instants, keys and SQLite's own header."""
 
 # A claim that was lost meanwhile must not write, nor may a feed that `forget` removed: the guard is in
 # every statement, for an UPDATE that matches no row does not roll a batch back.
@@ -95,14 +93,14 @@ class RowChunk:
         return [row[_GUID] for row in ([rows] if self.alone else rows)]
 
 
-def item_rows(feed_id: str, items: Iterable[Item], *, fetched_at: datetime) -> Iterator[RowChunk]:
-    """Insert-ready rows of a document's items, in its order.
-
-    An item that does not fit into a row of 2,000,000 bytes goes without its content, then without its
-    summary and whatever else is large but its guid; `content_omitted` says what was left out. Raises
-    `StorageRejected` where the guid alone does not fit.
+def item_rows(
+    feed_id: str, items: Iterable[Item], *, fetched_at: datetime, item_bytes: int = MAX_VALUE_BYTES
+) -> Iterator[RowChunk]:
+    """Insert-ready rows of a document's items, in its order, for a store with room for `item_bytes` bytes of
+    one. Raises `StorageRejected` where a guid alone does not fit (fitting.py).
     """
-    return chunked_rows(_fit(_row(feed_id, item, fetched_at)) for item in items)
+    rows = (fitted(_row(feed_id, item, fetched_at), item_bytes=item_bytes) for item in items)
+    return chunked_rows(list(row.values()) for row in rows)
 
 
 def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
@@ -126,68 +124,36 @@ def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
         yield RowChunk(text=f"[{','.join(pending)}]", ids=tuple(ids))
 
 
-def with_guid(row: Sequence[Any], feed_id: str, guid: str, source: GuidSource) -> list[Any]:
+def with_guid(
+    row: Sequence[Any], feed_id: str, guid: str, source: GuidSource, *, item_bytes: int
+) -> list[Any]:
     """The row of an item, under another guid."""
     changed = dict(zip(COLUMNS, row, strict=True))
     changed |= {"id": item_id(feed_id, guid), "guid": guid, "guid_source": source}
-    return _fit(list(changed.values()))
+    return list(fitted(changed, item_bytes=item_bytes).values())
 
 
-def _row(feed_id: str, item: Item, fetched_at: datetime) -> list[Any]:
-    return [
-        item_id(feed_id, item.guid),
-        item.guid,
-        item.link,
-        item.title,
-        instant(item.pub_date or fetched_at),
-        item.content_html,
-        item.author,
-        compact(item.authors),
-        None if item.updated_at is None else instant(item.updated_at),
-        compact(item.categories),
-        compact([{"url": e.url, "type": e.type, "length": e.length} for e in item.enclosures]),
-        item.summary,
-        item.comments_url,
-        item.base_url,
-        item.guid_source,
-        "feed" if item.pub_date else "fetched",
-        item.pub_date_raw,
-        None,
-    ]
-
-
-def _fit(row: list[Any]) -> list[Any]:
-    size = _size(row)
-    if size <= MAX_VALUE_BYTES:
-        return row
-    dropped = []
-    for name, empty in (
-        ("content_html", None),
-        ("summary", None),
-        ("enclosures", "[]"),
-        ("categories", "[]"),
-        ("authors", None),
-        ("title", None),
-        ("author", None),
-        ("pub_date_raw", None),
-        ("comments_url", None),
-        ("base_url", None),
-        ("link", None),
-    ):
-        row[COLUMNS.index(name)] = empty
-        dropped.append(name)
-        if _size(row) <= MAX_VALUE_BYTES:
-            break
-    else:
-        raise StorageRejected(
-            f"an item's guid has {len(row[_GUID].encode()):,} bytes; a row has at most {MAX_VALUE_BYTES:,}"
-        )
-    row[-1] = f"{size:,} bytes do not fit into a row of {MAX_VALUE_BYTES:,}; left out: {', '.join(dropped)}"
-    return row
-
-
-def _size(row: list[Any]) -> int:
-    return _ROW_OVERHEAD + sum(len(value.encode()) for value in row if isinstance(value, str))
+def _row(feed_id: str, item: Item, fetched_at: datetime) -> Row:
+    return {
+        "id": item_id(feed_id, item.guid),
+        "guid": item.guid,
+        "link": item.link,
+        "title": item.title,
+        "pub_date": instant(item.pub_date or fetched_at),
+        "content_html": item.content_html,
+        "author": item.author,
+        "authors": compact(item.authors),
+        "updated_at": None if item.updated_at is None else instant(item.updated_at),
+        "categories": compact(item.categories),
+        "enclosures": compact([{"url": e.url, "type": e.type, "length": e.length} for e in item.enclosures]),
+        "summary": item.summary,
+        "comments_url": item.comments_url,
+        "base_url": item.base_url,
+        "guid_source": item.guid_source,
+        "pub_date_source": "feed" if item.pub_date else "fetched",
+        "pub_date_raw": item.pub_date_raw,
+        "content_omitted": None,
+    }
 
 
 def insert_statements(
@@ -203,7 +169,7 @@ def insert_statements(
     if chunk.alone:
         row = json.loads(chunk.text)
         params = [*head, row[0], *looked_at, *row, feed_id, token, feed_id, row[_GUID]]
-        insert = Statement(_INSERT_ONE, params, name="insert one item", planned_once=True)
+        insert = Statement(_INSERT_ONE, params, name="insert one item", planned_once=True, holds_item=True)
     else:
         params = [*head, *looked_at, chunk.text, feed_id, token, feed_id]
         insert = Statement(_INSERT, params, name="insert items", planned_once=True)

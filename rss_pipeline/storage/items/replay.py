@@ -83,7 +83,12 @@ def insert(
         results = database.batch(
             [
                 *reviving,
-                Statement(_INSERT.format(new=source), [*head, *rows, feed_id], name="insert replayed items"),
+                Statement(
+                    _INSERT.format(new=source),
+                    [*head, *rows, feed_id],
+                    name="insert replayed items",
+                    holds_item=chunk.alone,
+                ),
                 mark_stale_if(feed_id, *came),
                 judge_again(feed_id, judgement.judged, *came),
                 count_on(feed_id, at),
@@ -207,7 +212,12 @@ def repair(
             [
                 mark_stale(compact([feed_id])),
                 Statement(_KEEP, [instant(now), feed_id, ids], name="keep item versions"),
-                Statement(_REWRITE.format(new=source), [*new, feed_id, backup_key], name="rewrite items"),
+                Statement(
+                    _REWRITE.format(new=source),
+                    [*new, feed_id, backup_key],
+                    name="rewrite items",
+                    holds_item=chunk.alone,
+                ),
                 Statement(_DROP, [instant(now), ids], name="drop equal versions"),
                 Statement(_PENDING, [feed_id, ids], name="mark images pending"),
             ]

@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.replay.store_backup import store_backup
 from rss_pipeline.pipeline.session.parser_tasks import ParseTask, parse_document, read_chunks
 from rss_pipeline.storage import schema
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.database import Row
+from rss_pipeline.storage.database import MAX_VALUE_BYTES, Row
 from rss_pipeline.storage.items import replay as replays
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 from rss_pipeline_tests.storage.values import register, spec
@@ -105,7 +105,7 @@ class Feed:
         firsts: dict[str, list[object]] = {}
         for row in replays.known_rows(read_chunks(parsed.path)).values():
             link = str(row[COLUMNS.index("link")])
-            firsts.setdefault(link, with_guid(row, "a", link, "link"))
+            firsts.setdefault(link, with_guid(row, "a", link, "link", item_bytes=MAX_VALUE_BYTES))
         replays.insert(
             self.database,
             list(chunked_rows(firsts.values())),

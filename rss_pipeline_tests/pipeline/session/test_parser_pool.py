@@ -1,11 +1,13 @@
 """The parser pool with workers that are really killed, stopped and without room on the disk."""
 
+import mmap
 import os
 import resource
 import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,39 @@ def test_processor_time_is_the_document_s_own(pool: ParserPool) -> None:
     [(_, outcome)] = pool.map(sum, [range(10**13)], timeout=0.2)
     assert isinstance(outcome, WorkerFailure)
     assert outcome.kind == "parse_timeout"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A task that knows the bytes that it reads."""
+
+    bytes: int
+    seconds: float = 0.0
+    memory: int = 0
+
+    def size(self) -> int:
+        return self.bytes
+
+
+def take(task: Reading) -> str:
+    """So many seconds of processor time, and so many bytes of address space."""
+    try:
+        mmap.mmap(-1, max(task.memory, 1)).close()
+    except OSError:
+        raise MemoryError from None
+    end = time.process_time() + task.seconds
+    while time.process_time() < end:
+        pass
+    return "done"
+
+
+def test_a_larger_document_may_take_more_time_and_memory() -> None:
+    pool = ParserPool(processes=1, timeout=0.5)
+    tasks = [Reading(60_000_000, seconds=0.8), Reading(60_000_000, memory=2 << 30)]
+    try:
+        assert dict(pool.map(take, tasks)) == dict.fromkeys(tasks, "done")
+    finally:
+        pool.close()
 
 
 def test_a_full_disk_fails_the_run_and_no_document(tmp_path: Path) -> None:

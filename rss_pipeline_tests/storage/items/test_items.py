@@ -8,9 +8,15 @@ import pytest
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.collector.models.item import Enclosure, Item, item_id
 from rss_pipeline.errors import StorageRejected
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row
+from rss_pipeline.storage.database import (
+    MAX_PARAMETER_BYTES,
+    MAX_VALUE_BYTES,
+    Database,
+    Row,
+    item_bytes,
+)
 from rss_pipeline.storage.feeds import leases
-from rss_pipeline.storage.items import items
+from rss_pipeline.storage.items import items, replay
 from rss_pipeline_tests.storage.values import (
     HOUR,
     NOW,
@@ -34,7 +40,8 @@ def known(database: Database) -> Database:
 def put(database: Database, *some: Item) -> tuple[str, ...]:
     """Insert without a close; ids of the new ones."""
     feed, token = claim_one(database)
-    fresh = items.new_ids(database.batch(inserts(feed, token, some)))
+    statements = inserts(feed, token, some, item_bytes=item_bytes(database))
+    fresh = items.new_ids(database.batch(statements))
     leases.end(database, token, forgive=True)
     return fresh
 
@@ -185,38 +192,68 @@ def test_an_item_of_a_megabyte_and_a_half_goes_alone_and_whole(known: Database, 
     assert row["content_omitted"] is None
 
 
-@pytest.mark.parametrize("letter", ["x", "語"])
-def test_an_item_that_fits_into_no_row_is_stored_without_its_content_and_says_so(
+@pytest.mark.parametrize("letter", ["x", "語", '"', "\n"])
+def test_a_text_that_is_larger_than_a_row_of_d1_is_whole_where_there_is_room(
     known: Database, letter: str
 ) -> None:
-    put(known, item("1", content_html=letter * 1_999_999, summary="kept"), item("2"))
+    text = letter * (3_000_000 // len(letter.encode()))
+    put(known, item("1", content_html=text, summary="kept"), item("2"))
     row = row_of(known, "1")
-    assert (row["content_html"], row["summary"], row["title"]) == (None, "kept", "Title 1")
-    assert "do not fit into a row of 2,000,000; left out: content_html" in row["content_omitted"]
+    assert (row["summary"], row["title"]) == ("kept", "Title 1")
+    if item_bytes(known) > MAX_VALUE_BYTES:
+        assert row["content_html"] == text
+        assert row["content_omitted"] is None
+    else:
+        size = len(row["content_html"].encode())
+        assert text.startswith(row["content_html"])
+        assert size > 1_850_000
+        assert row["content_omitted"].startswith("3,00")
+        end = f"bytes do not fit into a row of 2,000,000; its text ends after {size:,} bytes"
+        assert row["content_omitted"].endswith(end)
     assert row_of(known, "2")["content_omitted"] is None
 
 
-def test_what_else_is_too_large_goes_after_the_content(known: Database) -> None:
+def test_what_else_is_too_large_goes_in_every_store(known: Database) -> None:
     put(
         known,
         item("1", summary="s" * 1_000_000, enclosures=(Enclosure(url="u" * 1_100_000),)),
-        item("2", summary="s" * 2_000_000),
+        item("2", summary="s" * 2_000_000, content_html="a text"),
         item("3", categories=("c" * 2_000_000,)),
     )
     rows = [row_of(known, guid) for guid in "123"]
-    assert [row["content_omitted"].partition("left out: ")[2] for row in rows] == [
-        "content_html, summary",
-        "content_html, summary",
-        "content_html, summary, enclosures, categories",
+    assert [row["content_omitted"].partition("2,000,000; left out: ")[2] for row in rows] == [
+        "summary",
+        "summary",
+        "summary, enclosures, categories",
     ]
     assert [len(json.loads(row["enclosures"])) for row in rows] == [1, 0, 0]
+    assert rows[1]["content_html"] == "a text"
 
 
 def test_a_row_at_the_edge_is_taken_by_the_database(known: Database) -> None:
-    for n, size in enumerate(range(1_997_000, 2_000_200, 400)):
-        put(known, item(f"{n}", content_html="x" * size))
-    rows = known.query("SELECT content_html IS NULL AS omitted FROM items").rows
-    assert {row["omitted"] for row in rows} == {0, 1}
+    edge = item_bytes(known)
+    step = 400 if edge == MAX_VALUE_BYTES else 3_100
+    for n, size in enumerate(range(edge - 3_000, edge + 200, step)):
+        put(known, item(f"{n}", content_html="<p>é</p>".ljust(size - 1, "x")))
+    rows = known.query(
+        "SELECT content_omitted, length(CAST(content_html AS BLOB)) AS size FROM items ORDER BY guid"
+    ).rows
+    whole = [row["content_omitted"] is None for row in rows]
+    assert whole == sorted(whole, reverse=True)
+    assert {*whole} == {True, False}
+    assert all(edge - 3_100 < row["size"] < edge for row in rows)
+
+
+def test_a_row_with_a_large_text_is_written_again_and_kept_as_a_version(known: Database) -> None:
+    """Whatever else is written of it later meets no limit of a row that it had not before."""
+    put(known, item("1", content_html="x" * 5_000_000))
+    known.query("UPDATE items SET images_extracted_at = NULL, backup_key = 'k'")
+    row = [row_of(known, "1")[name] for name in items.COLUMNS]
+    row[items.COLUMNS.index("title")] = "Another"
+    assert replay.repair(known, [row], feed_id="a", backup_key="k", now=NOW) == (row[0],)
+    [kept] = known.query("SELECT title, length(content_html) AS size FROM item_versions").rows
+    assert kept["title"] == "Title 1"
+    assert kept["size"] > 1_900_000
 
 
 def test_an_item_too_large_by_its_title_alone_is_stored_without_it(known: Database) -> None:

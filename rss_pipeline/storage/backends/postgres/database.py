@@ -26,7 +26,15 @@ from rss_pipeline.storage.backends.postgres import functions
 from rss_pipeline.storage.backends.postgres.connection import SILENT_SECONDS, Connection, connected
 from rss_pipeline.storage.backends.postgres.dialect import translate
 from rss_pipeline.storage.backends.postgres.errors import failed
-from rss_pipeline.storage.database import Beside, Result, Statement, Value, check_batch, only_reads
+from rss_pipeline.storage.database import (
+    LARGE_ITEM_BYTES,
+    Beside,
+    Result,
+    Statement,
+    Value,
+    check_batch,
+    only_reads,
+)
 
 CONNECTIONS = 16
 TRIES = 8
@@ -63,6 +71,8 @@ class PostgresDatabase:
     `where` names the database in errors and logs, without a password.
     """
 
+    item_bytes = LARGE_ITEM_BYTES
+
     def __init__(self, url: str, *, where: str, silent_seconds: float = SILENT_SECONDS) -> None:
         self._url = url
         self._where = where
@@ -85,7 +95,7 @@ class PostgresDatabase:
         return self._tried(statements, [*_begin_to_write(statements), *_LOCKS_BESIDE[beside]])
 
     def _tried(self, statements: Sequence[Statement], begin: Sequence[str]) -> list[Result]:
-        check_batch(statements)
+        check_batch(statements, item_bytes=self.item_bytes)
         prepared = [self._prepared(statement) for statement in statements]
         for attempt in range(1, TRIES + 1):
             try:

@@ -1,0 +1,97 @@
+"""Large documents and large items: read where the feed may be so large, and as much of a text as has room."""
+
+from typing import Any
+
+import pytest
+
+from rss_pipeline.collector.models.failure import Failure
+from rss_pipeline_tests.pipeline.replay.replays import drop_database, restored
+from rss_pipeline_tests.support.pipeline import Pipeline, ends
+from rss_pipeline_tests.support.places import EVERYWHERE
+from rss_pipeline_tests.support.server import Answer, FeedServer
+
+HOST = "127.0.0.2"
+WORDS = "<p>Notes of an episode, longer than anybody reads.</p>"
+
+
+def episodes(*sizes: int) -> bytes:
+    """A feed with an item of each size in bytes."""
+    items = "".join(
+        f"<item><guid>{n}</guid><title>{n}</title><description><![CDATA["
+        f"{WORDS * (size // len(WORDS))}]]></description></item>"
+        for n, size in enumerate(sizes)
+    )
+    return f"<rss version='2.0'><channel><title>Podcast</title>{items}</channel></rss>".encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["max_size", "setting"])
+def test_a_podcast_of_more_than_the_usual_size_is_read_where_its_size_is_allowed(
+    how: str, pipeline: Pipeline, server: FeedServer
+) -> None:
+    body = episodes(*[600_000] * 35)
+    url = server.route(HOST, "/feed", Answer(body=body, gzip=True, etag='"1"'))
+    id = pipeline.register(url, "podcast")
+    pipeline.poll()
+    feed = pipeline.feed(id)
+    assert feed["last_error_kind"] == "too_large"
+    assert f"decompresses to {len(body):,} bytes; at most 20,000,000 are read" in feed["last_error"]
+    assert pipeline.backups(id) == []
+    if how == "setting":
+        pipeline.set(max_feed_mb=25)
+        pipeline.clock.turn(hours=1)
+    else:
+        pipeline.feeds[0]["max_size"] = "25MB"
+        pipeline.write_registry()
+    pipeline.poll()
+    assert pipeline.feed(id)["last_error_kind"] is None, "a new max_size makes it due at once"
+    assert len(pipeline.guids(id)) == 35
+    assert all(len(item["content_html"]) > 599_000 for item in pipeline.items(id))
+    found = pipeline.objects.get(pipeline.backups(id)[0])
+    assert found is not None
+    assert found[0] == body
+    pipeline.clock.turn(hours=25)
+    pipeline.poll()
+    assert server.requests[-1].headers["if-none-match"] == '"1"'
+
+
+def test_a_feed_above_its_own_size_fails_with_both_numbers_and_harms_no_neighbour(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
+    url = server.route(HOST, "/a", Answer(body=episodes(9_000)))
+    large = pipeline.register(url, "large", max_size="5KB")
+    other = pipeline.register(server.route(HOST, "/b", Answer(body=episodes(9_000))), "other")
+    rounds = pipeline.poll()
+    [failed] = [each for each in ends(rounds, lambda visit: visit.outcome) if isinstance(each, Failure)]
+    assert failed.kind == "too_large"
+    assert failed.message.startswith(f"The body has {len(episodes(9_000)):,} bytes; at most 5,000 are read.")
+    assert (pipeline.guids(large), pipeline.guids(other)) == ([], ["0"])
+
+
+@EVERYWHERE
+def test_a_text_of_three_megabytes_is_kept_as_far_as_the_database_has_room(
+    place: Pipeline, server: FeedServer
+) -> None:
+    id = place.register(server.route(HOST, "/feed", Answer(body=episodes(100, 3_000_000, 100))), "large")
+    place.poll()
+
+    def check() -> None:
+        small, text, last = (item["content_html"] for item in sorted(place.items(id), key=_guid))
+        assert small == last == WORDS
+        whole = WORDS * (3_000_000 // len(WORDS))
+        if place.settings.d1 is None:
+            assert text == whole
+        else:
+            assert whole.startswith(text)
+            assert 1_990_000 < len(text) < 2_000_000
+
+    check()
+    place.poll(all_feeds=True)
+    drop_database(place)
+    result = restored(place)
+    assert (result.items_new, result.items_cut) == (3, 0 if place.settings.d1 is None else 1)
+    check()
+
+
+def _guid(row: dict[str, Any]) -> str:
+    return str(row["guid"])
