@@ -149,8 +149,8 @@ def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
         f" {counts.get('backups_without_feed', 0):,} without a feed in them."
     )
     say(
-        f"{new:,} items {words}, {differ:,} now read differently, {counts.get('items_gone', 0):,} no longer"
-        f" found; {counts.get('items_repaired', 0):,} rewritten."
+        f"{new:,} items {words}{_cut(counts.get('items_cut', 0))}, {differ:,} now read differently,"
+        f" {counts.get('items_gone', 0):,} no longer found; {counts.get('items_repaired', 0):,} rewritten."
     )
     findings = [(each.feed.id, finding) for each in replays for finding in each.findings]
     if findings:
@@ -164,6 +164,10 @@ def _show_replays(replays: "list[FeedReplay]", *, dry_run: bool) -> None:
             say(f"... {in_all - len(rows):,} more; --json has the first 200 of each feed")
     problems = [problem for each in replays for problem in each.problems]
     _show_problems([(problem.backup_key, problem.kind, problem.message) for problem in problems])
+
+
+def _cut(count: int) -> str:
+    return f" ({count:,} of them cut, as they are larger than the database takes)" if count else ""
 
 
 def _show_problems(rows: list[tuple[str, str, str]]) -> None:
@@ -247,8 +251,8 @@ def _show_restored(restored: "Restored") -> None:
         f" backups; {restored.with_state:,} have the validators of their newest document again."
     )
     say(
-        f"{restored.items_new:,} items from {restored.backups_replayed:,} of {restored.backups:,} backups;"
-        f" {restored.backups_without_feed:,} had no feed in them."
+        f"{restored.items_new:,} items{_cut(restored.items_cut)} from {restored.backups_replayed:,} of"
+        f" {restored.backups:,} backups; {restored.backups_without_feed:,} had no feed in them."
     )
     say(
         f"{restored.images_adopted:,} images adopted, {restored.images_known:,} were known,"

@@ -62,6 +62,7 @@ def copied_as_json(copied: Copied) -> dict[str, Any]:
         **{name: {"count": each.count, "sha256": each.sha256} for name, each in _made(copied).items()},
         "object_bytes": copied.object_bytes,
         "rows_written": copied.rows_written,
+        "items_cut": copied.items_cut,
         "objects_written": copied.objects_written,
     }
 
@@ -85,6 +86,9 @@ def show_copied(copied: Copied) -> None:
         if not copied.tables:
             text = f"Both sides hold the same objects; written now: {objects}. The rows stay where they are."
     console.print(text, soft_wrap=True)
+    if copied.items_cut:
+        cut = f"{copied.items_cut:,} items are cut there: they are larger than a row of D1."
+        console.print(cut, soft_wrap=True)
 
 
 def _made(copied: Copied) -> dict[str, Fingerprint]:

@@ -21,6 +21,7 @@ from rss_pipeline.storage.copy.tables import (
     count_rows,
     fingerprint,
 )
+from rss_pipeline.storage.database import item_bytes
 from rss_pipeline.storage.sql import NOW, compact
 
 MARKER = "copies/into-here.json"
@@ -36,12 +37,15 @@ class Copied:
     objects: Fingerprint | None
     """None where both sides have one object store."""
     rows_written: int
+    items_cut: int
+    """Items, and earlier versions of them, whose row the target has no room for: they are cut there."""
     objects_written: int
     object_bytes: int
 
 
 def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
-    """Make the target hold what the source holds, row for row and byte for byte, and check that it does.
+    """Make the target hold what the source holds, row for row and byte for byte, and check that it does. An
+    item that is too large for the target is cut.
 
     The target is empty, or an unfinished copy of this source, or a finished one that has not changed
     since. Called again after an end at any point, it goes on; what is there already is not written again.
@@ -60,7 +64,7 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
     _refuse_other_data(source, target)
     _put_marker(target, source, None)
     copied = _tables(source, target)
-    rows_written = sum(copy_table(source.database, target.database, table, progress) for table in copied)
+    counts = [copy_table(source.database, target.database, table, progress) for table in copied]
     objects, objects_written, object_bytes = None, 0, 0
     if not _is_same_objects(source, target):
         objects, objects_written, object_bytes = copy_objects(source.objects, target.objects, progress)
@@ -72,7 +76,8 @@ def copy(source: Side, target: Side, *, progress: Progress) -> Copied:
     return Copied(
         tables=tables,
         objects=objects,
-        rows_written=rows_written,
+        rows_written=sum(written for written, _ in counts),
+        items_cut=sum(cut for _, cut in counts),
         objects_written=objects_written,
         object_bytes=object_bytes,
     )
@@ -123,7 +128,8 @@ def _refuse_other_data(source: Side, target: Side) -> None:
             f" {_named(source)}. {_to_empty(source, target)}"
         )
     for table, (count, sha256) in (marker["tables"] or {}).items():
-        if fingerprint(target.database, table) != Fingerprint(count, sha256):
+        there = fingerprint(target.database, table, item_bytes=item_bytes(target.database))
+        if there != Fingerprint(count, sha256):
             raise CopyRefused(
                 f"{_named(target)} was used since it was copied ({table} has changed): a"
                 f" copy would undo that. {_to_empty(source, target)}"
@@ -188,7 +194,10 @@ def _check_rows(source: Side, target: Side, progress: Progress) -> dict[str, Fin
     progress.begin("check", 2 * sum(count_rows(source.database, table) for table in copied))
     tables = {}
     for table in copied:
-        ours, theirs = (fingerprint(side.database, table, progress=progress) for side in (source, target))
+        most = item_bytes(target.database)
+        ours, theirs = (
+            fingerprint(side.database, table, item_bytes=most, progress=progress) for side in (source, target)
+        )
         if ours != theirs:
             raise CopyRefused(
                 f"{table} differs after the copy: {ours.count} rows in {source.name}, {theirs.count} in"

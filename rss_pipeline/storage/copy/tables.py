@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from rss_pipeline.errors import StorageRejected
 from rss_pipeline.progress import Progress
-from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value
+from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Database, Row, Statement, Value, item_bytes
+from rss_pipeline.storage.items.fitting import fitted
 from rss_pipeline.storage.sql import chunked, compact, number
 
 TABLES = {
@@ -37,6 +38,8 @@ The tables of topics are not copied: the first sync in the target makes them fro
 topic is published there, into the bucket that the target has for topics. Sessions, failed logins and known
 clients are not copied either: users log in again. The machines of a fleet join by themselves.
 """
+_OF_ITEMS = frozenset({"items", "item_versions"})
+"""The tables that have the texts of items."""
 PAGE_ROWS = 500
 PAGE_BYTES = 500_000
 """A page's bytes as stored. Their JSON is seldom twice as long, so a page is one or two parameters."""
@@ -50,28 +53,38 @@ class Fingerprint:
     sha256: str
 
 
-def fingerprint(database: Database, table: str, *, progress: Progress | None = None) -> Fingerprint:
-    """A table's fingerprint, read page by page."""
+def fingerprint(
+    database: Database, table: str, *, item_bytes: int, progress: Progress | None = None
+) -> Fingerprint:
+    """A table's fingerprint, read page by page, as it is in a database with room for `item_bytes` bytes of
+    the row of one item."""
     digest, count = hashlib.sha256(), 0
     columns = _columns(database, table)
     for page in _pages(database, table, columns):
         for row in page:
-            digest.update(_canonical(row, columns).encode() + b"\n")
+            digest.update(_canonical(_fitted(table, row, item_bytes), columns).encode() + b"\n")
         count += len(page)
         if progress is not None:
             progress.advance("check", len(page))
     return Fingerprint(count, digest.hexdigest())
 
 
-def copy_table(source: Database, target: Database, table: str, progress: Progress) -> int:
-    """Make the target's table hold these rows; how many were written."""
+def copy_table(source: Database, target: Database, table: str, progress: Progress) -> tuple[int, int]:
+    """Make the target's table hold these rows; how many were written, and how many are cut there because the
+    target has less room for the text of an item (storage/items/fitting.py)."""
     columns = _columns(source, table)
     progress.begin(table, count_rows(source, table))
-    written = 0
+    written = cut = 0
     for page in _pages(source, table, columns):
-        written += sum(target.batch([upsert])[0].changes for upsert in _upserts(table, columns, page))
+        fitting = [_fitted(table, row, item_bytes(target)) for row in page]
+        cut += sum(ours != theirs for ours, theirs in zip(page, fitting, strict=True))
+        written += sum(target.batch([upsert])[0].changes for upsert in _upserts(table, columns, fitting))
         progress.advance(table, len(page))
-    return written
+    return written, cut
+
+
+def _fitted(table: str, row: Row, item_bytes: int) -> Row:
+    return fitted(row, item_bytes=item_bytes) if table in _OF_ITEMS else row
 
 
 def _upserts(table: str, columns: Mapping[str, bool], page: Sequence[Row]) -> Iterator[Statement]:
@@ -98,7 +111,7 @@ def _upserts(table: str, columns: Mapping[str, bool], page: Sequence[Row]) -> It
         values = [row[column] for column in columns]
         marks = ", ".join(number("?") if is_number else "?" for is_number in columns.values())
         sql = f"{into} SELECT {marks} WHERE true {upsert}"
-        yield Statement(sql, values, name=f"copy {table}")
+        yield Statement(sql, values, name=f"copy {table}", holds_item=table in _OF_ITEMS)
     for chunk in chunked(small):
         sql = f"{into} SELECT {extracted} FROM json_each(?) WHERE true {upsert}"
         yield Statement(sql, [chunk], name=f"copy {table}")
