@@ -12,7 +12,7 @@ from rss_pipeline.collector.models.feed import Feed, FeedAddress, FeedSpec, Next
 from rss_pipeline.collector.models.hints import PublisherHints
 from rss_pipeline.collector.models.item import FeedHeader, Item
 from rss_pipeline.collector.models.outcome import Document, NotModified, Parsed, Response
-from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement
+from rss_pipeline.storage.database import MAX_VALUE_BYTES, Database, Row, Statement, item_bytes
 from rss_pipeline.storage.feeds import claims, closings, leases, registered
 from rss_pipeline.storage.feeds.claimable import Due, Named, Wanted
 from rss_pipeline.storage.items import items
@@ -225,7 +225,10 @@ def closing(
 def store(database: Database, feed: Feed, token: str, some: Sequence[Item] = (), **fields: Any) -> int | None:
     """Store a document and close its visit; how many items the close calls new, None where it was lost."""
     shared = {name: fields[name] for name in ("at", "backup_key") if name in fields}
-    *_, closed = database.batch([*inserts(feed, token, some, **shared), closing(feed, token, some, **fields)])
+    there = item_bytes(database)
+    *_, closed = database.batch(
+        [*inserts(feed, token, some, item_bytes=there, **shared), closing(feed, token, some, **fields)]
+    )
     return int(closed.rows[0]["items_new"]) if closed.rows else None
 
 

@@ -38,17 +38,21 @@ _TAG_CHARACTERS = 10_000
 def fitted(row: Mapping[str, Any], *, item_bytes: int) -> Row:
     """The row of an item, by column, as a store takes it that has room for `item_bytes` bytes of one.
 
-    The text is cut to what the rest leaves, at least to half the row: where the rest is larger than that,
-    parts of it are left out. `content_omitted` says so. A row that fits is the same. Raises
+    From a row that is larger than D1's, images within the text are left out in every store: no reader shows
+    them. Then the text is cut to what the rest leaves, at least to half the row: where the rest is larger
+    than that, parts of it are left out. `content_omitted` says so. A row that fits is the same. Raises
     `StorageRejected` where the guid alone does not fit.
     """
-    size, text = _size(row), row["content_html"] or ""
-    rest = size - _bytes(text)
-    if size <= item_bytes and rest <= MAX_VALUE_BYTES:
+    size = _size(row)
+    if size <= MAX_VALUE_BYTES:
         return dict(row)
-    cut = dict(row)
-    changes = []
-    limit = MAX_VALUE_BYTES
+    cut, changes, limit = dict(row), [], MAX_VALUE_BYTES
+    published = row["content_html"] or ""
+    text = _EMBEDDED.sub("data:,", published)
+    if text != published:
+        cut["content_html"] = text
+        changes.append("images within its text are left out")
+    rest = _size(cut) - _bytes(text)
     most = min(MAX_VALUE_BYTES, item_bytes - min(_bytes(text), item_bytes // 2))
     dropped = []
     for name, empty in _DROPPED:
@@ -67,16 +71,13 @@ def fitted(row: Mapping[str, Any], *, item_bytes: int) -> Row:
         limit = item_bytes
     if dropped:
         changes.append(f"left out: {', '.join(dropped)}")
-    cut["content_omitted"] = f"{size:,} bytes do not fit into a row of {limit:,}; {'; '.join(changes)}"
+    if changes:
+        cut["content_omitted"] = f"{size:,} bytes do not fit into a row of {limit:,}; {'; '.join(changes)}"
     return cut
 
 
 def start_of_html(html: str, most: int) -> str:
-    """As much of an HTML text as `most` bytes hold, and as JSON 1.9 times as many; no tag or entity is cut.
-
-    Images and other data within its attributes are left out first: they are no text.
-    """
-    html = _EMBEDDED.sub("data:,", html)
+    """As much of an HTML text as `most` bytes hold, or 1.9 times as many as JSON; no tag or entity is cut."""
     room = most
     while True:
         start = html.encode()[:room].decode(errors="ignore")

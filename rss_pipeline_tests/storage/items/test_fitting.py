@@ -60,12 +60,18 @@ def test_the_start_of_a_text_ends_before_what_would_be_cut(html: str, start: str
     assert start_of_html(html, 20) == start
 
 
-def test_images_within_the_text_go_before_its_words() -> None:
-    image = f'<img alt="a" src="data:image/png;base64,{"iVBORw0KGgo" * 10_000}">'
-    html = f"{image}<p>The first words.</p>{image}<p>The last words.</p>"
-    assert start_of_html(html, 200) == (
+@pytest.mark.parametrize("item_bytes", [MAX_VALUE_BYTES, LARGE_ITEM_BYTES])
+def test_images_within_a_large_text_go_before_its_words(item_bytes: int) -> None:
+    """Readers show none of them, and would have to read past them to the words."""
+    image = f'<img alt="a" src="data:image/png;base64,{"iVBORw0KGgo" * 100_000}">'
+    large = row(content_html=f"{image}<p>The first words.</p>{image}<p>The last words.</p>")
+    cut = fitted(large, item_bytes=item_bytes)
+    assert cut["content_html"] == (
         '<img alt="a" src="data:,"><p>The first words.</p><img alt="a" src="data:,"><p>The last words.</p>'
     )
+    assert cut["content_omitted"].endswith("a row of 2,000,000; images within its text are left out")
+    one = row(content_html=f"{image}<p>The only words.</p>")
+    assert fitted(one, item_bytes=item_bytes) == one
 
 
 @given(st.text("ab<>&;\"'=é\n ", max_size=60), st.integers(0, 80))
@@ -79,4 +85,4 @@ def test_it_is_never_larger_and_always_a_start(html: str, most: int) -> None:
 @pytest.mark.parametrize("part", ['"data:', "data:", "<", "&", '"', "\n", "é"])
 def test_no_text_takes_long(part: str) -> None:
     with costs_less_than(2):
-        start_of_html(part * (10_000_000 // len(part)), 2_000_000)
+        fitted(row(content_html=part * (10_000_000 // len(part))), item_bytes=MAX_VALUE_BYTES)

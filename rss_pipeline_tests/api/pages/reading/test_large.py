@@ -21,9 +21,10 @@ TEXT = "<p>A sentence of an article without end.</p>"
     [
         (IMAGES, "<p>4999"),
         (TEXT * (1_990_000 // len(TEXT)), "A sentence of an article without end."),
-        (TEXT * (2_000_000 // len(TEXT) + 1), "too large to be stored whole: "),
+        (TEXT * (3_000_000 // len(TEXT)), "A sentence of an article without end."),
+        (TEXT + f'<img src="data:image/png;base64,{"a" * 2_000_000}">', "too large to be stored whole: "),
     ],
-    ids=["5,000 images", "the most that a row holds", "more than a row holds"],
+    ids=["5,000 images", "the most that a row holds", "more than a row of D1 holds", "an image within"],
 )
 def test_a_large_item_is_shown_in_a_second(reader: Reader, html: str, shown: str) -> None:
     user = ann(reader, a=0)
