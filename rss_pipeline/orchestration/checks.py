@@ -58,7 +58,7 @@ _ABOUT_FEEDS: dict[str, tuple[str, Judge]] = {
     ),
     "guids_stable": (
         "Items keep their guids, and no two share one. If a server puts changing tokens into guids, known"
-        " items come again as new ones; if it gives two items one guid or link, the second is left out.",
+        " items may come again as new ones; if it gives two items one guid or link, the second is left out.",
         lambda database, _: verdicts.judge_unstable(tables.unstable(database)),
     ),
     "dates_readable": (

@@ -49,8 +49,8 @@ class Identities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The row that is stored under a guid: an item, or the tombstone of one, which has no more than its
-    time."""
+    """The row of an item, as far as items are recognized by it: stored under a guid, listed by a document, or
+    a tombstone, which under a guid is known by its time alone."""
 
     title: str | None = None
     link: str | None = None
@@ -59,6 +59,8 @@ class Known:
     pub_date_raw: str | None = None
     backup_key: str | None = None
     retired_at: datetime | None = None
+    alias_of: str | None = None
+    """The guid that the row has, where this one was given to its item later."""
 
 
 def settled(

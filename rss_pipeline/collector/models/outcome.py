@@ -99,6 +99,9 @@ class Parsed:
     """Items with a link and no guid: their identity depends on what is stored."""
     has_former_guids: bool = False
     """Items of it may be stored under what a former codec of the feed read of their identities."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """New guids that it gives to stored items, each with the guid that its item keeps; to be written before
+    its items. Its rows have the guids that are kept."""
     cut_off: bool = False
     """Items may be missing: what is stored of it is no reason for a 304."""
     bad_dates: tuple[tuple[str, str], ...]

@@ -114,7 +114,7 @@ def judge_unstable(found: Concerned) -> Check:
         "guids_stable",
         found,
         right="Items keep their guids, and no two share one",
-        wrong="unstable or shared guids: known items come again as new ones, or new ones are left out",
+        wrong="unstable or shared guids: known items may come again as new ones, or new ones are left out",
         fix="Set `key: link` or `key: title+date` for the feed in feeds.yaml; `warning` below says which.",
         verb=("has", "have"),
     )

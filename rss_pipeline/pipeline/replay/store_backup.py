@@ -22,6 +22,7 @@ from rss_pipeline.pipeline.visits.identify import identify
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.feeds.feeds import forget_failed_document
 from rss_pipeline.storage.items import replay as replays
+from rss_pipeline.storage.items.aliases import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, RowChunk, chunked_rows
 from rss_pipeline.storage.items.members import Judgement
 from rss_pipeline.storage.items.streams import judgement_of
@@ -38,13 +39,16 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         StorageRejected: the database refuses something of it.
     """
     feed, fetched_at = visit.feed, parsed.document.response.fetched_at
-    parsed = identify(database, feed, parsed, planned=visit.planned if visit.dry_run else None)
+    if not _brings_known_items(visit, parsed):
+        parsed = identify(database, feed, parsed, planned=visit.planned if visit.dry_run else None)
     chunks = list(read_chunks(parsed.path))
     fresh = _not_handled(chunks, visit.handled)
     judgement = judgement_of(feed, parsed)
     if visit.dry_run:
         new = _would_be_new(database, feed.id, fresh)
     else:
+        if parsed.aliases:
+            add_aliases(database, feed.id, parsed.aliases, fetched_at=fetched_at)
         new = replays.insert(
             database,
             fresh,
@@ -91,6 +95,13 @@ def store_backup(visit: BackupVisit, parsed: Parsed, *, database: Database, now:
         findings=tuple([*findings, *gone, *differing][:FINDINGS_KEPT]),
     )
     return replace(visit, outcome=replayed)
+
+
+def _brings_known_items(visit: BackupVisit, parsed: Parsed) -> bool:
+    """Return True if earlier backups brought all of its items, under the guids that it gives them."""
+    return not (parsed.without_guid or parsed.has_former_guids) and all(
+        visit.handled.issuperset(chunk.ids) for chunk in read_chunks(parsed.path)
+    )
 
 
 def _judge(

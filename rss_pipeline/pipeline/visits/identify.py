@@ -1,34 +1,70 @@
 """The identities of a document's items by what is stored: for a poll and a replay alike.
 
-Of items without guid, and of those that a former codec of the feed identified otherwise. A document without
-such items is not looked at, and costs no query. The rules are collector.models.identity's.
+Of items without guid, of those that a former codec of the feed identified otherwise, and of those with guids
+that their publisher has changed since. The rules are collector.models': identity.py and rewritten.py.
 """
 
 import json
 import logging
 import pickle
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from rss_pipeline.collector.http.body import spooling
+from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.feed import Feed
-from rss_pipeline.collector.models.identity import Identities, Known, held_back, settled
+from rss_pipeline.collector.models.identity import (
+    MAX_TITLE_CHARACTERS,
+    Identities,
+    Known,
+    held_back,
+    settled,
+)
 from rss_pipeline.collector.models.outcome import Parsed
+from rss_pipeline.collector.models.rewritten import may_be_rewritten, rewritten, same_links
 from rss_pipeline.collector.models.warning import FeedWarning
 from rss_pipeline.pipeline.session.parser_tasks import read_chunks
 from rss_pipeline.storage.database import Database, item_bytes
-from rss_pipeline.storage.items.identities import known_identities
+from rss_pipeline.storage.items.aliases import alias_counts
+from rss_pipeline.storage.items.identities import alike, count_known, known_identities
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows, with_guid
 
 logger = logging.getLogger(__name__)
 
 _GUID = COLUMNS.index("guid")
 _SOURCE = COLUMNS.index("guid_source")
+_GUIDS_AT_ONCE = 250_000
+"""Characters of a document's guids from which on they are no part of a common query."""
 
 Planned = dict[str, Known]
-"""The items that a dry run would have stored until now, by guid."""
+"""The items that a dry run would have stored until now, and the aliases of items, by guid."""
+
+
+def to_identify(database: Database, documents: Iterable[tuple[Feed, Parsed]]) -> set[str]:
+    """The feeds, by id, with a document that has to be identified: the others have the guids of their items.
+
+    It is one query for the documents of a round, and not one for each.
+    """
+    found: set[str] = set()
+
+    def unsure() -> Iterator[tuple[str, list[str]]]:
+        for feed, parsed in documents:
+            if parsed.without_guid or parsed.has_former_guids:
+                found.add(feed.id)
+            elif feed.http.last_body_at is not None or feed.unfinished.was_interrupted:
+                guids = [guid for chunk in read_chunks(parsed.path) for guid in chunk.guids]
+                if sum(map(len, guids)) < _GUIDS_AT_ONCE:
+                    yield feed.id, guids
+                else:
+                    found.add(feed.id)
+
+    for feed_id, known in count_known(database, unsure()).items():
+        if known.aliases or may_be_rewritten(known.listed - known.stored, known.listed):
+            found.add(feed_id)
+    return found
 
 
 def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned | None = None) -> Parsed:
@@ -37,43 +73,102 @@ def identify(database: Database, feed: Feed, parsed: Parsed, *, planned: Planned
     Its rows in the spool are rewritten where that is another than the parser's. With `planned`, items that a
     dry run would have stored count as stored, and those of this document are added.
     """
-    if not (parsed.without_guid or parsed.has_former_guids):
-        return parsed
     items: list[Identities] = []
-    others: set[str] = set()
+    others: dict[str, None] = {}
     former: list[tuple[str, str]] = []
     for chunk in read_chunks(parsed.path):
         items += chunk.identities
         former += chunk.former_guids
         if len(chunk.identities) < len(chunk.ids):
-            others |= set(chunk.guids()) - {item.guid for item in chunk.identities}
-    wanted = chain(*(item.guids for item in items), *former)
-    known = (planned or {}) | known_identities(database, feed.id, wanted)
-    listed = others.union(*(item.guids for item in items))
+            identified = {item.guid for item in chunk.identities}
+            others |= {guid: None for guid in chunk.guids if guid not in identified}
+    wanted = dict.fromkeys(chain(*(item.guids for item in items), *former, others))
+    known = {guid: planned[guid] for guid in wanted if guid in planned} if planned else {}
+    known |= known_identities(database, feed.id, wanted)
+    listed = others.keys() | set(chain(*(item.guids for item in items)))
     found = {old: new for new, old in reversed(former) if old in known.keys() - listed and new not in known}
-    stored = {new: old for old, new in found.items()}
-    known |= {new: known[old] for new, old in stored.items()}
+    known |= {new: replace(known[old], alias_of=known[old].alias_of or old) for old, new in found.items()}
     guids = settled(
         items,
         known,
         earlier=None if parsed.document.are_links_shared else parsed.document.backup_key,
         earlier_abouts=None if parsed.document.are_abouts_shared else parsed.document.backup_key,
-        others=others,
+        others=others.keys(),
     )
-    if planned is not None:
-        for item, guid in zip(items, guids, strict=True):
-            planned.setdefault(stored.get(guid, guid), _planned(item))
-        for guid in others & dict(former).keys():
-            planned.setdefault(stored.get(guid, guid), Known())
     changed = {item.guid: guid for item, guid in zip(items, guids, strict=True) if guid != item.guid}
-    if changed or stored:
+    stored = {guid: row.alias_of for guid, row in known.items() if row.alias_of is not None}
+    held = sum(held_back(item, guid, known) for item, guid in zip(items, guids, strict=True))
+    own = [*guids, *others]
+    is_known = {stored.get(guid, guid) for guid in own if guid in known}
+    now = {stored.get(guid, guid) for guid in own}
+    if planned is not None or may_be_rewritten(len(now - is_known), len(now)):
+        rows = _rows(parsed, changed, stored)
+        again = _rewritten(database, feed, rows, is_known, planned)
+        if again:
+            parsed = _with_aliases(database, feed, parsed, again, planned)
+            stored |= again
+        if planned is not None:
+            for guid, row in rows.items():
+                planned.setdefault(again.get(guid, guid), row)
+            planned |= {new: replace(rows[new], alias_of=old) for new, old in parsed.aliases.items()}
+    if changed or not stored.keys().isdisjoint(own):
         links = {item.link for item in items}
         ids = _rewrite(feed, parsed, changed, stored, links, item_bytes=item_bytes(database))
         members = parsed.stream_members.items()
         renamed = {name: tuple(ids[old] for old in olds if old in ids) for name, olds in members}
         parsed = replace(parsed, stream_members=renamed)
-    held = sum(held_back(item, guid, known) for item, guid in zip(items, guids, strict=True))
     return _warned(feed, parsed, held) if held else parsed
+
+
+def _rows(parsed: Parsed, changed: Mapping[str, str], stored: Mapping[str, str]) -> dict[str, Known]:
+    """The rows of the document by the guids that they have so far."""
+    found: dict[str, Known] = {}
+    for chunk in read_chunks(parsed.path):
+        rows = json.loads(chunk.text)
+        for values in [rows] if chunk.alone else rows:
+            row = dict(zip(COLUMNS, values, strict=True))
+            guid = changed.get(row["guid"], row["guid"])
+            has_date = row["pub_date_source"] == "feed"
+            read = Known(
+                title=row["title"] and row["title"][:MAX_TITLE_CHARACTERS],
+                link=row["link"],
+                pub_date=from_instant(row["pub_date"]) if has_date else None,
+                pub_date_raw=row["pub_date_raw"],
+            )
+            found.setdefault(stored.get(guid, guid), read)
+    return found
+
+
+def _rewritten(
+    database: Database, feed: Feed, rows: Mapping[str, Known], known: Set[str], planned: Planned | None
+) -> dict[str, str]:
+    """The new guids that stored items have among these rows, each with the stored one."""
+    if not may_be_rewritten(len(rows.keys() - known), len(rows)):
+        return {}
+    links = chain(*(same_links(row.link) for row in rows.values() if row.link))
+    found = alike(database, feed.id, links, (row.title for row in rows.values()))
+    found |= {guid: row for guid, row in (planned or {}).items() if row.alias_of is None}
+    return rewritten(rows, known, found)
+
+
+def _with_aliases(
+    database: Database, feed: Feed, parsed: Parsed, again: Mapping[str, str], planned: Planned | None
+) -> Parsed:
+    """The document with the aliases to write, and with a warning if most of its items had some before."""
+    counts = Counter(alias_counts(database, feed.id))
+    counts.update(row.alias_of for row in (planned or {}).values() if row.alias_of is not None)
+    parsed = replace(parsed, aliases=again)
+    changed = f"{len(again):,} of {parsed.items_seen:,} items have new guids"
+    if 2 * sum(counts[old] > 0 for old in again.values()) < len(again):
+        logger.warning("%s: %s: all were rewritten; stored items keep theirs", feed.url, changed)
+        return parsed
+    sentence = (
+        f"unstable guids: {changed} again; stored ones are recognized by link, or by title and date, and do"
+        " not come twice. `key: link` or `key: title+date` for this feed identifies all of them"
+    )
+    logger.warning("%s: %s", feed.url, sentence)
+    warning = FeedWarning(kind="unstable_guids", sentence=sentence)
+    return replace(parsed, warnings=(*parsed.warnings, warning))
 
 
 def _rewrite(
@@ -85,8 +180,8 @@ def _rewrite(
     *,
     item_bytes: int,
 ) -> dict[str, str]:
-    """The rows in the spool, with these guids in place of the parser's, and with those that a former codec
-    read in place of these. Returns the parser's id of each row to the id that it has now."""
+    """The rows in the spool, with these guids in place of the parser's, and with the stored ones in place of
+    these. Returns the parser's id of each row to the id that it has now."""
     imageless: set[str] = set()
     seen: set[str] = set()
     ids: dict[str, str] = {}
@@ -116,15 +211,6 @@ def _rewrite(
             pickle.dump(replace(chunk, imageless=tuple(id for id in chunk.ids if id in imageless)), file)
     path.replace(parsed.path)
     return ids
-
-
-def _planned(item: Identities) -> Known:
-    return Known(
-        title=item.titles[0],
-        link=item.url,
-        pub_date=item.pub_date,
-        pub_date_raw=item.pub_date_raw,
-    )
 
 
 def _warned(feed: Feed, parsed: Parsed, held: int) -> Parsed:

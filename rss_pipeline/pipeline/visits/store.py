@@ -21,7 +21,7 @@ from rss_pipeline.pipeline.session.run_context import RunContext
 from rss_pipeline.pipeline.visits.close import Close, log_move
 from rss_pipeline.pipeline.visits.document_failures import rejected
 from rss_pipeline.pipeline.visits.guid_warnings import warn_of_guids
-from rss_pipeline.pipeline.visits.identify import identify
+from rss_pipeline.pipeline.visits.identify import identify, to_identify
 from rss_pipeline.pipeline.visits.in_parallel import in_parallel
 from rss_pipeline.pipeline.visits.visit import Stored, Visit, Visits
 from rss_pipeline.storage.database import MAX_PARAMETER_BYTES, Result, Statement
@@ -29,6 +29,7 @@ from rss_pipeline.storage.feeds.closing_parts import SENTENCE, mark_header
 from rss_pipeline.storage.feeds.closings import StoredDocument, add_warning, closing_statement
 from rss_pipeline.storage.items import items, streams, tombstones
 from rss_pipeline.storage.items import replay as replays
+from rss_pipeline.storage.items.aliases import add_aliases
 from rss_pipeline.storage.items.items import COLUMNS, chunked_rows
 
 logger = logging.getLogger(__name__)
@@ -80,9 +81,10 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
         marks = mark_header(feed, visit.token, parsed.header)
         yield [*streams.note_document(feed, visit.token, parsed), *marks, closing]
 
-    parsed = identify(run.database, feed, parsed)
     parsed, left_out = _within_day(visit, parsed, now, run=run)
     about_retired = _tombstones(visit, parsed, now, backup_days=run.settings.backup_days)
+    if parsed.aliases:
+        add_aliases(run.database, feed.id, parsed.aliases, fetched_at=response.fetched_at, token=visit.token)
     results: list[Result] = []
     for batch in _batches(groups()):
         if about_retired and sum(map(_length, (*batch, *about_retired))) <= MAX_PARAMETER_BYTES:
@@ -109,7 +111,7 @@ def store_document(visit: Visit, parsed: Parsed, *, run: RunContext) -> Visit:
     unseen = tuple(id for id in fresh if id not in imageless)
     stored = Stored(
         # They are stored, and the run keeps this value to its end.
-        parsed=replace(parsed, stream_members={}, stream_values={}),
+        parsed=replace(parsed, aliases={}, stream_members={}, stream_values={}),
         new_ids=unseen,
         items_new=int(closed[0]["items_new"] or 0) if closed else 0,
         is_gap=is_gap,
@@ -161,7 +163,7 @@ def _tombstones(visit: Visit, parsed: Parsed, now: datetime, *, backup_days: int
     guids: list[str] = []
     size = 0
     for chunk in read_chunks(parsed.path):
-        guids += chunk.guids()
+        guids += chunk.guids
         size += sum(map(len, guids[-len(chunk.ids) :]))
         if size > MAX_PARAMETER_BYTES:
             return []
@@ -196,9 +198,13 @@ def _length(statement: Statement) -> int:
 
 def store(visits: Visits, *, run: RunContext, close: Close) -> Visits:
     """Items first, then, in the last batch, validators, schedule and the release of the claim."""
+    documents = ((visit.feed, visit.outcome) for visit in visits if isinstance(visit.outcome, Parsed))
+    unsure = to_identify(run.database, documents)
 
     def one(visit: Visit, parsed: Parsed) -> Visit:
         try:
+            if visit.feed.id in unsure:
+                parsed = identify(run.database, visit.feed, parsed)
             return store_document(visit, parsed, run=run)
         except StorageRejected as error:
             return replace(visit, outcome=rejected(parsed.document, str(error)))

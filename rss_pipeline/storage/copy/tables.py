@@ -21,6 +21,7 @@ TABLES = {
     "streams": ("feed_id", "name"),
     "item_streams": ("feed_id", "stream", "item_id"),
     "expired_items": ("feed_id", "guid"),
+    "item_aliases": ("feed_id", "guid"),
     "hosts": ("host",),
     "feed_holds": ("feed_id",),
     "image_holds": ("host",),

@@ -72,6 +72,7 @@ def _of_their_own(among: str, ids: str) -> list[Statement]:
         Statement(f"DELETE FROM streams WHERE feed_id {among}", [ids], name="forget streams"),
         Statement(f"DELETE FROM topic_members WHERE feed_id {among}", [ids], name="forget members"),
         Statement(f"DELETE FROM expired_items WHERE feed_id {among}", [ids], name="forget tombstones"),
+        Statement(f"DELETE FROM item_aliases WHERE feed_id {among}", [ids], name="forget aliases"),
         Statement(f"DELETE FROM item_versions WHERE {of_items}", [ids], name="forget versions"),
         Statement(f"DELETE FROM image_tasks WHERE {of_items}", [ids], name="forget image tasks"),
         Statement(f"DELETE FROM items WHERE feed_id {among}", [ids], name="forget items"),

@@ -1,41 +1,115 @@
-"""The rows that are stored under the guids that items without a guid of their own may have. Reads only.
+"""The rows that are stored under guids that a document's items may have, or are like its items. Reads only.
 
-Which of them an item has is decided in collector.models.identity.
+Which of them an item is, is decided in collector.models: identity.py and rewritten.py.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rss_pipeline.collector.models.clock import from_instant
 from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, Known
 from rss_pipeline.storage.database import Database, Row
-from rss_pipeline.storage.sql import chunked, compact
+from rss_pipeline.storage.sql import chunked, compact, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownCounts:
+    """The number of a document's guids, and of those that are known."""
+
+    listed: int
+    stored: int
+    """Guids of items, and of retired ones."""
+    aliases: int
+
+
+def count_known(database: Database, documents: Iterable[tuple[str, Sequence[str]]]) -> dict[str, KnownCounts]:
+    """The counts for the guids of each of these documents, by the feed's id; none for one without items. One
+    query for each megabyte of guids."""
+    is_of = "EXISTS (SELECT 1 FROM {} AS s WHERE s.feed_id = listed.feed_id AND s.guid = listed.guid)"
+    is_stored = " OR ".join(map(is_of.format, ("items", "expired_items")))
+    found: dict[str, KnownCounts] = {}
+    for some in chunked(map(compact, documents)):
+        rows = database.query(
+            f"""WITH listed AS MATERIALIZED (
+              SELECT json_extract(f.value, '$[0]') AS feed_id, g.value AS guid
+              FROM json_each(?) AS f, json_each(f.value, '$[1]') AS g)
+            SELECT feed_id, count(*) AS listed, sum({number(is_stored)}) AS stored,
+              sum({number(is_of.format("item_aliases"))}) AS aliases
+            FROM listed GROUP BY feed_id""",
+            [some],
+            name="count known guids",
+        ).rows
+        found |= {
+            row["feed_id"]: KnownCounts(
+                listed=int(row["listed"]), stored=int(row["stored"]), aliases=int(row["aliases"])
+            )
+            for row in rows
+        }
+    return found
 
 
 def known_identities(database: Database, feed_id: str, guids: Iterable[str]) -> dict[str, Known]:
-    """The feed's stored items and tombstones among these guids; one query for each megabyte of guids."""
+    """The feed's stored items and tombstones among these guids, and those of which one is an alias; one query
+    for each megabyte of guids."""
     known: dict[str, Known] = {}
     for some in chunked(map(compact, dict.fromkeys(guids))):
         rows = database.query(
-            f"""WITH listed AS MATERIALIZED (SELECT value AS guid FROM json_each(?))
-            SELECT i.guid, substr(i.title, 1, {MAX_TITLE_CHARACTERS}) AS title, i.link, i.pub_date,
-              i.pub_date_source, i.pub_date_raw, i.backup_key, NULL AS expired_at
-            FROM listed CROSS JOIN items AS i ON i.feed_id = ? AND i.guid = listed.guid
-            UNION ALL SELECT e.guid, NULL, NULL, NULL, NULL, NULL, NULL, e.expired_at
-            FROM listed CROSS JOIN expired_items AS e ON e.feed_id = ? AND e.guid = listed.guid""",
-            [some, feed_id, feed_id],
+            f"""WITH listed AS MATERIALIZED (SELECT value AS guid FROM json_each(?)),
+              own AS MATERIALIZED (
+                SELECT guid, guid AS stored FROM listed UNION ALL SELECT a.guid, a.item_guid
+                FROM listed CROSS JOIN item_aliases AS a ON a.feed_id = ? AND a.guid = listed.guid)
+            SELECT own.guid, own.stored, {_TITLE.format("i.title")} AS title, i.link,
+              {_DATE} AS pub_date, i.pub_date_raw, i.backup_key, NULL AS expired_at
+            FROM own CROSS JOIN items AS i ON i.feed_id = ? AND i.guid = own.stored
+            UNION ALL SELECT own.guid, own.stored, NULL, NULL, NULL, NULL, NULL, e.expired_at
+            FROM own CROSS JOIN expired_items AS e ON e.feed_id = ? AND e.guid = own.stored""",
+            [some, feed_id, feed_id, feed_id],
             name="find known identities",
         ).rows
         known |= {row["guid"]: _known(row) for row in rows}
     return known
 
 
+def alike(
+    database: Database, feed_id: str, links: Iterable[str | None], titles: Iterable[str | None]
+) -> dict[str, Known]:
+    """The feed's stored items and tombstones with one of these links or titles, by guid.
+
+    It goes through all that the feed has: it is for the few documents that may be rewritten.
+    """
+    pairs = [compact([link, None]) for link in dict.fromkeys(filter(None, links))]
+    starts = dict.fromkeys(title[:MAX_TITLE_CHARACTERS] for title in titles if title)
+    pairs += [compact([None, title]) for title in starts]
+    found: dict[str, Known] = {}
+    for some in chunked(pairs):
+        rows = database.query(
+            f"""WITH listed AS MATERIALIZED (
+              SELECT json_extract(value, '$[0]') AS link, json_extract(value, '$[1]') AS title
+              FROM json_each(?))
+            SELECT i.guid, {_TITLE.format("i.title")} AS title, i.link, {_DATE} AS pub_date,
+              NULL AS expired_at FROM items AS i WHERE i.feed_id = ? AND {_LIKE_LISTED.format("i")}
+            UNION ALL SELECT e.guid, e.title, e.link, e.pub_date, e.expired_at
+            FROM expired_items AS e WHERE e.feed_id = ? AND {_LIKE_LISTED.format("e")}""",
+            [some, feed_id, feed_id],
+            name="find items like the listed",
+        ).rows
+        found |= {row["guid"]: _known({"stored": row["guid"], **row}) for row in rows}
+    return found
+
+
+_TITLE = f"substr({{}}, 1, {MAX_TITLE_CHARACTERS})"
+_DATE = "CASE i.pub_date_source WHEN 'feed' THEN i.pub_date END"
+_LIKE_LISTED = f"""({{0}}.link IN (SELECT link FROM listed WHERE link IS NOT NULL)
+  OR {_TITLE.format("{0}.title")} IN (SELECT title FROM listed WHERE title IS NOT NULL))"""
+
+
 def _known(row: Row) -> Known:
-    dated = row["pub_date_source"] == "feed"
     return Known(
         title=row["title"],
         link=row["link"],
-        pub_date=from_instant(row["pub_date"]) if dated else None,
-        pub_date_raw=row["pub_date_raw"],
-        backup_key=row["backup_key"],
+        pub_date=from_instant(row["pub_date"]),
+        pub_date_raw=row.get("pub_date_raw"),
+        backup_key=row.get("backup_key"),
         retired_at=from_instant(row["expired_at"]),
+        alias_of=row["stored"] if row["stored"] != row["guid"] else None,
     )

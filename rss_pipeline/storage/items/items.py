@@ -77,6 +77,7 @@ class RowChunk:
 
     text: str
     ids: tuple[str, ...]
+    guids: tuple[str, ...]
     alone: bool = False
     imageless: tuple[str, ...] = ()
     """The ids of items that certainly show no image: they need not be read again, which saves D1 a row
@@ -86,11 +87,6 @@ class RowChunk:
     settled."""
     former_guids: tuple[tuple[str, str], ...] = ()
     """Guids of its items, each with what a former codec of the feed read."""
-
-    def guids(self) -> list[str]:
-        """The guids of its rows, read back from them."""
-        rows = json.loads(self.text)
-        return [row[_GUID] for row in ([rows] if self.alone else rows)]
 
 
 def item_rows(
@@ -106,22 +102,27 @@ def item_rows(
 def chunked_rows(rows: Iterable[list[Any]]) -> Iterator[RowChunk]:
     """Rows in the order of COLUMNS, each of which fits, in chunks for an insert."""
     pending: list[str] = []
-    ids: list[str] = []
+    names: list[tuple[str, str]] = []
     size = 2
+
+    def chunk() -> RowChunk:
+        ids, guids = zip(*names, strict=True)
+        return RowChunk(text=f"[{','.join(pending)}]", ids=ids, guids=guids)
+
     for row in rows:
         text = compact(row)
         length = len(text.encode()) + 1
         if length > MAX_PARAMETER_BYTES:
-            yield RowChunk(text=text, ids=(row[0],), alone=True)
+            yield RowChunk(text=text, ids=(row[0],), guids=(row[_GUID],), alone=True)
             continue
         if pending and size + length > MAX_PARAMETER_BYTES:
-            yield RowChunk(text=f"[{','.join(pending)}]", ids=tuple(ids))
-            pending, ids, size = [], [], 2
+            yield chunk()
+            pending, names, size = [], [], 2
         pending.append(text)
-        ids.append(row[0])
+        names.append((row[0], row[_GUID]))
         size += length
     if pending:
-        yield RowChunk(text=f"[{','.join(pending)}]", ids=tuple(ids))
+        yield chunk()
 
 
 def with_guid(

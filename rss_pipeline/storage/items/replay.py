@@ -77,7 +77,7 @@ def insert(
         at = instant(fetched_at)
         head = [at, backup_key, compact(list(chunk.imageless)), at]
         source, rows = _source(chunk)
-        reviving = [] if retired_since is None else [revive(feed_id, chunk.guids(), since=retired_since)]
+        reviving = [] if retired_since is None else [revive(feed_id, chunk.guids, since=retired_since)]
         came = has_come(feed_id, at)
         of_streams = judgement.groups(chunk.ids)
         results = database.batch(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from rss_pipeline.collector.models.clock import from_instant, instant
+from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS
 from rss_pipeline.storage.database import Database, Row, Statement, Value
 from rss_pipeline.storage.images.objects import ImagePlace, StoredImage, stored_images
 from rss_pipeline.storage.objects import ObjectStore
@@ -253,10 +254,13 @@ def retire(
             ),
             mark_stale_of(f"SELECT feed_id FROM items WHERE {_BARE}", [ids]),
             Statement(
-                f"""INSERT INTO expired_items (feed_id, guid, expired_at)
-                SELECT feed_id, guid, {DB_NOW} FROM items WHERE {_BARE}
+                f"""INSERT INTO expired_items (feed_id, guid, expired_at, link, title, pub_date)
+                SELECT feed_id, guid, {DB_NOW}, link, substr(title, 1, {MAX_TITLE_CHARACTERS}),
+                  CASE pub_date_source WHEN 'feed' THEN pub_date END
+                FROM items WHERE {_BARE}
                 ON CONFLICT (feed_id, guid) DO UPDATE SET expired_at = excluded.expired_at,
-                  unlisted_since = NULL, unlisted_documents = 0""",
+                  unlisted_since = NULL, unlisted_documents = 0, link = excluded.link,
+                  title = excluded.title, pub_date = excluded.pub_date""",
                 [None if db_now is None else instant(db_now), ids],
                 name="write tombstones",
             ),

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Database, Statement
+from rss_pipeline.storage.items.aliases import drop_unused
 from rss_pipeline.storage.sql import compact
 
 TOMBSTONE_AGE = timedelta(days=60)
@@ -55,7 +56,7 @@ def note_listed(
         [feed_id, instant(now - age), instant(now - TOMBSTONE_AGE), UNLISTED_DOCUMENTS, feed_id, token],
         name="delete old tombstones",
     )
-    return [again, unlisted, drop]
+    return [again, unlisted, drop, drop_unused(feed_id, token)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -216,9 +216,12 @@ def test_a_doubled_guid_is_stored_once_and_reported(pipeline: Pipeline, server: 
     assert pipeline.reports(id)[0]["duplicate_guids"] == 1
 
 
-def test_guids_that_change_with_every_document_are_warned_of(pipeline: Pipeline, server: FeedServer) -> None:
+def test_guids_and_links_that_change_with_every_document_are_warned_of(
+    pipeline: Pipeline, server: FeedServer
+) -> None:
     def fresh(turn: int) -> bytes:
         body = rss(*(f"t{n}" for n in range(8)))
+        body = body.replace(b"</link><pub", f"?session={turn}</link><pub".encode())
         return body.replace(b"'false'>", f"'false'>token{turn}-".encode())
 
     url = server.route(HOST, "/feed", Answer(body=fresh(1)), Answer(body=fresh(2)))

@@ -220,6 +220,8 @@ def fill(side: Side) -> None:
     # More than a page of both, and keys whose first parts are the same on both sides of its end.
     tombstones = [{"feed_id": f"f{n // 300}", "guid": f"{n:04}{CJK}", "expired_at": AT} for n in range(1200)]
     insert(side.database, "expired_items", *tombstones)
+    alias = {"feed_id": "f0", "guid": f"a{CJK}", "item_guid": f"0000{CJK}", "created_at": AT}
+    insert(side.database, "item_aliases", alias)
     insert(
         side.database,
         "item_versions",

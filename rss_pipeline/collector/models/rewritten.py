@@ -1,0 +1,88 @@
+"""The items of a document whose publisher has given nearly all of them other guids, by what is stored.
+
+A new guid alone is a new item. Only where a whole document has new ones, and half of its items are stored
+ones, have its guids been rewritten: by other software, a moved site, or at every visit. Pure functions; the
+stored items are read in storage.items.identities.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.collector.models.identity import MAX_TITLE_CHARACTERS, Known
+
+MIN_REWRITTEN = 3
+
+Key = Callable[[Known], Hashable | None]
+
+
+def may_be_rewritten(new: int, listed: int) -> bool:
+    """Return True if at least 80 % of a document's guids are new, and at least three."""
+    return new >= MIN_REWRITTEN and 5 * new >= 4 * listed
+
+
+def rewritten(
+    listed: Mapping[str, Known], known: Collection[str], stored: Mapping[str, Known]
+) -> dict[str, str]:
+    """The new guids that stored items have in this document, each with the guid that its item keeps.
+
+    `listed` are the document's items, `known` the guids among theirs that are stored or retired, and `stored`
+    at least the feed's items, also retired ones, with a link or title of the document; all by guid. Two items
+    are one if both have the same link; if one of them has no link, the same title and date; if one has moved
+    to another host, the same path, title and date. Neither the document nor the feed may have another item
+    that is alike: what is ambiguous is new. Nothing is rewritten unless these are at least three, and half of
+    the document's items.
+    """
+    if not may_be_rewritten(sum(guid not in known for guid in listed), len(listed)):
+        return {}
+    found: dict[str, str] = {}
+    stored_links = {_by_link(old) for old in stored.values()}
+
+    def find(key: Key, may_be: Callable[[Known, Known], bool]) -> None:
+        theirs = _only(stored, key)
+        for value, guid in _only(listed, key).items():
+            old = theirs.get(value)
+            if guid is None or old is None or guid in known or guid in found:
+                continue
+            if old not in listed and may_be(listed[guid], stored[old]):
+                found[guid] = old
+
+    find(_by_link, lambda _new, _old: True)
+    find(_by_title_and_date, lambda new, old: not new.link or not old.link)
+    find(_by_page, lambda new, _old: _by_link(new) not in stored_links)
+    return found if len(found) >= MIN_REWRITTEN and 2 * len(found) >= len(listed) else {}
+
+
+def _only(items: Mapping[str, Known], key: Key) -> dict[Hashable, str | None]:
+    """The guid of the item with each key; None where several have it."""
+    by_key: dict[Hashable, str | None] = {}
+    for guid, item in items.items():
+        if (value := key(item)) is not None:
+            by_key[value] = None if value in by_key else guid
+    return by_key
+
+
+def _by_link(item: Known) -> str | None:
+    return _without_scheme(item.link) if item.link else None
+
+
+def _by_title_and_date(item: Known) -> tuple[str, str] | None:
+    if not item.title or item.pub_date is None:
+        return None
+    return item.title[:MAX_TITLE_CHARACTERS], instant(item.pub_date)
+
+
+def _by_page(item: Known) -> Hashable | None:
+    titled = _by_title_and_date(item)
+    path = _without_scheme(item.link or "").lstrip("/").partition("/")[2]
+    return (path, titled) if path and titled else None
+
+
+def _without_scheme(link: str) -> str:
+    scheme, colon, rest = link.partition(":")
+    return rest if colon and scheme.lower() in ("http", "https") else link
+
+
+def same_links(link: str) -> tuple[str, ...]:
+    """The link over http and over https, if it is either: the same page."""
+    rest = _without_scheme(link)
+    return (link,) if rest == link else (f"http:{rest}", f"https:{rest}")
