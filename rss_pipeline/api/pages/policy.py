@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from rss_pipeline.api.stores import Stores
+from rss_pipeline.collector.sanitize.embeds import FRAME_HOSTS
 from rss_pipeline.storage.objects import public_url
 
 
@@ -23,7 +24,8 @@ def page_headers(stores: Stores, *, publisher_images: bool = False) -> Mapping[s
 
 def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
     """The policy. Images of publishers are allowed where bodies have them (pipeline/reading/page_html.py): by
-    the user's preference. Their audio and video comes only once somebody plays it."""
+    the user's preference. Their audio and video comes only once somebody plays it, and so do the frames of
+    players, which the page's script makes then."""
     directives = {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -32,6 +34,7 @@ def content_policy(stores: Stores, *, publisher_images: bool = False) -> str:
             ["'self'", *(["https:", "http:"] if publisher_images else _public_images(stores))]
         ),
         "media-src": "'self' https: http:",
+        "frame-src": " ".join(FRAME_HOSTS),
         "connect-src": "'self'",
         "form-action": "'self'",
         "frame-ancestors": "'none'",

@@ -16,7 +16,18 @@ import nh3
 from rss_pipeline.collector.images.overloaded import has_overloaded_tag
 from rss_pipeline.collector.images.render import render
 from rss_pipeline.collector.parse.links import web_base
-from rss_pipeline.collector.sanitize.text import legal, one_line
+from rss_pipeline.collector.sanitize import mathml, svg
+from rss_pipeline.collector.sanitize.elements import ATTRIBUTES, DROPPED_WITH_CONTENT, TAGS, names
+from rss_pipeline.collector.sanitize.replace import (
+    EMBEDDED,
+    HERE,
+    ID_PREFIX,
+    REPLACED,
+    has_anchors,
+    readable,
+    replaced,
+)
+from rss_pipeline.collector.sanitize.text import cut, legal, one_line
 
 MOST_HTML_CHARACTERS = 1_000_000
 """Longer HTML is not read: only its scripts and inline images could keep it above what a document holds."""
@@ -29,40 +40,7 @@ READ_FOR_TEXT = 20_000
 """Characters of HTML, from its beginning, that a text is made of."""
 _FEW_ATTRIBUTES_CHARACTERS = 4_000
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_TAGS = _names(
-    """a abbr acronym address article aside audio b bdi bdo big blockquote br caption center cite code col
-    colgroup
-    dd del details dfn div dl dt em figcaption figure footer h1 h2 h3 h4 h5 h6 header hgroup hr i img ins kbd
-    li main mark nav ol p picture pre q rp rt rtc ruby s samp section small source span strike strong sub
-    summary sup table tbody td tfoot th thead time tr track tt u ul var video wbr"""
-)
-_ATTRIBUTES = {
-    "*": {"dir", "id", "lang", "title"},
-    "a": {"href", "hreflang", "name"},
-    "audio": {"src", "controls"},
-    "col": {"span"},
-    "colgroup": {"span"},
-    "data": {"value"},
-    "del": {"datetime"},
-    "details": {"open"},
-    "img": {"src", "alt", "width", "height"},
-    "ins": {"datetime"},
-    "li": {"value"},
-    "ol": {"start", "type", "reversed"},
-    "source": {"src", "type"},
-    "td": {"colspan", "rowspan", "headers", "align"},
-    "th": {"colspan", "rowspan", "headers", "align", "scope"},
-    "time": {"datetime"},
-    "track": {"src", "kind", "srclang", "label"},
-    "video": {"src", "poster", "controls", "width", "height"},
-}
 _SCHEMES = {"http", "https", "mailto"}
-_DROPPED_WITH_CONTENT = {"script", "style", "noscript", "template", "title", "object", "svg", "math"}
 _REFERENCES = ("href", "src", "poster")
 """The attributes above that hold a URL. `cite` is not among them: nh3 leaves it relative, and no reader shows
 it."""
@@ -78,20 +56,23 @@ _LONGER_NAMES = {"href": "hreflang", "src": "srcset", "poster": "posters"}
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?=[/?#]|\Z)")
 _MOST_CLEANERS = 64
 """Each has some 20 KB."""
-_IMAGE_SIGNS = ("<img", "<picture", "<noscript", "<amp-img", "srcset")
-"""In lower case: without one of them there is no image, as `render` has it."""
+_IMAGES = frozenset(("img", "picture", "noscript", "amp-img"))
+"""Elements without which, and without a `srcset`, there is no image, as `render` has it."""
 
 _IMAGE = re.compile(r'(<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src=")([^"<>]*+)')
-_WITH_ATTRIBUTES = re.compile(r"<[a-zA-Z][^ <>]*+ [^<>]*+>")
-_ID = re.compile(r' (?:id|name)="[^"]*+"')
+_POSTER = re.compile(r'(<video(?: (?!poster=)[a-z-]++="[^"<>]*+")*+ poster=")([^"<>]*+)')
 _LINK = re.compile(r"<a((?: [^<>]*+)?)>")
-_TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
-_UNCOUNTED = _names(
-    # These are closed by the next of their kind, or have no end tag.
-    """area base br col embed hr img input link meta param source track wbr
+_NAME = re.compile("<([a-z][^\t\n\f\r />]*)")
+_TAG = re.compile("<(/?)([a-z][^\t\n\f\r />]*)()")
+_DRAWN_TAG = re.compile("<(/?)([a-z][^\t\n\f\r />]*+)([^<>]*+)")
+"""With the end of the tag, which says in SVG and MathML if it is an end tag too. Of text in lower case."""
+_UNCOUNTED = names(
+    # These are closed by the next of their kind, or have no end tag. None has a `k`: Python takes the Kelvin
+    # sign for one in lower case, HTML does not.
+    """area base br col embed hr img input meta param source wbr
     p li dd dt td th tr tbody thead tfoot option"""
 )
-_FORMATTING = _names("b big code em font i nobr s small strike strong tt u")
+_FORMATTING = names("b big code em font i nobr s small strike strong tt u")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))", re.DOTALL)
 """As a browser reads it: `<!-->` and `<!--->` are whole; `--!>` and the end of the text end one too."""
 _BLOCK = re.compile(
@@ -99,7 +80,10 @@ _BLOCK = re.compile(
     r"|figcaption|header|footer)\b",
     re.IGNORECASE,
 )
-_TO_TEXT = nh3.Cleaner(tags=set(), attributes={}, clean_content_tags=_DROPPED_WITH_CONTENT)
+_DRAWING = re.compile(r"<svg\b.*?(?:</svg\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
+_WORDS_OF_DRAWING = re.compile(r"<(?:title|text|tspan)\b[^<>]*+>([^<>]++)", re.IGNORECASE)
+_MOST_WORDS_OF_DRAWING = 2_000
+_TO_TEXT = nh3.Cleaner(tags=set(), attributes={}, clean_content_tags=set(DROPPED_WITH_CONTENT))
 
 
 def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
@@ -107,24 +91,41 @@ def safe_html(html: str, *, bases: Sequence[str | None]) -> str | None:
 
     Each image names its file by an absolute `src` only, since scripts that load images late do not run in a
     feed reader. References are resolved against the first usable of `bases`. In the result a `<` or `>` is
-    always the bracket of a tag, and each attribute is written as `name="value"`. It has the publisher's ids
-    (and names of `<a>`): who shows it needs `without_ids`, or gives them names of its own (page_html.py).
+    always the bracket of a tag, and each attribute is written as `name="value"`.
     """
-    if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html):
+    if len(html) > MOST_HTML_CHARACTERS:
         return None
     lowered = html.lower()
-    if any(sign in lowered for sign in _IMAGE_SIGNS):
+    tags = Counter(_NAME.findall(lowered))
+    if not _is_safe(html, lowered, tags):
+        if "svg" not in tags:
+            return None
+        # One drawing of many elements may be all that takes long.
+        html = _DRAWING.sub(_words_of_drawing, html)
+        lowered = html.lower()
+        tags = Counter(_NAME.findall(lowered))
+        if not _is_safe(html, lowered, tags):
+            return None
+    if not _IMAGES.isdisjoint(tags) or "srcset" in lowered:
         html = render(html, archived=_EveryImage(), bases=bases)
         lowered = html.lower()
-    return legal(_cleaned(_encodable(html), lowered, bases)).strip()
+    html = readable(_encodable(html), tags)
+    is_replaced = not REPLACED.isdisjoint(tags) or has_anchors(html, lowered)
+    if is_replaced:
+        html = replaced(html, bases)
+        lowered = html.lower()
+    cleaned = _cleaned(html, lowered, bases, has_all=is_replaced)
+    if is_replaced:
+        cleaned = cleaned.replace(f'href="{HERE}#{ID_PREFIX}', f'href="#{ID_PREFIX}')
+    return legal(cleaned).strip()
 
 
 def with_images(html: str, image: Callable[[str], str | None]) -> str:
-    """`safe_html`'s result with other images: `image` gives the URL to put for an image's, or None.
+    """`safe_html`'s result with other images and posters: `image` gives the URL to put for one, or None.
 
     A fragment stays behind the URL: `image` is asked without it.
     """
-    if "<img" not in html:
+    if "<img" not in html and "<video" not in html:
         return html
 
     def placed(found: re.Match[str]) -> str:
@@ -132,14 +133,7 @@ def with_images(html: str, image: Callable[[str], str | None]) -> str:
         new = image(url)
         return found[0] if new is None else found[1] + escape(new + mark + fragment)
 
-    return _IMAGE.sub(placed, html)
-
-
-def without_ids(html: str) -> str:
-    """`safe_html`'s result without the publisher's ids: on another page they would be parts of that page."""
-    if ' id="' not in html and ' name="' not in html:
-        return html
-    return _WITH_ATTRIBUTES.sub(lambda found: _ID.sub("", found[0]), html)
+    return _POSTER.sub(placed, _IMAGE.sub(placed, html))
 
 
 def with_link_rel(html: str, rel: str) -> str:
@@ -149,39 +143,59 @@ def with_link_rel(html: str, rel: str) -> str:
 
 def text_of(html: str | None, *, limit: int) -> str:
     """The text of HTML on one line, cut after `limit` characters; empty if there is none."""
-    start = _encodable((html or "")[:READ_FOR_TEXT])
-    if not start or not _is_safe(start):
+    start = in_words((html or "")[:READ_FOR_TEXT])
+    if not start:
         return ""
     text = _TO_TEXT.clean(_BLOCK.sub(r" \g<0>", start))
     return one_line(unescape(text), limit=limit)
 
 
-def _cleaned(html: str, lowered: str, bases: Sequence[str | None]) -> str:
+def in_words(html: str, bases: Sequence[str | None] = ()) -> str:
+    """`html` with words for what is no text: the link of a frame, a formula, the texts of a drawing.
+
+    Not sanitized: a text is to be made of it. Empty if it cannot be read safely.
+    """
+    lowered = html.lower()
+    tags = Counter(_NAME.findall(lowered))
+    html = _encodable(html)
+    if len(html) > MOST_HTML_CHARACTERS or not _is_safe(html, lowered, tags):
+        return ""
+    html = readable(html, tags)
+    return html if REPLACED.isdisjoint(tags) else replaced(html, bases, in_words=True)
+
+
+def _words_of_drawing(drawing: re.Match[str]) -> str:
+    words = " ".join(" ".join(_WORDS_OF_DRAWING.findall(drawing[0])).split())
+    return escape(cut(unescape(words), limit=_MOST_WORDS_OF_DRAWING), quote=False)
+
+
+def _cleaned(html: str, lowered: str, bases: Sequence[str | None], *, has_all: bool) -> str:
     """Sanitized; to make a cleaner takes as long as to clean a short item, so one that is ready is used where
-    it will do."""
-    starts = _starts(lowered)
+    it will do. `has_all` if it may hold formulas, drawings and ids."""
+    starts = _starts(lowered, has_posters=has_all)
     if starts == "absolute":
-        return _cleaner("deny").clean(html)
+        return _cleaner("deny", has_all).clean(html)
     base = next((usable for each in bases if (usable := web_base(each))), None)
     if base is None:
-        return _cleaner("deny").clean(html)
+        return _cleaner("deny", has_all).clean(html)
     origin = _ORIGIN.match(base) if starts == "rooted" else None
     try:
         if origin is not None:
-            return _cleaner(origin[0]).clean(html)
-        return _new_cleaner(base).clean(html)
+            return _cleaner(origin[0], has_all).clean(html)
+        return _new_cleaner(base, has_all).clean(html)
     except ValueError:
         # A base that its parser refuses: the item is published without relative links.
-        return _cleaner("deny").clean(html)
+        return _cleaner("deny", has_all).clean(html)
 
 
-def _starts(lowered: str) -> Literal["absolute", "rooted", "any"]:
+def _starts(lowered: str, *, has_posters: bool) -> Literal["absolute", "rooted", "any"]:
     """The certain beginnings of the references of this HTML: all with a scheme of the web; or some with
     `/`, so that of a base only scheme and host count (RFC 3986 5.2.2)."""
     found: Literal["absolute", "rooted"] = "absolute"
     for name, starts in _STARTS.items():
+        if name == "poster" and not has_posters:
+            continue
         left = lowered.count(name)
-        left -= lowered.count(_LONGER_NAMES[name]) if left else 0
         for start, is_absolute in starts if left else ():
             count = lowered.count(start)
             left -= count
@@ -189,26 +203,46 @@ def _starts(lowered: str) -> Literal["absolute", "rooted", "any"]:
                 found = "rooted"
             if not left:
                 break
-        if left:
+        if left and left != lowered.count(_LONGER_NAMES[name]):
             return "any"
     return found
 
 
 @lru_cache(maxsize=_MOST_CLEANERS)
-def _cleaner(base: str) -> nh3.Cleaner:
-    return _new_cleaner(base)
+def _cleaner(base: str, has_all: bool) -> nh3.Cleaner:
+    return _new_cleaner(base, has_all)
 
 
-def _new_cleaner(base: str) -> nh3.Cleaner:
-    """One that resolves relative references against `base`, or drops them if that is `deny`."""
+def _new_cleaner(base: str, has_all: bool) -> nh3.Cleaner:
+    """One that resolves relative references against `base`, or drops them if that is `deny`; with `has_all`,
+    one that leaves formulas, drawings and ids."""
+    further = {**svg.ELEMENTS, **mathml.ELEMENTS} if has_all else {}
+    generic = ATTRIBUTES["*"] | ({"id"} if has_all else set())
     return nh3.Cleaner(
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
-        clean_content_tags=_DROPPED_WITH_CONTENT,
+        tags=set(TAGS | further.keys()),
+        attributes={
+            **ATTRIBUTES,
+            **{name: set(attributes) for name, attributes in further.items()},
+            "*": generic,
+        },
+        attribute_filter=_filtered if has_all else None,
+        allowed_classes={"a": {EMBEDDED}} if has_all else None,
+        clean_content_tags=set(DROPPED_WITH_CONTENT - further.keys()),
         url_schemes=_SCHEMES,
         url_relative="deny" if base == "deny" else ("rewrite_with_base", base),
         link_rel=None,
     )
+
+
+def _filtered(tag: str, attribute: str, value: str) -> str | None:
+    """The value of an attribute that its table allows, or None: of ids, and in formulas and drawings."""
+    if attribute == "id":
+        return value if value.startswith(ID_PREFIX) else None
+    if tag in svg.ELEMENTS:
+        if attribute == "href":
+            return value if value.startswith(f"{HERE}#{ID_PREFIX}") else None
+        return svg.value(attribute, value)
+    return mathml.value(attribute, value) if tag in mathml.ELEMENTS else value
 
 
 class _EveryImage(Mapping[str, str]):
@@ -224,13 +258,18 @@ class _EveryImage(Mapping[str, str]):
         return 1
 
 
-def _is_safe(html: str) -> bool:
-    """False for HTML that takes the parsers long: a tag of many attributes, hundreds of open tags."""
-    many_attributes = len(html) > _FEW_ATTRIBUTES_CHARACTERS and has_overloaded_tag(html)
-    return not many_attributes and (html.count("<") <= _MOST_OPEN_TAGS or not _is_deep(html))
+def _is_safe(html: str, lowered: str, tags: Mapping[str, int]) -> bool:
+    """False for HTML that takes the parsers long: a tag of many attributes, hundreds of open tags.
+
+    `lowered` is it in lower case, `tags` has the number of its start tags by name.
+    """
+    if len(html) > _FEW_ATTRIBUTES_CHARACTERS and has_overloaded_tag(html):
+        return False
+    starts = sum([count for name, count in tags.items() if name not in _UNCOUNTED])
+    return starts <= _MOST_OPEN_TAGS or not _is_deep(lowered, is_drawn="svg" in tags or "math" in tags)
 
 
-def _is_deep(html: str) -> bool:
+def _is_deep(lowered: str, *, is_drawn: bool) -> bool:
     """True if more than 250 elements seem to be open at once, or more could be than is bearable.
 
     An end tag counts only for an open element of its name. Some that count close nothing, e.g. one in an
@@ -238,11 +277,16 @@ def _is_deep(html: str) -> bool:
     """
     opened: Counter[str] = Counter()
     depth = starts = formatting = 0
-    for end, name in _TAG.findall(_COMMENT.sub("", html)):
-        name = name.lower()
+    tag = _DRAWN_TAG if is_drawn else _TAG
+    for end, name, rest in tag.findall(_COMMENT.sub("", lowered)):
         if name in _UNCOUNTED:
             continue
-        if not end:
+        if (opened["svg"] or opened["math"]) and rest.endswith("/") and not end and name not in TAGS:
+            # Closed there, unless the drawing has ended before: so it may be one that is open.
+            starts += 1
+            if starts > _MOST_TAGS:
+                return True
+        elif not end:
             opened[name] += 1
             depth += 1
             starts += 1

@@ -14,6 +14,7 @@ from html import escape
 from urllib.parse import urlsplit
 
 from rss_pipeline.collector.parse.links import is_web, web_base
+from rss_pipeline.collector.sanitize.replace import replaced
 from rss_pipeline.collector.sanitize.text import without_markup
 from rss_pipeline.storage.database import Row
 from rss_pipeline.storage.items.items import stored_authors
@@ -21,6 +22,11 @@ from rss_pipeline.storage.objects import ObjectStore
 
 _RENAMED_TAGS = re.compile(
     r"<(?=(?:link|meta|base|iframe|frame|frameset|portal)(?:[\t\n\f\r />]|$))", re.IGNORECASE
+)
+_FRAME = re.compile(
+    r"""<(iframe|embed|object)(?=[\s/>])"""
+    r"""[^>"']*+(?:"[^"]*+(?:"|\Z)[^>"']*+|'[^']*+(?:'|\Z)[^>"']*+)*+(?:>|\Z)""",
+    re.IGNORECASE,
 )
 _RENAMED_ATTRIBUTE = re.compile("(referrer)(policy)", re.IGNORECASE)
 _STYLE = (
@@ -76,7 +82,7 @@ def frame(html: str, *, base: str | None = None, sources: Sequence[str] = ()) ->
     href = f' href="{escape(base)}"' if (base := web_base(base)) else ""
     document = (
         f'<!doctype html>{page_head(sources)}<base{href} target="_blank"><style>{_FRAME_STYLE}</style>'
-        + _inert(html)
+        + _inert(_with_links(html, base))
     )
     sandbox = "allow-popups allow-popups-to-escape-sandbox"
     if "file:" in sources:
@@ -86,6 +92,19 @@ def frame(html: str, *, base: str | None = None, sources: Sequence[str] = ()) ->
         f'<iframe sandbox="{sandbox}" referrerpolicy="no-referrer" loading="lazy"'
         f' srcdoc="{escape(document)}"></iframe>'
     )
+
+
+def _with_links(html: str, base: str | None) -> str:
+    """The HTML with the link of each frame before it, for frames are not loaded."""
+    known: set[str] = set()
+
+    def linked(tag: re.Match[str]) -> str:
+        link = replaced(f"{tag[0]}</{tag[1]}>", (base,))
+        is_new = link not in known
+        known.add(link)
+        return (link if is_new else "") + tag[0]
+
+    return _FRAME.sub(linked, html)
 
 
 def _inert(html: str) -> str:

@@ -12,6 +12,7 @@ from lxml import etree
 
 from rss_pipeline.collector.images.find import tree
 from rss_pipeline.collector.parse.links import absolute
+from rss_pipeline.collector.sanitize.html import in_words
 
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _HIDDEN = frozenset(("script", "style", "template", "head", "title", "object", "iframe", "svg", "math"))
@@ -67,10 +68,12 @@ class ItemText:
 
 
 def item_text(html: str, *, bases: Sequence[str | None]) -> ItemText:
-    """The text of an item's HTML. Links are resolved against the first usable of `bases`.
+    """The text of an item's HTML, with the links of its frames, its formulas and the texts of its drawings.
 
+    Links are resolved against the first usable of `bases`.
     HTML that is not parsed (2,048 levels, a tag with hundreds of attributes) is one block, without its tags.
     """
+    html = in_words(html, bases) or html
     root = tree(html)
     if root is None:
         return _without_tags(html)

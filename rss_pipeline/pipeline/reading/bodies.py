@@ -23,7 +23,6 @@ from rss_pipeline.collector.sanitize.html import (
     text_of,
     with_images,
     with_link_rel,
-    without_ids,
 )
 from rss_pipeline.collector.sanitize.shown import files_beside, shown_html
 from rss_pipeline.collector.sanitize.text import cut, legal, title_line
@@ -48,7 +47,6 @@ _ENTRY_BYTES = 600
 _FILE_BYTES = 200
 """Size of an enclosure beside its URL."""
 _TAG = re.compile(r"<[^<>]*+>?")
-_DIGITS = re.compile("[0-9]+")
 
 BodyFor = Literal["reader", "public", "page", "page_with_publishers"]
 """The program that shows a body. For `reader`, an archived image without a public URL is at the reader's
@@ -211,15 +209,12 @@ class Bodies:
         if html is None:
             html = _plain(text)
         elif kind in ("reader", "public"):
-            html = with_link_rel(with_images(without_ids(html), image), LINK_REL)
+            html = with_link_rel(with_images(html, image), LINK_REL)
         else:
             html = page_html(
                 with_link_rel(html, LINK_REL),
                 placed=place,
                 shows_publishers_images=kind == "page_with_publishers",
-                addresses=bases,
-                # Two versions of an item may be on one page.
-                anchor="-".join(["note", row["id"], *_DIGITS.findall(row.get("replaced_at") or "")]),
             )
         # An earlier version has none.
         if omitted := row.get("content_omitted"):

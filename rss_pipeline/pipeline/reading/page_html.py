@@ -6,12 +6,14 @@ each tag in one way, and a `<` that begins none as `&lt;`.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape, unescape
-from urllib.parse import unquote, urldefrag, urlsplit
+from urllib.parse import urlsplit
 
 from rss_pipeline.collector.models.image_size import ImageSize
+from rss_pipeline.collector.sanitize.embeds import player
+from rss_pipeline.collector.sanitize.replace import EMBEDDED
 
 _CHANGED = "a|img|picture|source|track|audio|video|main|nav|aside|header|footer|h[1-6]|pre|table"
 _TAG = re.compile(
@@ -19,11 +21,6 @@ _TAG = re.compile(
 )
 """A tag with attributes, which may contain `<`, or one that is changed without any."""
 _HREF = re.compile(r' href="([^"]*+)"')
-_HREF_OF_PART = re.compile(r' href="([^"#]*+#[^"]++)"')
-_NAMED = re.compile(r'<(?!img |source |track |picture )[a-zA-Z][^ <>/]*+((?: [^ "=<>]++="[^"]*+")++)>')
-"""A tag that keeps its place on the page."""
-_NAMES = ("id", "name")
-_CHECKED = ("lang", "headers", "href", *_NAMES)
 _ATTRIBUTE = re.compile(r' ([^ "=<>]++)="([^"]*+)"')
 _HEADING = re.compile(r"<h([1-6])[ >]")
 _LENGTH = re.compile(r"\s*([0-9]{1,5})(?:\.[0-9]*)?(?:px)?\s*")
@@ -36,7 +33,7 @@ _LANDMARKS = frozenset({"main", "nav", "aside", "header", "footer"})
 """Elements that are parts of a page for readers without sight. An item's are not parts of ours."""
 _FIRST_HEADING = 2
 """Below the item's title, a `<h1>` or `<h2>`."""
-_KEPT_OF_IMAGES = frozenset({"title", "dir", "lang"})
+_KEPT_OF_IMAGES = frozenset({"id", "title", "dir", "lang"})
 _DROPPED = frozenset({"picture", "track"})
 _TARGET = ' target="_blank"'
 _OUTSIDE = f'rel="noopener noreferrer"{_TARGET}'
@@ -54,91 +51,32 @@ class PlacedImage:
 
 
 def page_html(
-    html: str,
-    *,
-    placed: Callable[[str], PlacedImage | None],
-    shows_publishers_images: bool,
-    addresses: Sequence[str | None] = (),
-    anchor: str = "",
+    html: str, *, placed: Callable[[str], PlacedImage | None], shows_publishers_images: bool
 ) -> str:
     """`html`, which is sanitized, for a page.
 
-    `placed` gives the archived image of a `src`. Any other image is a link to it, or, with
+    `placed` gives the archived image of a `src` or poster. Any other image is a link to it, or, with
     `shows_publishers_images`, an `<img>` that requests it from its publisher. Every `<img>` says its size, or
-    has the class `unsized`. Audio and video are requested once somebody plays them. A table, or a text whose
-    lines are kept, scrolls in itself, and can be reached by the keyboard.
-
-    A link to a part of the item, by one of its `addresses` (a footnote), leads there on the page. The part is
-    named `anchor` and a number: no publisher's id is an id of our page, where it could hide ours.
+    has the class `unsized`. Audio and video are requested once somebody plays them: also a player of another
+    site, whose link says in `data-frame` what the page's script loads then. A table, or a text whose lines
+    are kept, scrolls in itself, and can be reached by the keyboard.
     """
     if "<" not in html:
         return html
     highest = min((int(level) for level in _HEADING.findall(html)), default=_FIRST_HEADING)
-    parts = _parts(html, addresses, anchor)
-    writer = _Writer(placed, shows_publishers_images, parts, demotion=_FIRST_HEADING - highest)
+    writer = _Writer(placed, shows_publishers_images, demotion=_FIRST_HEADING - highest)
     return _TAG.sub(writer.tag, html) + writer.left()
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """The parts of an item that links of its own lead to."""
-
-    by_name: Mapping[str, str]
-    """Our id of each, by the publisher's as it is written."""
-    by_href: Mapping[str, str]
-    """Our id of the part that a link leads to, by its `href` as it is written."""
-
-
-_NO_PARTS = _Parts({}, {})
-
-
-def _parts(html: str, addresses: Sequence[str | None], anchor: str) -> _Parts:
-    hrefs = dict.fromkeys(_HREF_OF_PART.findall(html))
-    own = {_document(each) for each in addresses if each}
-    if not hrefs or not own:
-        return _NO_PARTS
-    names: dict[str, str] = {}
-    for tag in _NAMED.findall(html):
-        for name, value in _ATTRIBUTE.findall(tag):
-            if name in _NAMES and value:
-                names.setdefault(unescape(value), value)
-    by_name: dict[str, str] = {}
-    by_href: dict[str, str] = {}
-    for href in hrefs if names else ():
-        document, fragment = urldefrag(unescape(href))
-        # As browsers look for it: as it is, then decoded (https://html.spec.whatwg.org/#find-a-potential-indicated-element).
-        name = next((each for each in (fragment, unquote(fragment)) if each in names), None)
-        if name is not None and _document(document) in own:
-            by_href[href] = by_name.setdefault(names[name], f"{anchor}-{len(by_name) + 1}")
-    return _Parts(by_name, by_href)
-
-
-def _document(url: str) -> tuple[str, ...]:
-    """The address without its fragment, in the one form of all that are the same."""
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:
-        return (url,)
-    return parts.scheme.lower(), parts.netloc.lower(), unquote(parts.path) or "/", unquote(parts.query)
 
 
 class _Writer:
     """One item's tags in their order."""
 
     def __init__(
-        self,
-        placed: Callable[[str], PlacedImage | None],
-        shows_publishers_images: bool,
-        parts: _Parts,
-        *,
-        demotion: int,
+        self, placed: Callable[[str], PlacedImage | None], shows_publishers_images: bool, *, demotion: int
     ) -> None:
         self._placed = placed
         self._shows = shows_publishers_images
         self._demotion = demotion
-        self._parts = parts
-        self._named: set[str] = set()
-        """Ids that were written: a publisher may have given one twice."""
         self._links: list[str | None] = []
         """The `href` of each open `<a>`, None for one without."""
         self._behind: list[str] = []
@@ -158,7 +96,7 @@ class _Writer:
             self._media += -1 if is_end else 1
             return found[0] if is_end else self._player(name, _attributes(found["attributes"]))
         if name == "source":
-            return f"<source{self._kept(found['attributes'])}>" if self._media > 0 else ""
+            return f"<source{_kept(found['attributes'])}>" if self._media > 0 else ""
         if name == "table":
             return self._table(found["attributes"], is_end=is_end)
         if name in _LANDMARKS:
@@ -168,7 +106,7 @@ class _Writer:
         if is_end:
             return f"</{name}>"
         scrolling = _scrolling("Preformatted text") if name == "pre" else ""
-        return f"<{name}{self._kept(found['attributes'])}{scrolling}>"
+        return f"<{name}{_kept(found['attributes'])}{scrolling}>"
 
     def left(self) -> str:
         """The rest, to be written at the end."""
@@ -179,39 +117,20 @@ class _Writer:
         href = _HREF.search(attributes)
         self._links.append(href and href[1])
         if href is None:
-            return _start("span", self._name(_attributes(attributes)))
-        leaves = _WEB.match(href[1]) and href[1] not in self._parts.by_href
-        return f"<a{self._kept(attributes)}{_TARGET if leaves else ''}>"
+            found = _attributes(attributes)
+            return _start("span", {"id": found["id"]} if "id" in found else {})
+        kept = _kept(attributes)
+        if f' class="{EMBEDDED}"' in kept:
+            kept = kept.replace(f' class="{EMBEDDED}"', _player_of(href[1]), 1)
+        target = ' target="_blank"' if _WEB.match(href[1]) else ""
+        return f"<a{kept}{target}>"
 
     def _table(self, attributes: str, *, is_end: bool) -> str:
         self._tables += -1 if is_end else 1
         if is_end:
             return "</table>" if self._tables else "</table></div>"
-        table = f"<table{self._kept(attributes)}>"
+        table = f"<table{_kept(attributes)}>"
         return table if self._tables > 1 else f'<div class="wide"{_scrolling("Table")}>{table}'
-
-    def _kept(self, attributes: str) -> str:
-        """The attributes of a tag as they are written, without those that a page cannot have."""
-        if not any(f' {name}="' in attributes for name in _CHECKED):
-            return attributes
-        return _written(self._own(_attributes(attributes)))
-
-    def _own(self, attributes: Attributes) -> Attributes:
-        """The attributes with our names of the item's parts in place of the publisher's."""
-        kept = {name: value for name, value in attributes.items() if name not in _NAMES}
-        part = self._parts.by_href.get(kept.get("href", ""))
-        if part is not None:
-            kept["href"] = f"#{part}"
-        return kept | self._name(attributes)
-
-    def _name(self, attributes: Attributes) -> Attributes:
-        """Our id, if this is a part that a link leads to."""
-        for each in _NAMES:
-            part = self._parts.by_name.get(attributes.get(each, ""))
-            if part is not None and part not in self._named:
-                self._named.add(part)
-                return {"id": part}
-        return {}
 
     def _end_of_link(self) -> str:
         end = "</a>" if not self._links or self._links.pop() is not None else "</span>"
@@ -251,15 +170,34 @@ class _Writer:
 
     def _player(self, name: str, attributes: Attributes) -> str:
         sides = {side: _length(attributes.pop(side, None)) for side in ("width", "height")}
-        if not self._shows or not _WEB.match(attributes.get("poster", "")):
-            attributes.pop("poster", None)
+        poster = attributes.pop("poster", "")
+        if image := self._placed(unescape(poster)) if poster else None:
+            attributes["poster"] = escape(image.url)
+        elif self._shows and _WEB.match(poster):
+            attributes["poster"] = poster
         attributes |= {side: str(length) for side, length in sides.items() if length}
-        return _start(name, {**self._own(attributes), "controls": "", "preload": "none"})
+        return _start(name, {**attributes, "controls": "", "preload": "none"})
 
 
 def _scrolling(label: str) -> str:
     """Attributes of what scrolls sideways: without a mouse it is focused first, and says what it is."""
     return f' tabindex="0" role="group" aria-label="{label}"'
+
+
+def _player_of(href: str) -> str:
+    """The attributes of a link to a player, if this is one."""
+    found = player(unescape(href))
+    if found is None:
+        return ""
+    origin = ' data-origin=""' if found.needs_origin else ""
+    return f' class="{EMBEDDED} {found.kind}" data-frame="{escape(found.frame)}"{origin}'
+
+
+def _kept(attributes: str) -> str:
+    """The attributes of a tag as they are written, without those that a page cannot have."""
+    if ' lang="' not in attributes and ' headers="' not in attributes:
+        return attributes
+    return _written(_attributes(attributes))
 
 
 def _attributes(text: str) -> Attributes:

@@ -2,11 +2,14 @@
 
 It is read with expressions and not as a tree, which takes five times as long; what a browser would read
 otherwise is a word more or less in the index. What is shown of an item is made from a tree
-(collector.sanitize.html); a snippet is escaped as a whole.
+(collector.sanitize.html), and so are the words of frames, formulas and drawings. A snippet is escaped as a
+whole.
 """
 
 import re
 from html import unescape
+
+from rss_pipeline.collector.sanitize.html import in_words
 
 _REST = r"""[^>"']*+(?:"[^"]*+(?:"|\Z)[^>"']*+|'[^']*+(?:'|\Z)[^>"']*+)*+(?:>|\Z)"""
 _HIDDEN = re.compile(
@@ -19,13 +22,15 @@ _WITHIN_WORDS = re.compile(
 )
 """Tags at which a word goes on."""
 _TAG = re.compile(rf"</?[a-zA-Z]{_REST}|<[!?][^>]*+(?:>|\Z)")
-_HIDES = re.compile("<(?:!--|script|style|template|noscript|svg|math|iframe)", re.IGNORECASE)
+_HIDES = re.compile(
+    "<(?:!--|script|style|template|noscript|svg|math|iframe|object|embed|lite-|amp-|m(?:ml)?:)", re.IGNORECASE
+)
 
 
 def plain_text(html: str) -> str:
     """The text of HTML: without tags, scripts and comments, with its entities as characters."""
     if "<" in html:
         if _HIDES.search(html) is not None:
-            html = _HIDDEN.sub(" ", html)
+            html = _HIDDEN.sub(" ", in_words(html) or html)
         html = _TAG.sub(" ", _WITHIN_WORDS.sub("", html))
     return unescape(html) if "&" in html else html

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rss_pipeline.collector.images.former_urls import former_base, former_url
 from rss_pipeline.collector.images.urls import usable_base
 from rss_pipeline.collector.models.item import Enclosure
-from rss_pipeline.collector.sanitize.html import with_images, without_ids
+from rss_pipeline.collector.sanitize.html import with_images
 from rss_pipeline.collector.sanitize.shown import files_beside, first_picture, shown_html
 from rss_pipeline.pipeline.topics.values import Candidate, PublicImage
 
@@ -47,7 +47,7 @@ def published_html(html: str, candidate: Candidate, image: PublicImage) -> Publi
             return image(candidate.item_id, known)
         return found
 
-    placed = with_images(without_ids(cleaned), public)
+    placed = with_images(cleaned, public)
     return Published(placed, files, first_picture(placed))
 
 

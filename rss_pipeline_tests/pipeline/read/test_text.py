@@ -79,7 +79,9 @@ def test_images_have_their_description_and_tables_a_line_for_each_row() -> None:
 
 
 def test_scripts_styles_and_comments_are_no_text_but_what_is_behind_them_is() -> None:
-    html = "<p>a<script>no()</script>b<!-- no -->c<style>no{}</style>d<svg><text>no</text></svg>e<?no?>f</p>"
+    html = (
+        "<p>a<script>no()</script>b<!-- no -->c<style>no{}</style>d<svg><style>no</style></svg>e<?no?>f</p>"
+    )
     assert lines(html) == ["", "abcdef"]
 
 

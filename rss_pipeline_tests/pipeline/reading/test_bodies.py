@@ -115,8 +115,10 @@ def html_of(database: Database, cache: Bodies, html: str | None, **fields: Any) 
         ('<meta http-equiv=refresh content="0;url=https://e.example/">a', "a"),
         ('<base href="https://e.example/">a<link rel=stylesheet href=//e.example/x>', "a"),
         ("<form action=https://e.example/><input name=p><button>Log in</button></form>", "Log in"),
-        ("<iframe srcdoc='<script>x</script>'></iframe><object data=x></object><embed src=x>a", "a"),
-        ("<svg><a xlink:href=javascript:x><text>a</text></a></svg>b", "b"),
+        ("<iframe srcdoc='<script>x</script>'></iframe><object data=data:,x></object><embed src=blob:x>a",
+         '<a href="https://news.example/0" rel="noopener noreferrer">Embedded page at news.example</a> a'),
+        ("<svg><a xlink:href=javascript:x><text>a</text></a></svg>b",
+         "<svg><g><text>a</text></g></svg>b"),
         ("<script>alert(1)</script>", ""),
         ("", ""),
         (None, ""),
@@ -153,6 +155,8 @@ MUTATIONS = (
     "<img src='https://x.example/\"onerror=alert(1)//.png'>",
 )  # fmt: skip
 _ATTRIBUTES = {"href", "src", "title", "rel", "alt", "open", "poster"}
+_OF_TEXTS = {"x", "y", "text-anchor", "dominant-baseline"}
+"""Attributes that the words of HTML in a drawing get."""
 
 
 @pytest.mark.parametrize("html", MUTATIONS)
@@ -167,14 +171,16 @@ def test_html_that_changes_when_it_is_parsed_again_stays_harmless(
             assert element.tag not in {
                 "script",
                 "style",
-                "svg",
-                "math",
+                "foreignobject",
+                "annotation-xml",
+                "mglyph",
                 "iframe",
                 "form",
                 "noscript",
                 "template",
             }
-            assert set(element.keys()) <= _ATTRIBUTES, cleaned
+            allowed = _ATTRIBUTES | _OF_TEXTS if element.tag == "text" else _ATTRIBUTES
+            assert set(element.keys()) <= allowed, cleaned
             for name in ("href", "src", "poster"):
                 assert re.match("https?://|mailto:|$", element.get(name, "")), cleaned
         cleaned = etree.tostring(root, method="html", encoding="unicode")
@@ -316,7 +322,15 @@ def test_a_page_adds_nothing_that_runs(database: Counting, cache: Bodies, html: 
     found = cache.all_of(database, versions(database, [id]), shown=shown)[id].html
     root = etree.fromstring(f"<div>{found}</div>", etree.HTMLParser())
     for element in root.iter():
-        assert element.tag not in {"script", "style", "svg", "math", "iframe", "form", "noscript", "template"}
+        assert element.tag not in {
+            "script",
+            "style",
+            "foreignobject",
+            "iframe",
+            "form",
+            "noscript",
+            "template",
+        }
         assert not [name for name in map(str, element.attrib) if name.startswith("on")], found
         assert element.get("class") in (None, "image-link", "unsized", "wide")
         for name in ("href", "src", "poster"):

@@ -344,6 +344,21 @@ document.addEventListener("keydown", (event) => {
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });
 
+// A player of another site, which learns nothing before somebody plays it.
+function play(link) {
+  const frame = document.createElement("iframe");
+  frame.className = link.className;
+  frame.title = link.textContent;
+  frame.allow = "autoplay; encrypted-media; fullscreen; picture-in-picture";
+  frame.setAttribute("sandbox", "allow-scripts allow-same-origin allow-popups allow-popups-to-escape-sandbox allow-presentation");
+  frame.referrerPolicy = "origin" in link.dataset ? "strict-origin" : "no-referrer";
+  frame.src = link.dataset.frame.replace(/&parent=$/, `&parent=${location.hostname}`);
+  link.before(frame);
+  link.className = "played";
+  delete link.dataset.frame;
+  frame.focus();
+}
+
 document.addEventListener("click", (event) => {
   const on = event.target;
   const menu = one("details.menu[open]");
@@ -351,7 +366,9 @@ document.addEventListener("click", (event) => {
   if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
   const entry = on.closest("#entries > .entry");
   const button = on.closest("button");
-  if (entry && on.closest(".title")) { event.preventDefault(); toggle(entry); }
+  const player = on.closest(".body a[data-frame]");
+  if (player) { event.preventDefault(); play(player); }
+  else if (entry && on.closest(".title")) { event.preventDefault(); toggle(entry); }
   else if (entry && button && button.matches(".mark")) {
     event.preventDefault();
     choose(entry, { focus: false });
