@@ -76,8 +76,8 @@ _FORMATTING = names("b big code em font i nobr s small strike strong tt u")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?(?:--!?>|\Z))", re.DOTALL)
 """As a browser reads it: `<!-->` and `<!--->` are whole; `--!>` and the end of the text end one too."""
 _BLOCK = re.compile(
-    r"</?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|tr|td|th|table|blockquote|pre|section|article|figure"
-    r"|figcaption|header|footer)\b",
+    r"<(?=/?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|h[1-6]|tr|td|th|table|blockquote|pre|section|article|figure"
+    r"|figcaption|header|footer)\b)",
     re.IGNORECASE,
 )
 _DRAWING = re.compile(r"<svg\b.*?(?:</svg\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -146,7 +146,7 @@ def text_of(html: str | None, *, limit: int) -> str:
     start = in_words((html or "")[:READ_FOR_TEXT])
     if not start:
         return ""
-    text = _TO_TEXT.clean(_BLOCK.sub(r" \g<0>", start))
+    text = _TO_TEXT.clean(_BLOCK.sub(" <", start))
     return one_line(unescape(text), limit=limit)
 
 

@@ -57,7 +57,10 @@ KNOWN = names(
     maligngroup mstack mlongdiv msgroup msrow mscarries mscarry msline"""
 )
 """Further elements that are read, and become others."""
-_VALUE = re.compile(r"[-+#.%\w \t]{0,100}")
+_VALUE = re.compile(
+    r"(?:#[0-9A-Fa-f]{3,8}|[-+%A-Za-z_ \t]|[0-9]{0,3}\.[0-9]{1,10}(?![0-9])|[0-9]{1,3}(?![0-9])){0,100}"
+)
+"""A number of four digits would be a length of a page, or more."""
 _GONE = frozenset(("annotation", "annotation-xml", "malignmark", "maligngroup", "svg"))
 _TEX = re.compile(r"(?:application/x-)?(?:la)?tex", re.IGNORECASE)
 _INLINE = frozenset(("span", "nobr", "mjx-container", "mjx-assistive-mml"))

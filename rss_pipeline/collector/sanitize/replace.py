@@ -463,10 +463,14 @@ class _Work:
         is_bounded = self.drawings.are_bounded(self.ids)
         for _, element, attribute, id in self.drawings.references:
             target = name_of(id) if is_bounded else None
+            if target is None and element.name == "use":
+                element.become()
+                continue
             written = f"{HERE}#{target}" if attribute == "href" else f"url(#{target})"
             element.start = with_attribute(element.start, attribute, None if target is None else written)
         for element in self.ids.values():
-            element.start = with_attribute(element.start, "id", named.get(element))
+            if element.name:
+                element.start = with_attribute(element.start, "id", named.get(element))
 
 
 _ACTS: dict[str, Callable[[_Work, Element], None]] = {

@@ -150,4 +150,94 @@ MUTATIONS = {
     )
 }  # fmt: skip
 
-ATTACKS = {**SCRIPTS, **PAGES, **MUTATIONS}
+_SHAPE = "<path d='M0 0h9v9z'/>"
+_FRAGMENT = "data:image/svg+xml,<svg id=a onload=alert(1)>%23a"
+
+DRAWINGS = {
+    f"drawing {number}": html
+    for number, html in enumerate(
+        (
+            # Scripts and events.
+            f"<svg>{_SHAPE}<script>{RUN}</script><script href={FAR}/s.js /><script xlink:href='data:,{RUN}'/></svg>",
+            f"<svg onload={RUN} onbegin={RUN}>{_SHAPE}<g onclick={RUN} onfocusin={RUN} tabindex=0 autofocus>{_SHAPE}</g></svg>",
+            f"<svg><svg onload={RUN}><path onload={RUN}/></svg><image href=x onerror={RUN} /><use onload={RUN} /></svg>",
+            f"<svg>{_SHAPE}<handler type=text/javascript ev:event=load>{RUN}</handler><listener event=load handler=#x /></svg>",
+            f"<svg>{_SHAPE}<style>@import '{FAR}/s.css';*{{x:expression({RUN})}}</style><style>{_IMG}</style></svg>",
+            f"<svg>{_SHAPE}<set attributeName=onload to={RUN} /><animate attributeName=href to=javascript:{RUN} begin=0s /></svg>",
+            f"<svg><a><text y=9>x</text><animate attributeName=xlink:href values='javascript:{RUN};x' /></a>"
+            f"<animateTransform onend={RUN} dur=1ms /><animateMotion onbegin={RUN}><mpath href={FAR}/m#p /></animateMotion></svg>",
+            # Where they lead.
+            f"<svg><a xlink:href=javascript:{RUN}><text y=20>x</text></a><a href={FAR} target=_top>{_SHAPE}</a></svg>",
+            f"<svg xml:base={FAR}/><a href=x><text y=20>x</text></a><use href=#y /></svg>",
+            f"<svg><view id=v viewBox='0 0 1 1'/><a href=#v>{_SHAPE}</a></svg><a href=#v>x</a>",
+            # What they load.
+            f"<svg><image href={FAR}/i.png width=9 height=9 /><image xlink:href={FAR}/j.png /></svg>",
+            f"<svg><use href={FAR}/u.svg#a /><use xlink:href='{_FRAGMENT}'/><use href='//evil.example/u#a'/></svg>",
+            f"<svg><rect fill='url({FAR}/f#a)' width=9 height=9 /><rect style='fill:url({FAR}/g#a)' width=9 height=9 /></svg>",
+            f"<svg><rect width=9 height=9 filter='url({FAR}/h#a)' mask='url(\"{FAR}/m#a\")' clip-path='URL({FAR}/c#a)'/></svg>",
+            f"<svg><path d='M0 0L9 9' marker-start=url({FAR}/n#a) marker-mid='url( {FAR}/o#a )' marker-end=\"url('{FAR}/p#a')\"/></svg>",
+            f"<svg><rect width=9 height=9 fill='u\\72l({FAR}/q)' stroke='url/**/({FAR}/r)' mask='image-set(\"{FAR}/s\" 1x)'/></svg>",
+            f"<svg><filter id=f><feImage href={FAR}/t /><feImage xlink:href={FAR}/v /></filter><rect width=9 height=9 filter=url(#f) /></svg>",
+            f"<svg><pattern id=p><image href={FAR}/w /></pattern><mask id=m><use href={FAR}/x#a /></mask>"
+            f"<rect fill=url(#p) mask=url(#m) width=9 height=9 /></svg>",
+            f"<svg><linearGradient id=g href={FAR}/y#a /><textPath href={FAR}/z#a>x</textPath><text cursor='url({FAR}/cur),auto'>y</text></svg>",
+            f"<svg><font-face-src><font-face-uri xlink:href={FAR}/font /></font-face-src><cursor href={FAR}/c2 /><color-profile xlink:href={FAR}/cp />"
+            f"{_SHAPE}</svg>",
+            f"<svg><discard/><audio src={FAR}/a.mp3 autoplay /><video href={FAR}/v.mp4 /><iframe href={FAR}/if /><canvas/>{_SHAPE}</svg>",
+            f"<?xml-stylesheet href={FAR}/x.css?><svg>{_SHAPE}</svg><!DOCTYPE svg [<!ENTITY e SYSTEM '{FAR}/e'>]><svg><text y=9>&e;</text></svg>",
+            # HTML in them, and where they end.
+            f"<svg><foreignObject><iframe srcdoc='{_QUOTED}'></iframe>{_IMG}<form><button>x</button></form></foreignObject></svg>",
+            f"<svg><foreignObject><svg><foreignObject><style><a title='</style>{_IMG}'></foreignObject></svg></foreignObject></svg>",
+            f"<svg><title><b>x</b>{_IMG}</title><desc>{_IMG}<style></desc></style></desc>{_SHAPE}</svg>",
+            f"<svg><title>&lt;/title>&lt;script>{RUN}&lt;/script></title>{_SHAPE}</svg>",
+            f"<svg><title></svg></title>{_IMG}</svg>",
+            f"<svg>{_SHAPE}</p><style><a title='</style>{_IMG}'></svg>",
+            f"<svg><br><style><a alt='</style>{_IMG}'><svg>{_SHAPE}</svg>",
+            f"<svg><font face=x><style>{_IMG}</style></font><font><style><p id='</style>{_IMG}'></font></svg>",
+            f"<svg><![CDATA[><image xlink:href='x' onerror={RUN}></image>]]>{_SHAPE}<![CDATA[</svg>{_IMG}]]></svg>",
+            f"<svg><metadata>{_IMG}</metadata><switch><g>{_SHAPE}</g><foreignObject>{_IMG}</foreignObject></switch></svg>",
+            f"<svg><template>{_IMG}</template><textarea>{_IMG}</textarea><xmp>{_IMG}</xmp><noscript>{_IMG}</noscript>{_SHAPE}</svg>",
+            f"<svg><desc><svg><script>{RUN}</script></svg></desc><g aria-label='\"><script>{RUN}</script>'>{_SHAPE}</g></svg>",
+            f"<svg><title>\"><script>{RUN}</script></title>{_SHAPE}</svg><svg aria-label='\"onload={RUN} x=\"'>{_SHAPE}</svg>",
+            # What they cover, and how long they take.
+            f"<svg style='{_COVER}' width=99999 height=99999 overflow=visible class=top><rect x=-9999 y=-9999 width=99999 height=99999 /></svg>",
+            "<svg viewBox='0 0 1 1' width=9999px height=9999 transform='translate(-500 -900) scale(99)'><rect width=1 height=1 /></svg>",
+            "<svg><g id=a0>" + "<path/>" * 9 + "</g>"
+            + "".join(f"<g id=a{n}>{f'<use href=#a{n - 1} />' * 9}</g>" for n in range(1, 9)) + "</svg>",
+            "<svg><pattern id=p><rect width=9 height=9 fill=url(#p) /></pattern><g id=q><use href=#q /></g><rect fill=url(#p) /></svg>",
+            "<svg>" + "<g>" * 240 + "<text y=9>x</text>",
+            # Names.
+            "<svg id=list><g id=marks name=body>" + _SHAPE + "</g></svg><a href=#list>x</a><svg><use href=#say /><use href=#sign-star /></svg>",
+            "<svg><path id=user-content-x d='M0 0'/><path id=getElementById d='M0 0'/></svg><a href=#getElementById>x</a>",
+            "<p id=cookie>x</p><a id=body name=body href=#cookie>y</a><img id=currentScript name=all><a href=#currentScript>z</a>",
+            # Formulas.
+            f"<math href=javascript:{RUN}><mi xlink:href=javascript:{RUN} onclick={RUN}>x</mi><mtext>{_IMG}</mtext></math>",
+            f"<math><maction actiontype=statusline#{FAR} xlink:href={FAR}><mi>x</mi><mtext>javascript:{RUN}</mtext></maction></math>",
+            f"<math><mi style='{_COVER}' mathbackground=red mathsize=9999em>x</mi><mspace width=9999em height=9999em /></math>",
+            f"<math><mpadded voffset=9999px lspace=-9999px><mi>x</mi></mpadded><mglyph src={FAR}/g.png alt=x /></math>",
+            f"<math><annotation-xml encoding=text/html><script>{RUN}</script>{_IMG}</annotation-xml><mi>x</mi></math>",
+            f"<math><semantics><mi>x</mi><annotation encoding=application/x-tex></annotation>{_IMG}</annotation></semantics></math>",
+            f"<math alttext='\"><script>{RUN}</script>'><mi>x</mi></math><math alttext='</math>{_QUOTED}'></math>",
+            f"<math><mtext><svg><mtext><style><a title='</style>{_IMG}'></mtext></svg></mtext><mi>x</mi></math>",
+            f"<math><annotation-xml><svg><foreignObject><math><annotation-xml encoding='application/xhtml+xml'>{_IMG}",
+            f"<math><mtext><mglyph><mtext><style><!--</style>{_IMG}--></style></mtext></mglyph></mtext></math>",
+            f"<script type=math/tex></script>{_IMG}\\)<script>{RUN}</script></script><script type='math/mml'><math><mi>{_IMG}</mi></math></script>",
+            f"<m:math><m:mtext><m:script>{RUN}</m:script></m:mtext></m:math><svg:svg><svg:script>{RUN}</svg:script><svg:a href=javascript:{RUN} /></svg:svg>",
+            # Frames and what is left of them.
+            f"<iframe src={FAR}/f1 title='\"><script>{RUN}</script>'></iframe><iframe src=javascript:{RUN}></iframe>"
+            f"<iframe srcdoc='{_QUOTED}'></iframe><iframe src=data:text/html,x></iframe>",
+            "<iframe src='https://www.youtube.com/embed/abcDEF123_-\"onload=alert(1) x=\"'></iframe>"
+            "<iframe src='https://www.youtube.com/embed/abcDEF123_-' title='\"><img src=x onerror=alert(1)>'></iframe>",
+            f"<a class=embedded href={FAR}/e data-frame={FAR}/e data-origin>x</a><svg>{_SHAPE}</svg>"
+            "<a class=embedded href=https://www.youtube.com.evil.example/watch?v=abcDEF123_->y</a>",
+            f"<object data={FAR}/o type=image/png><embed src={FAR}/e2 type=image/png></object><object type=image/svg+xml data='{_FRAGMENT}'></object>",
+            f"<object><param name=movie value=javascript:{RUN}><param name=url value={FAR}/p>{_IMG}</object>",
+            f"<noscript>{_IMG}<iframe src={FAR}/n></iframe><style>*{{display:none}}</style></noscript><noscript><img src={FAR}/n.png></noscript>",
+            f"<noscript><p title='</noscript>{_IMG}'><img src=x></noscript>",
+            f"<video poster={FAR}/po.png onerror={RUN}></video><video poster=javascript:{RUN} src=x autoplay></video>",
+            f"<text onclick={RUN}>a</text><path onload={RUN}>b</path><set attributeName=x>c</set><image src={FAR}/im.png onerror={RUN}>",
+        )
+    )
+}  # fmt: skip
+
+ATTACKS = {**SCRIPTS, **PAGES, **MUTATIONS, **DRAWINGS}

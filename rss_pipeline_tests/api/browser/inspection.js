@@ -2,13 +2,17 @@
 forbidden => {
   const bodies = [...document.querySelectorAll('.body')];
   const inside = bodies.flatMap(body => [...body.querySelectorAll('*')]);
-  const ours = new Set(['image-link', 'unsized', 'wide']);
+  const ours = new Set(['image-link', 'unsized', 'wide', 'embedded video', 'embedded audio']);
   const wrong = [];
   for (const each of inside) {
     if (each.matches(forbidden)) wrong.push(each.tagName);
     for (const { name, value } of each.attributes) {
-      if (/^on|^style$|^name$|^srcset$|^data-|^form/.test(name)) wrong.push(`${each.tagName} ${name}`);
-      if (name === 'id' && !/^note-[0-9a-z-]+$/.test(value)) wrong.push(`id ${value}`);
+      const isPlayer = each.matches('a.embedded') && (name === 'data-frame' || name === 'data-origin');
+      if (/^on|^style$|^name$|^srcset$|^data-|^form|^xlink/.test(name) && !isPlayer) wrong.push(`${each.tagName} ${name}`);
+      if (name === 'data-frame' && !/^https:\/\/(www\.youtube-nocookie|player\.vimeo|open\.spotify)\.com\//.test(value)) wrong.push(value);
+      if (name === 'id' && !/^user-content-[0-9a-f]{8}-/.test(value)) wrong.push(`id ${value}`);
+      if (each instanceof SVGElement && name === 'href' && !value.startsWith('#user-content-')) wrong.push(value);
+      if (each instanceof SVGElement && /url\(/.test(value) && !/^url\(#user-content-[\w.-]+\)$/.test(value)) wrong.push(value);
       if (name === 'class' && !ours.has(value)) wrong.push(`class ${value}`);
       if (/^(href|src|poster)$/.test(name) && !/^(https?|mailto):/.test(new URL(value, location).href)) wrong.push(value);
     }

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Route
 from rss_pipeline.api.auth import COOKIE
 from rss_pipeline.collector.models.image_size import ImageSize
 from rss_pipeline.pipeline.reading import bodies
-from rss_pipeline_tests.api.browser.attacks import ATTACKS, FAR, MUTATIONS, PAGES, SCRIPTS
+from rss_pipeline_tests.api.browser.attacks import ATTACKS, DRAWINGS, FAR, MUTATIONS, PAGES, SCRIPTS
 from rss_pipeline_tests.api.pages.browsing import browser as client_of
 from rss_pipeline_tests.pipeline.topics.stored import FIRST, add_feeds, add_items, item
 from rss_pipeline_tests.storage.subscriptions.readers import subscribe
@@ -36,7 +36,8 @@ pytestmark = [
 
 FORBIDDEN = (
     "script,style,link,meta,base,iframe,frame,frameset,object,embed,applet,form,input,button,select,textarea,"
-    "svg,math,template,noscript,dialog,slot,title,body,html,head,map,area,main,nav"
+    "foreignObject,image,feImage,animate,set,animateMotion,animateTransform,annotation-xml,mglyph,"
+    "template,noscript,dialog,slot,title,body,html,head,map,area,main,nav"
 )
 INSPECTION = Path(__file__).with_name("inspection.js").read_text("utf-8")
 OPEN_EACH = f"""async ([ids, forbidden, patience]) => {{
@@ -186,7 +187,7 @@ def test_items_that_attack_the_page_are_shown_and_do_nothing(under_attack: Attac
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", [*SCRIPTS, *MUTATIONS])
+@pytest.mark.parametrize("name", [*SCRIPTS, *MUTATIONS, *DRAWINGS])
 def test_an_item_that_attacks_is_shown_and_does_nothing(under_attack: Attacked, name: str) -> None:
     """Of those that the test of lists opens in their list."""
     is_shown_and_does_nothing(under_attack, name)
@@ -205,7 +206,7 @@ def test_items_that_attack_open_in_their_list_and_do_nothing(under_attack: Attac
     under_attack.prefer(entries_per_page=200)
     try:
         page.goto(f"{under_attack.url}/feeds/news?show=all", wait_until="load")
-        opened = {name: ids[name] for name in (*SCRIPTS, *MUTATIONS)}
+        opened = {name: ids[name] for name in (*SCRIPTS, *MUTATIONS, *DRAWINGS)}
         found = page.evaluate(OPEN_EACH, [opened, FORBIDDEN, PATIENCE_MS])
         seen = {name: (each["wrong"], each["ran"], each["bodies"]) for name, each in found.items()}
         assert seen == dict.fromkeys(opened, ([], False, 1))
@@ -259,6 +260,76 @@ def test_nothing_moves_while_images_load(under_attack: Attacked) -> None:
         page.unroute("**/api/images/**")
         reader.database.query("DELETE FROM image_tasks")
         reader.database.query("DELETE FROM items WHERE guid = 'images'")
+        forget(under_attack)
+
+
+@pytest.mark.parametrize("address", ["/items/{id}", "/feeds/news?show=all"])
+def test_a_player_of_another_site_is_requested_once_somebody_plays_it(
+    under_attack: Attacked, address: str
+) -> None:
+    page, reader = under_attack.page, under_attack.reader
+    row = item(
+        "news", "players", FIRST, arrived=len(ATTACKS) + 1, title="players",
+        content_html="<iframe src=https://www.youtube.com/embed/abcDEF123_- title=Waves></iframe>"
+        "<iframe src=https://open.spotify.com/embed/track/4uLU6hM></iframe>",
+    )  # fmt: skip
+    add_items(reader.database, [row])
+    try:
+        page.goto(under_attack.url + address.format(id=row["id"]), wait_until="load")
+        if "feeds" in address:
+            page.locator(f"#i-{row['id']} .title").click()
+        video, audio = (page.locator(f".body a.embedded.{kind}") for kind in ("video", "audio"))
+        assert video.inner_text() == "Video at YouTube: Waves"
+        assert video.get_attribute("href") == "https://www.youtube.com/watch?v=abcDEF123_-"
+        assert audio.get_attribute("href") == "https://open.spotify.com/track/4uLU6hM"
+        before = video.bounding_box()
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        assert page.locator("iframe").count() == 0
+        assert under_attack.watched.elsewhere == []
+        assert under_attack.inspect()["wrong"] == []
+
+        video.click()
+        frame = "https://www.youtube-nocookie.com/embed/abcDEF123_-?autoplay=1"
+        soon(lambda: page.evaluate("1") and under_attack.watched.elsewhere == [frame])
+        played = page.locator("iframe.embedded.video")
+        assert played.get_attribute("referrerpolicy") == "strict-origin"
+        assert "allow-top-navigation" not in (played.get_attribute("sandbox") or "")
+        # It has the place of the link, which is below it now.
+        after = played.bounding_box()
+        assert before is not None
+        assert after is not None
+        assert {side: after[side] for side in ("x", "width", "height")} == {
+            side: before[side] for side in ("x", "width", "height")
+        }
+        assert page.locator("a.played").get_attribute("href") == "https://www.youtube.com/watch?v=abcDEF123_-"
+        assert audio.count() == 1
+
+        audio.click()
+        soon(lambda: page.evaluate("1") and len(under_attack.watched.elsewhere) == 2)
+        assert under_attack.watched.elsewhere[1] == "https://open.spotify.com/embed/track/4uLU6hM"
+        assert page.locator("iframe.embedded.audio").get_attribute("referrerpolicy") == "no-referrer"
+        assert not [each for each in under_attack.seen.said if "Content Security Policy" in each]
+        assert (under_attack.seen.opened, under_attack.seen.dialogs) == (0, [])
+    finally:
+        reader.database.query("DELETE FROM items WHERE guid = 'players'")
+        page.goto("about:blank")
+        forget(under_attack)
+
+
+def test_the_policy_lets_no_other_site_into_a_frame(under_attack: Attacked) -> None:
+    page = under_attack.page
+    name = next(iter(PAGES))
+    try:
+        page.goto(f"{under_attack.url}/items/{item_ids(under_attack.reader)[name]}", wait_until="load")
+        page.evaluate(f"""() => {{
+          const frame = document.createElement('iframe');
+          frame.src = '{FAR}/frame';
+          document.body.append(frame);
+        }}""")
+        soon(lambda: page.evaluate("1") and any("frame-src" in each for each in under_attack.seen.said))
+        assert under_attack.watched.elsewhere == []
+    finally:
+        page.goto("about:blank")
         forget(under_attack)
 
 

@@ -147,6 +147,43 @@ def test_audio_and_video_are_requested_once_they_are_played() -> None:
     assert 'poster="https://x.example/p"' in shown(html, shows=True)
 
 
+def test_a_poster_is_shown_where_it_is_archived() -> None:
+    html = '<video src="/v" poster="/p"></video>'
+    assert ' poster="/api/images/p"' in shown(html, p=ImageSize(6, 4))
+    assert "poster" not in shown(html)
+
+
+def test_a_player_of_another_site_is_a_link_that_says_which_frame_it_has() -> None:
+    assert shown('<iframe src="https://www.youtube.com/embed/abcDEF123_-?start=9"></iframe>') == (
+        '<a class="embedded video" data-frame="https://www.youtube-nocookie.com/embed/abcDEF123_-?autoplay=1'
+        '&amp;start=9" data-origin="" href="https://www.youtube.com/watch?v=abcDEF123_-&amp;t=9s"'
+        f" {OUT}>Video at YouTube</a>"
+    )
+    other = '<iframe src="https://maps.example/"></iframe>'
+    assert shown(other) == f'<a href="https://maps.example/" {OUT}>Embedded page at maps.example</a>'
+
+
+def test_a_publisher_s_link_is_no_frame_of_its_choice() -> None:
+    html = '<a class="embedded" data-frame="https://evil.example/" href="{}">x</a><iframe></iframe>'
+    assert shown(html.format("https://evil.example/")) == f'<a href="https://evil.example/" {OUT}>x</a>'
+    assert "evil" not in shown(html.format("https://vimeo.com/1"))
+
+
+def test_links_to_footnotes_stay_on_the_page() -> None:
+    found = shown('<a href="#n">1</a><a name="n">a</a><img id="m" src="/a"><a href="#m">b</a>', a=None)
+    to_note, to_image = re.findall('<a href="#([^"]+)" rel="noopener noreferrer">', found)
+    assert f'<span id="{to_note}">a</span>' in found
+    assert f' id="{to_image}"' in found
+    assert "_blank" not in found
+
+
+def test_formulas_and_drawings_are_as_they_are() -> None:
+    html = (
+        '<svg viewBox="0 0 2 1" width="2"><path d="M0 0"></path></svg><math display="block"><mi>x</mi></math>'
+    )
+    assert shown(html) == html
+
+
 def test_a_picture_is_its_image() -> None:
     html = '<picture><source srcset="/big 2x" type="image/webp"><img src="/a"></picture>'
     assert shown(html, a=ImageSize(1, 2)).count("<") == 1
