@@ -19,7 +19,7 @@ from rss_pipeline.collector.parse.image_references import (
     is_tracker_url,
     source_references,
 )
-from rss_pipeline.collector.parse.pictures import has_picture_name, is_picture
+from rss_pipeline.collector.parse.pictures import has_picture_name, is_picture, picture_key
 
 _SIGNS = ("<img", "srcset", "<picture", "<noscript", "<amp-img", "<object", "<embed", "<video", "<amp-video")
 _OBJECTS = {"object": "data", "embed": "src"}
@@ -191,15 +191,16 @@ def images_in_order(
 ) -> tuple[str, ...]:
     """The images of an item, distinct, in the order in which one is chosen to stand for it.
 
-    Those of its HTML; the pictures that its feed names beside it, whose order parse/pictures.py has given
-    them; the posters of videos.
+    Those of its HTML; the pictures that its feed names beside it, in the order that parse/pictures.py has
+    given them, of several sizes the first; the posters of videos.
     """
     images, posters = _images_and_posters(html, bases) if html else ([], [])
     base = usable_base(bases)
-    beside = (
-        image_url(each.url, base) for each in enclosures if is_picture(each) and not is_tracker_url(each.url)
-    )
-    return tuple(dict.fromkeys((*images, *filter(None, beside), *posters)))
+    beside: dict[str, str] = {}
+    for each in enclosures:
+        if is_picture(each) and not is_tracker_url(each.url) and (url := image_url(each.url, base)):
+            beside.setdefault(picture_key(url), url)
+    return tuple(dict.fromkeys((*images, *beside.values(), *posters)))
 
 
 def attribute(element: etree._Element, name: str) -> str:

@@ -39,10 +39,10 @@ _OF_SOUND_AND_FILMS = ("duration", "bitrate", "framerate", "samplingrate", "chan
 
 
 def picture_type(attribute: Callable[[str], str | None]) -> str | None:
-    """The type of a media:content by its attributes; IMAGE for a picture of which none is named.
+    """The type of a media:content by its attributes; IMAGE for a picture that none of them and no name tells.
 
-    A medium is often missing as well: then it is a picture by its name, or by its size, where nothing says
-    that it is a sound or a film (`width` and `height` are both's).
+    The medium is often missing as well: then it is a picture by its size, where nothing says that it is a
+    sound or a film (`width` and `height` are both's).
     """
     named = (attribute("type") or "").strip()
     if "/" in named:
@@ -50,10 +50,8 @@ def picture_type(attribute: Callable[[str], str | None]) -> str | None:
     medium = (attribute("medium") or "").strip().lower()
     path = (attribute("url") or "").strip().partition("#")[0].partition("?")[0]
     is_sized = attribute("width") and attribute("height") and not _OTHER_MEDIA.search(path)
-    is_other = any(attribute(name) for name in _OF_SOUND_AND_FILMS)
-    if medium == "image" or (not medium and (has_picture_name(path) or (is_sized and not is_other))):
-        return IMAGE
-    return named or None
+    is_other = medium or has_picture_name(path) or any(attribute(name) for name in _OF_SOUND_AND_FILMS)
+    return IMAGE if medium == "image" or (is_sized and not is_other) else named or None
 
 
 def width_of(attribute: Callable[[str], str | None]) -> int:
@@ -70,50 +68,38 @@ def pictures_beside(
 ) -> tuple[Enclosure, ...]:
     """The pictures of an item beside its content and its `named` enclosures, the best first.
 
-    `media` are its media:content with their widths, `images` the URLs of its thumbnails, the widest first,
-    then of its own image. Each picture of `media` counts once, in its greatest width; of `images` the first,
-    where `media` has none. Another size of a named enclosure is no further picture. An item whose content
-    shows a picture has none beside it, for that is mostly the same one, and larger: but without named
-    enclosures, those of `media` are its enclosures.
+    They are those among its media:content, `media`, the widest first, and the first of `images`: the URLs of
+    its thumbnails, the widest first, then of its own image. An item whose content shows a picture has none
+    beside it, for that is mostly the same one, and larger: but without named enclosures, `media` are its
+    enclosures.
     """
-    known = {picture_key(each.url): each.url for each in named if is_picture(each)}
-    found: dict[str, Enclosure] = {}
-    for _, each in sorted(media, key=lambda pair: -pair[0]):
-        if is_picture(each) and not is_tracker_url(each.url):
-            key = picture_key(each.url)
-            if known.get(key, each.url) == each.url:
-                found.setdefault(key, each)
-    if found and not named:
-        return tuple(found.values())
-    if not found:
-        first = next((url for url in images if url and not is_tracker_url(url)), None)
-        if first is None or known.get(picture_key(first), first) != first:
-            return ()
-        found[first] = Enclosure(url=first, type=IMAGE)
-    return () if content and shows_picture(content) else tuple(found.values())
+    widest = sorted(media, key=lambda pair: -pair[0])
+    found = [each for _, each in widest if is_picture(each) and not is_tracker_url(each.url)]
+    first = next((url for url in images if url and not is_tracker_url(url)), None)
+    if (found or first) and content and shows_picture(content):
+        return () if named else tuple(found)
+    return (*found, *([] if first is None else [Enclosure(url=first, type=IMAGE)]))
 
 
 def with_pictures(enclosures: Iterable[Enclosure], pictures: Sequence[Enclosure]) -> tuple[Enclosure, ...]:
     """An item's files, then its pictures in the order in which one is chosen to be shown.
 
     These are `pictures` (`pictures_beside`), then the enclosures that are pictures by their type, then those
-    by their name. Of the sizes of a picture that `pictures` chose from, only that one stays.
+    by their name.
     """
     files: list[Enclosure] = []
-    found = {picture_key(each.url): each for each in pictures}
-    chosen = {key: each.url for key, each in found.items()}
-    by_type: dict[str, Enclosure] = {}
-    by_name: dict[str, Enclosure] = {}
+    by_type: list[Enclosure] = []
+    by_name: list[Enclosure] = []
+    known: dict[str, Enclosure] = {}
     for each in enclosures:
+        known.setdefault(each.url, each)
         if not is_picture(each):
             files.append(each)
-            continue
-        key = picture_key(each.url)
-        if key not in chosen:
-            (by_type if _is_image_type(each.type) else by_name).setdefault(each.url, each)
-        elif chosen[key] == each.url and each.length is not None:
-            found[key] = each
-    return (*files, *found.values(), *by_type.values(), *by_name.values())
+        else:
+            (by_type if _is_image_type(each.type) else by_name).append(each)
+    # The enclosure of the same URL says more.
+    best = [known.get(each.url, each) for each in pictures]
+    return (*files, *{each.url: each for each in (*best, *by_type, *by_name)}.values())
 
 
 def is_picture(enclosure: Enclosure) -> bool:

@@ -11,7 +11,7 @@ from html import escape, unescape
 from rss_pipeline.collector.images.find import images_in_order, may_hold_images
 from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.collector.parse.image_references import is_tracker_url
-from rss_pipeline.collector.parse.pictures import is_picture, picture_key
+from rss_pipeline.collector.parse.pictures import IMAGE, is_picture, picture_key
 from rss_pipeline.collector.sanitize.html import safe_html
 
 _SHOWN = re.compile(r'<img(?: (?!src=)[a-z-]++="[^"<>]*+")*+ src="([^"<>]*+)')
@@ -57,12 +57,18 @@ def first_picture(html: str) -> str | None:
 
 
 def files_beside(html: str, enclosures: Sequence[Enclosure]) -> list[Enclosure]:
-    """The enclosures to be listed as files beside `shown_html`'s result: all but pictures that it shows."""
-    pictures = [each for each in enclosures if is_picture(each)]
-    if not pictures:
+    """The enclosures to be listed as files beside `shown_html`'s result: all but pictures that it shows.
+
+    A thumbnail is no file either, where it shows another picture.
+    """
+    if not any(map(is_picture, enclosures)):
         return list(enclosures)
     shown = {picture_key(url) for url in _images(html)}
-    return [each for each in enclosures if not (is_picture(each) and picture_key(each.url) in shown)]
+    return [
+        each
+        for each in enclosures
+        if not is_picture(each) or (picture_key(each.url) not in shown and not (shown and each.type == IMAGE))
+    ]
 
 
 def _lead(text: str, html: str, enclosures: Sequence[Enclosure], bases: Sequence[str | None]) -> str | None:

@@ -222,7 +222,7 @@ def test_enclosures_and_the_media_beside_or_instead_of_them() -> None:
     )
     assert both.enclosures == (
         Enclosure(url="https://example.com/a.mp3", type="audio/mpeg"),
-        Enclosure(url="https://example.com/m.jpg", type="image/*"),
+        Enclosure(url="https://example.com/m.jpg"),
     )
     media = rss_item(
         '<guid>1</guid><media:group><media:content url="/m.jpg" type="image/jpeg" fileSize="9"/>'

@@ -139,7 +139,7 @@ def test_the_order_is_media_content_thumbnail_image_enclosure_by_type_enclosure_
         '<media:thumbnail url="/thumbnail.jpg"/>',
         '<media:content url="/media.jpg"/>',
     ]
-    expected = [["/media.jpg"], ["/thumbnail.jpg"], ["/image.jpg"], [], []]
+    expected = [["/media.jpg", "/thumbnail.jpg"], ["/thumbnail.jpg"], ["/image.jpg"], [], []]
     for left in range(len(fields)):
         some = fields[: len(fields) - left]
         own = ["/type", "/name.jpg"] if left < 4 else ["/name.jpg"]

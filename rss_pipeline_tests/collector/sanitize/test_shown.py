@@ -82,5 +82,6 @@ def test_a_picture_that_is_shown_is_no_file_as_well() -> None:
     further = Enclosure(url="https://img.example/b.jpg", type="image/jpeg")
     html = shown('<img src="https://img.example/a.jpg?x=1">', SOUND, picture, further)
     assert files_beside(html or "", (SOUND, picture, further)) == [SOUND, further]
+    assert files_beside(html or "", (SOUND, picture, THUMBNAIL)) == [SOUND], "a thumbnail is no file"
     above = shown("<p>Text</p>", SOUND, THUMBNAIL)
     assert files_beside(above or "", (SOUND, THUMBNAIL)) == [SOUND]
