@@ -27,7 +27,7 @@ assert not {name.partition(".")[0] for name in sys.modules} & set(FOREIGN)
 
 @pytest.mark.slow
 def test_every_module_is_imported_without_dagster_click_and_rich() -> None:
-    rooms = [f"rss_pipeline.{room}" for room in ("collector", "storage", "pipeline", "web")]
+    rooms = [f"rss_pipeline.{room}" for room in ("collector", "storage", "pipeline", "reader", "web")]
     _import_all("dagster,click,rich", *rooms)
 
 

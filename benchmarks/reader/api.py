@@ -48,7 +48,7 @@ from rss_pipeline.storage.backends.connect import connect
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import states
-from rss_pipeline.storage.subscriptions.chosen import Scope
+from rss_pipeline.storage.subscriptions.chosen import Scope, Shown
 
 _API = "/greader/reader/api/0/"
 _UNREAD = {"s": "user/-/state/com.google/reading-list", "xt": "user/-/state/com.google/read"}
@@ -248,7 +248,7 @@ async def _alone(alone: Alone, user: User, other: User, database: Database, *, a
 def _milliseconds_to_mark(database: Database, user: User) -> float:
     took = []
     for feed in user.feeds:
-        statements = states.mark_read_up_to(user.id, Scope(feed_id=feed), 2**52)
+        statements = states.mark_shown(user.id, Shown(scope=Scope(feed_id=feed), up_to=2**52))
         begun = time.perf_counter()
         database.batch(statements)
         took.append(1000 * (time.perf_counter() - begun))

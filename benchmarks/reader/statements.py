@@ -16,7 +16,7 @@ from rss_pipeline.storage.database import Result, Statement, Value
 from rss_pipeline.storage.items import bodies
 from rss_pipeline.storage.schema import migrate
 from rss_pipeline.storage.subscriptions import counts, item_lists, listing, states
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
 
 ROUNDS = 60
@@ -134,7 +134,10 @@ def main() -> None:
             database,
             "mark a feed read",
             1,
-            lambda user: (states.mark_read_up_to(user, Scope(feed_id=feed_of(user)), 2**52), None),
+            lambda user: (
+                states.mark_shown(user, Shown(scope=Scope(feed_id=feed_of(user)), up_to=2**52)),
+                None,
+            ),
         )
         measure(
             database,

@@ -34,7 +34,7 @@ def test_a_feed_is_read_up_to_what_was_seen_and_what_came_since_is_unread(reader
     assert answer.json()["unread"] == 1
     assert [each["title"] for each in items(user, unread_only="true")] == ["Title 4"]
     again = user.client.post("/api/feeds/a/mark-read", json={"up_to": seen})
-    assert again.json() == answer.json()
+    assert again.json() == {**answer.json(), "undo": None}
     back = user.client.post("/api/feeds/a/mark-read", json={"up_to": 0})
     assert back.json()["unread"] == 1
 
@@ -99,6 +99,50 @@ def test_the_most_ids_are_marked_by_one_request(reader: Reader) -> None:
     ids = [items(user)[0]["id"], *(f"{n:032x}" for n in range(MOST_IDS - 1))]
     answer = user.client.post(MARK, json={"ids": ids, "is_read": True})
     assert answer.json()["marked"] == 1
+    assert feed(user)["unread"] == 0
+
+
+def test_a_mark_of_a_feed_a_folder_or_all_is_undone_and_what_was_read_before_or_since_is_not(
+    reader: Reader,
+) -> None:
+    user = ann(reader, a=3, b=2)
+    ids = {each["feed_id"] + each["title"][-1]: each["id"] for each in items(user)}
+    user.client.patch("/api/feeds/b", json={"folder": "News"})
+    up_to = max(each["cursor"] for each in items(user))
+    for path, body, marked in (
+        ("/api/feeds/a/mark-read", {}, 2),
+        ("/api/mark-read", {"folder": "News"}, 2),
+        ("/api/mark-read", {}, 4),
+    ):
+        user.client.post(MARK, json={"ids": [ids["a2"]], "is_read": True})
+        answer = user.client.post(path, json={"up_to": up_to, **body})
+        assert answer.status_code == 200
+        undo = answer.json()["undo"]
+        assert undo["items"] == marked
+        assert user.client.get("/api/mark-read").json() == {"marks": [undo]}
+        since = ids["b1"] if body else ids["a1"]
+        user.client.post(MARK, json={"ids": [since], "is_read": True})
+        undone = user.client.post(f"/api/mark-read/{undo['id']}/undo")
+        assert undone.json() == {"items": marked - 1}
+        read = {each["id"] for each in items(user) if each["is_read"]}
+        assert read == {ids["a2"], since}
+        assert user.client.post(f"/api/mark-read/{undo['id']}/undo").status_code == 404
+        user.client.post(MARK, json={"ids": list(read), "is_read": False})
+
+
+def test_a_mark_that_marks_nothing_leaves_nothing_to_undo(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    assert user.client.post("/api/mark-read", json={"up_to": 0}).json() == {"undo": None}
+    assert user.client.get("/api/mark-read").json() == {"marks": []}
+
+
+def test_after_an_hour_a_mark_is_for_good(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    undo = user.client.post("/api/mark-read", json={"up_to": 2**53 - 1}).json()["undo"]
+    reader.clock.pass_(seconds=3_601)
+    user = reader.signed_in(user.id)
+    assert user.client.get("/api/mark-read").json() == {"marks": []}
+    assert user.client.post(f"/api/mark-read/{undo['id']}/undo").status_code == 404
     assert feed(user)["unread"] == 0
 
 

@@ -44,6 +44,13 @@ class Two:
                     of: user.client.post(f"/api/feeds/{of}/refresh").json()["task_id"]
                     for of, user in (("hers", self.ann), ("his", self.bob))
                 }
+            case "mark":
+                return {
+                    of: user.client.post(f"/api/feeds/{of}/mark-read", json={"up_to": 2**53 - 1}).json()[
+                        "undo"
+                    ]["id"]
+                    for of, user in (("hers", self.ann), ("his", self.bob))
+                }
             case "session":
                 return {"hers": self.ann.key.session_id, "his": self.bob.key.session_id}
             case _:

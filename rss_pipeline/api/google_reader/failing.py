@@ -17,6 +17,7 @@ from rss_pipeline.api.google_reader.streams import FAILING_FEED_ID, FeedStream
 from rss_pipeline.api.google_reader.times import in_microseconds
 from rss_pipeline.pipeline.accounts.preferences import stored_preferences
 from rss_pipeline.pipeline.reading.failures import FailingFeed, failing_feeds
+from rss_pipeline.reader.mark import mark_failures
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result, Statement
 from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
@@ -100,11 +101,12 @@ def failing(rows: Sequence[FeedRow], found: Result) -> Failing:
     return Failing(is_shown=True, entries=tuple(entries))
 
 
-def mark(session: SignedIn, failing: Failing, numbers: Iterable[int], *, is_read: bool) -> list[Statement]:
-    """Statements that mark these entries; none where nothing changes."""
+async def mark(session: SignedIn, failing: Failing, numbers: Iterable[int], *, is_read: bool) -> None:
+    """Mark these entries."""
     before = failing.marked((), is_read=is_read)
     after = failing.marked(numbers, is_read=is_read)
-    return [] if before == after else [users.put_read_failures(session.user_id, after)]
+    if before != after:
+        await session.run(lambda caller: mark_failures(caller, after))
 
 
 def _numbered(feeds: Iterable[FailingFeed]) -> Mapping[int, FailingFeed]:

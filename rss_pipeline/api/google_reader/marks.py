@@ -22,15 +22,11 @@ from rss_pipeline.api.google_reader.streams import (
 from rss_pipeline.api.google_reader.subscriptions.feeds import Feeds, read_feeds
 from rss_pipeline.api.google_reader.tag_edits import read_edit
 from rss_pipeline.api.google_reader.times import in_microseconds, microseconds
-from rss_pipeline.storage.database import Statement
-from rss_pipeline.storage.subscriptions.chosen import ALL, MAX_CHOSEN, Chosen, Scope
+from rss_pipeline.reader import mark
+from rss_pipeline.reader.mark import Marks
+from rss_pipeline.storage.subscriptions.chosen import ALL, MAX_CHOSEN, Scope, Shown
 from rss_pipeline.storage.subscriptions.folders import add_folder
-from rss_pipeline.storage.subscriptions.states import (
-    mark_items,
-    mark_read_up_to,
-    star_items,
-    unstar_items,
-)
+from rss_pipeline.storage.subscriptions.listing import FeedName
 
 _JUST_STORED = timedelta(seconds=1)
 """Without a time, and without a listing of this session, items that are younger are spared."""
@@ -40,24 +36,19 @@ async def edit_tag(call: Call) -> Response:
     """POST edit-tag: repeated i, a and r. Unknown items, and those of others, are left out."""
     session, fields = signed_in(call), call.fields
     edit = read_edit(fields.all("a"), fields.all("r"), has_items="i" in fields)
-    statements: list[Statement] = []
-    for name in edit.new_folders:
-        statements += add_folder(session.user_id, name)
-    if not edit.new_folders:
-        numbers = item_numbers(fields.all("i"))
-        if len(numbers) > MAX_CHOSEN:
-            raise Refused(413, f"At most {MAX_CHOSEN:,} items can be marked at once.")
-        chosen = Chosen.by_numbers(numbers)
-        if edit.is_read is not None:
-            statements += mark_items(session.user_id, chosen, is_read=edit.is_read)
-            if failing.may_be_entries(numbers):
-                own = await failing.read_failing(session)
-                statements += failing.mark(session, own, numbers, is_read=edit.is_read)
-        if edit.is_starred:
-            statements += star_items(session.user_id, chosen, at=call.service.clock())
-        elif edit.is_starred is not None:
-            statements += unstar_items(session.user_id, chosen)
-    await (session.write(*statements) if statements else session.read())
+    if edit.new_folders:
+        await session.write(*(one for name in edit.new_folders for one in add_folder(session.user_id, name)))
+        return ok()
+    numbers = item_numbers(fields.all("i"))
+    if len(numbers) > MAX_CHOSEN:
+        raise Refused(413, f"At most {MAX_CHOSEN:,} items can be marked at once.")
+    marks = Marks(is_read=edit.is_read, is_starred=edit.is_starred)
+    if marks == Marks():
+        await session.read()
+        return ok()
+    await session.run(lambda caller: mark.mark_numbers(caller, numbers, marks))
+    if edit.is_read is not None and failing.may_be_entries(numbers):
+        await failing.mark(session, await failing.read_failing(session), numbers, is_read=edit.is_read)
     return ok()
 
 
@@ -79,65 +70,81 @@ async def mark_all_as_read(call: Call) -> Response:
         await _mark_failing(session, await failing.read_failing(session), time)
         return ok()
     feeds = await read_feeds(session) if _needs_feeds(session, stream) else None
-    scope = _scope(stream, feeds)
-    end = _end(session, stream, feeds, time)
-    *_, wishes = await session.write(
-        *mark_read_up_to(session.user_id, scope, end), failing.wishes(session.user_id)
-    )
-    if stream == READING_LIST:
-        await _mark_failing(session, await failing.failing_of(session, wishes), time)
+    shown = _shown(session, stream, feeds, time)
+    marked = await session.run(lambda caller: mark.mark_shown(caller, shown))
+    if stream == READING_LIST and marked.preferences is not None:
+        await _mark_failing(session, await failing.failing_of(session, marked.preferences), time)
     return ok()
 
 
 async def _mark_failing(session: SignedIn, own: failing.Failing, time: int | None) -> None:
     """Mark the failures of feeds that are as old as this time."""
     seen = [entry.number for entry in own.entries if time is None or entry.number <= time]
-    if marked := failing.mark(session, own, seen, is_read=True):
-        await session.write(*marked)
+    await failing.mark(session, own, seen, is_read=True)
 
 
 def _needs_feeds(session: SignedIn, stream: Stream) -> bool:
-    """True where the id of the feed is not known, or its folder counts: it may have been shown."""
-    if isinstance(stream, FeedStream):
-        return session.service.seen.has_folders(session.session_id)
-    return isinstance(stream, FeedAddress)
+    """True where the id of the feed is not known, or where it counts which feeds are in the stream, or around
+    it: they may have been shown."""
+    return isinstance(stream, FeedAddress) or session.service.seen.has_other(
+        session.session_id, str(stream if isinstance(stream, FeedStream) else READING_LIST)
+    )
 
 
-def _scope(stream: Stream, feeds: Feeds | None) -> Scope:
+def _shown(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | None) -> Shown:
+    """What is marked of a stream: up to `time`, or to what this session was shown of it."""
     match stream:
-        case FeedStream(feed_id):
-            return Scope(feed_id=feed_id)
-        case FeedAddress():
-            assert feeds is not None
-            return Scope(feed_id=feeds.known(stream).feed_id)
+        case FeedStream() | FeedAddress():
+            return _shown_feed(session, stream, feeds, time)
         case Label(name):
-            return Scope(folder=name)
+            return _shown_feeds(session, Scope(folder=name), feeds, time)
         case _:
-            return ALL
+            return _shown_feeds(session, ALL, feeds, time)
 
 
-def _end(session: SignedIn, stream: Stream, feeds: Feeds | None, time: int | None) -> int:
-    """The number of arrival up to which a stream is marked."""
-    seen, last = session.service.seen, session.service.seen.last(session.session_id)
-    shown = seen.newest(session.session_id, _streams_around(stream, feeds))
-    if time is None:
-        if shown is None:
-            shown = last
-        moment = session.service.clock() - _JUST_STORED
-        return in_microseconds(moment.replace(microsecond=0)) if shown is None else shown
-    # A folder, or all, may have been shown since, feed by feed; then only the time counts.
-    is_whole = isinstance(stream, FeedStream | FeedAddress) or (shown is not None and shown == last)
-    return min(time, shown) if shown is not None and is_whole else time
+def _shown_feed(
+    session: SignedIn, stream: FeedStream | FeedAddress, feeds: Feeds | None, time: int | None
+) -> Shown:
+    if isinstance(stream, FeedAddress):
+        assert feeds is not None
+        row: FeedName | None = feeds.known(stream)
+    else:
+        row = None if feeds is None else feeds.find(stream)
+    feed_id = stream.id if isinstance(stream, FeedStream) else row.feed_id if row else ""
+    folder = [] if row is None or row.folder is None else [str(Label(row.folder))]
+    shown = session.service.seen.newest(
+        session.session_id, [str(FeedStream(feed_id)), *folder, str(READING_LIST)]
+    )
+    if time is not None:
+        end = time if shown is None else min(time, shown)
+    else:
+        end = _last(session) if shown is None else shown
+    return Shown(scope=Scope(feed_id=feed_id), up_to=end)
 
 
-def _streams_around(stream: Stream, feeds: Feeds | None) -> list[str]:
-    """The stream and those that hold all of it, as listings remember them."""
-    if isinstance(stream, Label):
-        return [str(stream), str(READING_LIST)]
-    if not isinstance(stream, FeedStream | FeedAddress):
-        return [str(READING_LIST)]
-    row = None if feeds is None else feeds.find(stream)
-    if row is None:
-        return [str(stream), str(READING_LIST)]
-    folder = [] if row.folder is None else [str(Label(row.folder))]
-    return [str(FeedStream(row.feed_id)), *folder, str(READING_LIST)]
+def _shown_feeds(session: SignedIn, scope: Scope, feeds: Feeds | None, time: int | None) -> Shown:
+    """Of a folder, or of all. A feed that was listed by itself is marked up to what was listed of it."""
+    seen, id = session.service.seen, session.session_id
+    whole = seen.newest(
+        id, [str(READING_LIST), *([] if scope.folder is None else [str(Label(scope.folder))])]
+    )
+    if time is not None:
+        # Feeds may have been listed since, one by one; then only the time counts.
+        is_last = whole is not None and whole == seen.last(id)
+        return Shown(scope=scope, up_to=min(time, whole) if whole is not None and is_last else time)
+    end = _last(session) if whole is None else whole
+    of_feeds: dict[str, int] = {}
+    for row in [] if feeds is None else feeds.rows:
+        streams = [str(FeedStream(row.feed_id)), *([] if row.folder is None else [str(Label(row.folder))])]
+        own = seen.newest(id, streams)
+        if own is not None:
+            of_feeds[row.feed_id] = own if whole is None else max(own, whole)
+    return Shown(scope=scope, up_to=end, of_feeds={feed: own for feed, own in of_feeds.items() if own != end})
+
+
+def _last(session: SignedIn) -> int:
+    """The end of what any listing has shown, or else of what was stored a second ago."""
+    last = session.service.seen.last(session.session_id)
+    if last is not None:
+        return last
+    return in_microseconds((session.service.clock() - _JUST_STORED).replace(microsecond=0))

@@ -9,13 +9,8 @@ from collections.abc import Iterable
 from threading import Lock
 
 MOST = 100_000
-"""Sessions and streams that are remembered; the one that was listed longest ago is forgotten first."""
-
-
-_ANY = ""
-"""The key for whatever was listed last."""
-_FOLDERS = "user/-/label/"
-"""The key for whichever folder was listed last; the stream of each folder begins with it."""
+"""Streams of all sessions that are remembered. The first to be forgotten is, of the session that has listed
+nothing for the longest time, the one that was listed longest ago."""
 
 
 class Seen:
@@ -23,28 +18,37 @@ class Seen:
 
     def __init__(self, *, most: int = MOST) -> None:
         self._most = most
-        self._numbers: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._count = 0
+        self._sessions: OrderedDict[str, OrderedDict[str, int]] = OrderedDict()
         self._lock = Lock()
 
     def show(self, session_id: str, stream: str, number: int) -> None:
         """Remember that all items of the stream up to this number were listed."""
         with self._lock:
-            kinds = [_ANY, _FOLDERS] if stream.startswith(_FOLDERS) else [_ANY]
-            for key in ((session_id, each) for each in (stream, *kinds)):
-                self._numbers[key] = max(number, self._numbers.pop(key, 0))
-            while len(self._numbers) > self._most:
-                self._numbers.popitem(last=False)
+            streams = self._sessions.setdefault(session_id, OrderedDict())
+            self._sessions.move_to_end(session_id)
+            self._count += stream not in streams
+            streams[stream] = max(number, streams.pop(stream, 0))
+            while self._count > self._most:
+                id, oldest = next(iter(self._sessions.items()))
+                oldest.popitem(last=False)
+                self._count -= 1
+                if not oldest:
+                    del self._sessions[id]
 
     def newest(self, session_id: str, streams: Iterable[str]) -> int | None:
         """The greatest number that any of these streams was shown up to; None if none was listed."""
         with self._lock:
-            found = [self._numbers.get((session_id, stream)) for stream in streams]
-        return max((number for number in found if number is not None), default=None)
-
-    def has_folders(self, session_id: str) -> bool:
-        """True if the session was shown any folder."""
-        return self.newest(session_id, [_FOLDERS]) is not None
+            known = self._sessions.get(session_id) or OrderedDict[str, int]()
+            found = [known[stream] for stream in streams if stream in known]
+        return max(found, default=None)
 
     def last(self, session_id: str) -> int | None:
         """The greatest number of any listing of this session; None if there was none."""
-        return self.newest(session_id, [_ANY])
+        with self._lock:
+            return max(self._sessions.get(session_id, {}).values(), default=None)
+
+    def has_other(self, session_id: str, stream: str) -> bool:
+        """True if the session was shown any stream but this one."""
+        with self._lock:
+            return bool(self._sessions.get(session_id, {}).keys() - {stream})

@@ -1,25 +1,32 @@
-"""The marks of a user: a feed read up to what was seen, items read, unread, starred."""
+"""The marks of a user: what was seen of a feed, a folder or all read, and that undone; items read, unread,
+starred."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from rss_pipeline.api.auth import SignedIn
-from rss_pipeline.api.feed_json import EXAMPLE, Feed
-from rss_pipeline.api.fields import Line, Seen
+from rss_pipeline.api.conditional import json_answer
+from rss_pipeline.api.feed_json import EXAMPLE, Feed, feed_json
+from rss_pipeline.api.fields import Folder, Line, Seen
 from rss_pipeline.api.item_json import EXAMPLE as ITEM
-from rss_pipeline.api.routers.answered import CHANGES, changed_feed, json_of, no_item
-from rss_pipeline.storage.database import Statement
-from rss_pipeline.storage.subscriptions import states
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_lists import known_ids
-from rss_pipeline.storage.subscriptions.listing import list_feeds
+from rss_pipeline.api.problems import ApiError, documented
+from rss_pipeline.api.routers.answered import CHANGES, NOT_CHANGED, json_of, no_feed, no_item
+from rss_pipeline.collector.models.clock import instant
+from rss_pipeline.reader import mark
+from rss_pipeline.storage.subscriptions.chosen import Scope, Shown
+from rss_pipeline.storage.subscriptions.undo import Undoable
 
 router = APIRouter(tags=["marks"])
 
 MOST_IDS = 1_000
+_UNDOABLE: dict[str, Any] = {
+    "id": "0660b3a1f2c4d85a1b2c3d4e5f607182",
+    "items": 131,
+    "until": "2026-11-22T10:30:00Z",
+}
 
 
 class SeenFeed(BaseModel):
@@ -31,6 +38,66 @@ class SeenFeed(BaseModel):
         description="The `version` of the feed that the client saw, or the `cursor` of an item: this item and"
         " all before it are read. What came later stays unread."
     )
+
+
+class SeenItems(BaseModel):
+    """The part of all feeds, or of a folder, that the client has shown."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"up_to": EXAMPLE["version"], "folder": None}}
+    )
+
+    up_to: Seen = Field(
+        description="The greatest `version` of the feeds that the client saw, or the `cursor` of an item:"
+        " this item and all before it are read. What came later stays unread."
+    )
+    folder: Folder | None = Field(default=None, description="Only feeds in this folder; null for all.")
+
+
+class UndoableMark(BaseModel):
+    """A mark of many items that can be undone."""
+
+    id: str
+    items: int = Field(description="The items that would be unread again.")
+    until: str = Field(description="The end of the time in which it can be undone, in UTC.")
+
+    model_config = {"json_schema_extra": {"example": _UNDOABLE}}
+
+
+class MarkedFeed(Feed):
+    """The feed afterwards, and the mark."""
+
+    undo: UndoableMark | None = Field(
+        description="The mark, for `POST /api/mark-read/{id}/undo`; null where nothing was unread."
+    )
+
+    model_config = ConfigDict(json_schema_extra={"example": {**EXAMPLE, "undo": _UNDOABLE}})
+
+
+class MarkedRead(BaseModel):
+    """The mark of a folder or of all feeds."""
+
+    undo: UndoableMark | None = Field(
+        description="The mark, for `POST /api/mark-read/{id}/undo`; null where nothing was unread."
+    )
+
+    model_config = {"json_schema_extra": {"example": {"undo": _UNDOABLE}}}
+
+
+class UndoableMarks(BaseModel):
+    """The marks that can be undone, the last one first."""
+
+    marks: list[UndoableMark]
+
+    model_config = {"json_schema_extra": {"example": {"marks": [_UNDOABLE]}}}
+
+
+class Undone(BaseModel):
+    """The number of items that are unread again."""
+
+    items: int
+
+    model_config = {"json_schema_extra": {"example": {"items": 131}}}
 
 
 class Marks(BaseModel):
@@ -55,28 +122,66 @@ class Marked(BaseModel):
     model_config = {"json_schema_extra": {"example": {"marked": 1, "unknown": []}}}
 
 
-@router.post("/feeds/{id}/mark-read", operation_id="mark_feed_read", response_model=Feed, responses=CHANGES)
+@router.post(
+    "/feeds/{id}/mark-read", operation_id="mark_feed_read", response_model=MarkedFeed, responses=CHANGES
+)
 async def mark_feed(caller: SignedIn, id: str, seen: SeenFeed) -> Response:
     """Mark a feed read up to what the client has seen; answers the feed. The same again changes nothing."""
-    found = await caller.write(
-        *states.mark_read_up_to(caller.user_id, Scope(feed_id=id), seen.up_to), list_feeds(caller.user_id, id)
-    )
-    return changed_feed(found[-1])
+    shown = Shown(scope=Scope(feed_id=id), up_to=seen.up_to)
+    found = await caller.run(lambda one: mark.mark_shown(one, shown))
+    if found.feed is None:
+        raise no_feed()
+    return json_of({**feed_json(found.feed), "undo": _undo(found.undoable)})
+
+
+@router.post("/mark-read", operation_id="mark_read", response_model=MarkedRead, responses=CHANGES)
+async def mark_all(caller: SignedIn, seen: SeenItems) -> Response:
+    """Mark the feeds of a folder, or all, read up to what the client has seen. The same again changes
+    nothing."""
+    shown = Shown(scope=Scope(folder=seen.folder), up_to=seen.up_to)
+    found = await caller.run(lambda one: mark.mark_shown(one, shown))
+    return json_of({"undo": _undo(found.undoable)})
+
+
+@router.get(
+    "/mark-read",
+    operation_id="list_undoable_marks",
+    response_model=UndoableMarks,
+    responses=NOT_CHANGED | documented("not_signed_in", "foreign_origin"),
+)
+async def undoable(request: Request, caller: SignedIn) -> Response:
+    """The marks of feeds, folders and all, from the page and from apps too, that can be undone: those of the
+    last hour."""
+    found = await caller.read_by(mark.undoable)
+    return json_answer(request, {"marks": [_undo(each) for each in found]})
+
+
+@router.post("/mark-read/{id}/undo", operation_id="undo_mark", response_model=Undone, responses=CHANGES)
+async def undo(caller: SignedIn, id: str) -> Response:
+    """Make the items unread again that a mark made read. What was read before it stays read, and so does what
+    was marked or opened since."""
+    items = await caller.run(lambda one: mark.undo_mark(one, id))
+    if not items:
+        raise ApiError(
+            "not_found",
+            "There is no such mark that can be undone.",
+            what_to_do="GET /api/mark-read lists those of the last hour that were not undone yet.",
+        )
+    return json_of({"items": items})
 
 
 @router.post("/items/mark", operation_id="mark_items", response_model=Marked, responses=CHANGES)
 async def mark_items(caller: SignedIn, marks: Marks) -> Response:
     """Mark items read, unread, with a star or without. Other ids are left out; 404 if no id is known."""
     ids = list(dict.fromkeys(marks.ids))
-    user_id, chosen, statements = caller.user_id, Chosen.by_ids(ids), list[Statement]()
-    if marks.is_read is not None:
-        statements += states.mark_items(user_id, chosen, is_read=marks.is_read)
-    if marks.is_starred:
-        statements += states.star_items(user_id, chosen, at=caller.clock())
-    elif marks.is_starred is not None:
-        statements += states.unstar_items(user_id, chosen)
-    *_, found = await caller.write(*statements, known_ids(user_id, ids))
-    known = {row["id"] for row in found.rows}
+    wanted = mark.Marks(is_read=marks.is_read, is_starred=marks.is_starred)
+    known = await caller.run(lambda one: mark.mark_items(one, ids, wanted))
     if not known:
         raise no_item()
     return json_of({"marked": len(known), "unknown": [id for id in ids if id not in known]})
+
+
+def _undo(found: Undoable | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"id": found.id, "items": found.items, "until": instant(found.until)}

@@ -36,8 +36,9 @@ TABLES = {
 """Table to the columns of its primary key, the first one text; a table comes after those it refers to.
 
 The tables of topics are not copied: the first sync in the target makes them from feeds.yaml, so that every
-topic is published there, into the bucket that the target has for topics. Sessions, failed logins and known
-clients are not copied either: users log in again. The machines of a fleet join by themselves.
+topic is published there, into the bucket that the target has for topics. Sessions, failed logins, known
+clients and marks to undo are not copied either: users log in again. The machines of a fleet join by
+themselves.
 """
 _OF_ITEMS = frozenset({"items", "item_versions"})
 """The tables that have the texts of items."""

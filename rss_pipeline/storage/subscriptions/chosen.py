@@ -1,15 +1,17 @@
-"""The items and feeds that a call is about: named items, and parts of a user's feeds.
+"""The items and feeds that a call is about: named items, parts of a user's feeds, and what was shown of them.
 
-Both are pieces of SQL with their parameters, for the statements of this room. Neither names the user of the
+All are pieces of SQL with their parameters, for the statements of this room. None names the user of the
 feeds: each statement joins the user's subscriptions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Self
 
 from rss_pipeline.storage.database import Value
 from rss_pipeline.storage.sql import compact, number
+from rss_pipeline.storage.subscriptions.counts import NEWEST
 
 MAX_CHOSEN = 20_000
 """The most items that are named at once: a JSON parameter stays below 1 MB."""
@@ -66,5 +68,30 @@ class Scope:
 
 
 ALL = Scope()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """The items that a client has listed: those of a part of a user's feeds, up to an arrival number."""
+
+    scope: Scope = ALL
+    up_to: int
+    of_feeds: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Feeds that were listed by themselves, by id, with the numbers that hold for them instead."""
+
+    def of(self, user_id: str) -> tuple[str, list[Value]]:
+        """`WITH` for the table `shown`: `feed_id`, `read_up_to` and, as `number`, the number up to which the
+        feed was shown, its newest item's at most; with its parameters."""
+        condition, params = self.scope.of(user_id)
+        return (
+            f"""WITH own AS MATERIALIZED (
+              SELECT key AS feed_id, {number("value")} AS number FROM json_each(?)),
+            shown AS MATERIALIZED (
+              SELECT s.feed_id, s.read_up_to, min(coalesce(own.number, ?), {NEWEST}) AS number
+              FROM subscriptions AS s LEFT JOIN own ON own.feed_id = s.feed_id WHERE {condition})""",
+            [compact(dict(self.of_feeds)), self.up_to, *params],
+        )
+
+
 EVERYTHING = 2**53
 """An arrival number above all: what is stored when the statement runs."""

@@ -2,7 +2,8 @@
 
 Items up to a subscription's number (`read_up_to`) are read, those above it are not; item_states has only the
 exceptions. So a whole feed is marked by one row, and a state that says what the number says is deleted. The
-number never goes back, and never beyond the newest item that is stored: what comes later is unread.
+number goes back only where a mark is undone (undo.py), and never beyond the newest item that is stored: what
+comes later is unread.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,7 @@ from datetime import datetime
 
 from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Statement, Value
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
-from rss_pipeline.storage.subscriptions.counts import NEWEST
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Shown
 
 
 def mark_items(user_id: str, chosen: Chosen, *, is_read: bool) -> list[Statement]:
@@ -29,32 +29,29 @@ def mark_items(user_id: str, chosen: Chosen, *, is_read: bool) -> list[Statement
         [chosen.names, user_id],
         name="mark items read" if is_read else "mark items unread",
     )
-    return [differing, *_settle(user_id, *_feeds_of(chosen), advance=is_read)]
+    return [differing, *settle(user_id, *_feeds_of(chosen), advance=is_read)]
 
 
-def mark_read_up_to(user_id: str, scope: Scope, up_to: int) -> list[Statement]:
-    """Mark all items of these feeds read that have this arrival number or a lower one.
-
-    `up_to` is the newest number that the client has seen: items that came since stay unread.
-    """
-    condition, params = scope.of(user_id)
-    feeds = f"SELECT s.feed_id FROM subscriptions AS s WHERE {condition}"
+def mark_shown(user_id: str, shown: Shown) -> list[Statement]:
+    """Mark all items read that were shown: those that came since stay unread."""
+    table, params = shown.of(user_id)
     kept = Statement(
-        f"""UPDATE item_states SET is_read = 1
-        WHERE user_id = ? AND feed_id IN ({feeds}) AND arrived <= ? AND is_read = 0""",
-        [user_id, *params, up_to],
+        f"""{table} UPDATE item_states SET is_read = 1 FROM shown
+        WHERE item_states.user_id = ? AND item_states.feed_id = shown.feed_id
+          AND item_states.arrived <= shown.number AND item_states.is_read = 0""",
+        [*params, user_id],
         name="mark kept items read",
     )
     moved = Statement(
-        f"""UPDATE subscriptions SET read_up_to = seen.number FROM (
-          SELECT s.feed_id, min(?, {NEWEST}) AS number
-          FROM subscriptions AS s WHERE {condition}) AS seen
-        WHERE subscriptions.user_id = ? AND subscriptions.feed_id = seen.feed_id
-          AND seen.number > subscriptions.read_up_to""",
-        [up_to, *params, user_id],
+        f"""{table} UPDATE subscriptions SET read_up_to = shown.number FROM shown
+        WHERE subscriptions.user_id = ? AND subscriptions.feed_id = shown.feed_id
+          AND shown.number > subscriptions.read_up_to""",
+        [*params, user_id],
         name="mark feeds read",
     )
-    return [kept, moved, *_settle(user_id, feeds, params, advance=True)]
+    condition, scope_params = shown.scope.of(user_id)
+    feeds = f"SELECT s.feed_id FROM subscriptions AS s WHERE {condition}"
+    return [kept, moved, *settle(user_id, feeds, scope_params, advance=True)]
 
 
 def star_items(user_id: str, chosen: Chosen, *, at: datetime) -> list[Statement]:
@@ -82,7 +79,7 @@ def unstar_items(user_id: str, chosen: Chosen) -> list[Statement]:
         [user_id, chosen.names],
         name="unstar items",
     )
-    return [taken, *_settle(user_id, *_feeds_of(chosen), advance=False)]
+    return [taken, *settle(user_id, *_feeds_of(chosen), advance=False)]
 
 
 def _feeds_of(chosen: Chosen) -> tuple[str, list[Value]]:
@@ -104,9 +101,9 @@ _SAYS_THE_SAME = """is_read = (SELECT CAST(item_states.arrived <= s.read_up_to A
   WHERE s.user_id = item_states.user_id AND s.feed_id = item_states.feed_id)"""
 
 
-def _settle(user_id: str, feeds: str, params: Sequence[Value], *, advance: bool) -> list[Statement]:
-    """Leave no state of these feeds that says nothing. `advance`: where all items above the number are read
-    up to some item, the number moves there, so that who reads item by item has few states."""
+def settle(user_id: str, feeds: str, params: Sequence[Value], *, advance: bool) -> list[Statement]:
+    """Statements that leave no state of these feeds that says nothing. `advance`: where all items above the
+    number are read up to some item, the number moves there, so that who reads item by item has few states."""
     moved = Statement(
         f"""UPDATE subscriptions SET read_up_to = read.number
         FROM ({_READ_UP_TO.format(feeds=feeds)}) AS read

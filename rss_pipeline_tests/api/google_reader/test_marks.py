@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rss_pipeline.api.google_reader.ids import long_id
+from rss_pipeline.reader.mark import undo_mark, undoable
 from rss_pipeline_tests.api.google_reader.conftest import Two
 from rss_pipeline_tests.api.google_reader.phone import Phone, arrive
 
@@ -160,6 +161,44 @@ def test_what_was_shown_feed_by_feed_is_marked_with_all_by_a_time(two: Two) -> N
     two.ann.ids("feed/a")
     mark_all(two.ann, ALL, ts=str(late))
     assert two.ann.another().unread() == set()
+
+
+@pytest.mark.parametrize("stream", [ALL, "user/-/label/News", f"{STATE}/unread"])
+@pytest.mark.parametrize("lists", ["contents", "ids", "folder"])
+def test_what_was_listed_feed_by_feed_since_is_marked_with_a_folder_or_all_too(
+    two: Two, stream: str, lists: str
+) -> None:
+    two.ann.ids(stream)
+    late = arrive(two.database, "a", *(f"late {n}" for n in range(8)))
+    unseen = arrive(two.database, "shared", "unseen")
+    match lists:
+        case "contents":
+            two.ann.get("stream/contents/feed/a", n=20)
+        case "ids":
+            two.ann.ids("feed/a")
+        case _:
+            two.ann.ids("user/-/label/News")
+    mark_all(two.ann, stream)
+    left = two.ann.another().unread()
+    assert not left & {*two.a, *late}
+    assert left >= set(unseen)
+
+
+def test_a_feed_that_was_listed_before_another_one_is_marked_up_to_its_own_listing(two: Two) -> None:
+    """The client never listed all: each feed is marked up to what was shown of it."""
+    two.ann.ids("feed/a")
+    late = arrive(two.database, "a", "late")
+    two.ann.ids("feed/shared")
+    mark_all(two.ann, ALL)
+    assert two.ann.another().unread() == set(late)
+
+
+def test_a_mark_of_an_app_can_be_undone_elsewhere(two: Two) -> None:
+    two.ann.ids()
+    mark_all(two.ann, ALL)
+    [mark] = undoable(two.ann.caller)
+    assert undo_mark(two.ann.caller, mark.id) == 5
+    assert two.ann.unread() == {*two.a, *two.shared}
 
 
 def test_a_time_marks_what_came_until_then(two: Two) -> None:

@@ -28,7 +28,7 @@ def test_an_answer_that_was_overtaken_takes_nothing_back() -> None:
 
 
 def test_the_longest_unlisted_stream_is_forgotten_first() -> None:
-    seen = Seen(most=3)
+    seen = Seen(most=2)
     seen.show("s", "a", 1)
     seen.show("s", "b", 2)
     seen.show("s", "a", 3)

@@ -71,6 +71,7 @@ PAGES = (
     Page("POST", "/mark-read", {"up_to": "9007199254740991"}),
     Page("POST", "/mark-read", {"up_to": "9007199254740991"}, "feed", "feed"),
     Page("POST", "/mark-read", {"up_to": "9007199254740991"}, "folder", "folder"),
+    Page("POST", "/mark-read/undo", {}, "mark", "id"),
     Page("GET", "/search"),
     Page("GET", "/statistics"),
     Page("GET", "/feeds/{id}/statistics", id="feed"),

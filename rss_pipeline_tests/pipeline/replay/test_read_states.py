@@ -3,9 +3,9 @@
 import pytest
 
 from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_read_up_to, star_items
+from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.pipeline.replay.replays import replayed
 from rss_pipeline_tests.pipeline.replay.yesterdays_parser import poll_with_worse_parser
 from rss_pipeline_tests.storage.subscriptions.readers import unread
@@ -42,7 +42,7 @@ def read_and_star(place: Pipeline) -> None:
         return Chosen.by_ids([known[guid][0] for guid in guids])
 
     first = max(known[guid][1] for guid in ("fine", "garbled-ü"))
-    database.batch(mark_read_up_to("ann", Scope(feed_id="one"), first))
+    database.batch(mark_shown("ann", Shown(scope=Scope(feed_id="one"), up_to=first)))
     database.batch(mark_items("ann", chosen("fine"), is_read=False))
     database.batch(mark_items("ann", chosen("garbled-ö"), is_read=True))
     database.batch(star_items("ann", chosen("fine", "garbled-ö"), at=place.clock()))

@@ -23,9 +23,9 @@ from rss_pipeline.storage.backups.user_states import (
     put_state,
     user_key,
 )
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.kept_states import read_state
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_read_up_to, star_items
+from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.storage.values import NOW, register, spec
 from rss_pipeline_tests.support.databases import migrated
@@ -166,11 +166,11 @@ def test_many_items_are_named_in_lines_of_some_thousand_each_once(
     ids = [row["id"] for row in database.query("SELECT id FROM items ORDER BY arrived").rows]
     # Ann has read the older half; Bob every second one, and the last 100.
     number = database.query("SELECT arrived FROM items WHERE id = ?", [ids[11_999]]).rows[0]["arrived"]
-    database.batch(mark_read_up_to("ann", Scope(), int(number)))
+    database.batch(mark_shown("ann", Shown(up_to=int(number))))
     database.batch(star_items("ann", Chosen.by_ids(ids[:6_000]), at=NOW))
     database.batch(mark_items("bob", Chosen.by_ids(ids[::2]), is_read=True))
     database.batch(mark_items("bob", Chosen.by_ids(ids[-100:]), is_read=True))
-    database.batch(mark_read_up_to("bob", Scope(feed_id="none"), EVERYTHING))
+    database.batch(mark_shown("bob", Shown(scope=Scope(feed_id="none"), up_to=EVERYTHING)))
 
     for user, is_read, expected in (("ann", False, set(ids[12_000:])), ("bob", False, set(ids[1:-100:2]))):
         assert back_up_user(database, objects, user, now=NOW)

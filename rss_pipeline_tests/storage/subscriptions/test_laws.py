@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rss_pipeline.storage.items.retention import retire
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter, Page, list_numbers, numbers_of
 from rss_pipeline.storage.subscriptions.states import (
     mark_items,
-    mark_read_up_to,
+    mark_shown,
     star_items,
     unstar_items,
 )
 from rss_pipeline.storage.subscriptions.subscriptions import Edit, edit, unsubscribe
+from rss_pipeline.storage.subscriptions.undo import keep_read, list_undoable, remember, undo, undoable_marks
 from rss_pipeline_tests.storage.subscriptions import readers
-from rss_pipeline_tests.storage.values import NOW, change, register, spec
+from rss_pipeline_tests.storage.values import HOUR, NOW, change, register, spec
 from rss_pipeline_tests.support.databases import migrated
 
 USERS = ("ann", "bob")
@@ -66,6 +67,8 @@ class Reading(RuleBasedStateMachine):
         change(self.database, "UPDATE feeds SET listed = 0, registered = 0")
         self.items: dict[str, Stored] = {}
         self.mine: dict[tuple[str, str], Mine] = {}
+        self.undoable: dict[tuple[str, str], set[str]] = {}
+        self.feed_of: dict[str, str] = {}
         self.fresh = itertools.count()
         for user, feed in (("ann", "a"), ("ann", "b"), ("bob", "a"), ("bob", "b")):
             self.subscribe(user, feed, None)
@@ -96,6 +99,7 @@ class Reading(RuleBasedStateMachine):
         if not self.database.query("SELECT registered FROM feeds WHERE id = ?", [feed]).rows[0]["registered"]:
             return
         readers.arrive(self.database, feed, *guids)
+        self.feed_of |= dict.fromkeys(guids, feed)
         rows = self.database.query("SELECT id, guid, arrived FROM items WHERE feed_id = ?", [feed]).rows
         for row in rows:
             if row["guid"] in guids:
@@ -111,6 +115,7 @@ class Reading(RuleBasedStateMachine):
     def unsubscribe(self, user: str, feed: str) -> None:
         self.database.batch(unsubscribe(user, [feed], at=NOW))
         self.mine.pop((user, feed), None)
+        self.nothing_undoes(user, {guid for guid, other in self.feed_of.items() if other == feed})
 
     @rule(user=users, feed=feeds, folder=folders)
     def move(self, user: str, feed: str, folder: str | None) -> None:
@@ -122,7 +127,10 @@ class Reading(RuleBasedStateMachine):
     def mark(self, user: str, picks: set[int], is_read: bool, by_ids: bool, times: int) -> None:
         chosen = self.chosen(picks, by_ids)
         for _ in range(times):
-            self.database.batch(mark_items(user, chosen, is_read=is_read))
+            kept = [keep_read(user, chosen)] if is_read else []
+            self.database.batch([*mark_items(user, chosen, is_read=is_read), *kept])
+        if is_read:
+            self.nothing_undoes(user, {one.guid for one in self.picked(picks)})
         for one in self.picked(picks):
             if mine := self.mine.get((user, one.feed)):
                 (mine.read.add if is_read else mine.read.discard)(one.guid)
@@ -151,14 +159,51 @@ class Reading(RuleBasedStateMachine):
         pick=st.integers(0, 15),
         off=st.sampled_from((0, 0, -1, 1)),
         everything=st.booleans(),
+        own=st.one_of(st.none(), st.tuples(feeds, st.integers(0, 15))),
     )
-    def mark_up_to(self, user: str, scope: dict[str, str], pick: int, off: int, everything: bool) -> None:
+    def mark_up_to(
+        self,
+        user: str,
+        scope: dict[str, str],
+        pick: int,
+        off: int,
+        everything: bool,
+        own: tuple[str, int] | None,
+    ) -> None:
         numbers = sorted(one.number for one in self.items.values())
+        of_feeds = {own[0]: numbers[own[1] % len(numbers)]} if own and numbers else {}
         up_to = EVERYTHING if everything or not numbers else numbers[pick % len(numbers)] + off
-        self.database.batch(mark_read_up_to(user, Scope(**scope), up_to))
+        shown = Shown(scope=Scope(**scope), up_to=up_to, of_feeds=of_feeds)
+        id = f"m{next(self.fresh)}"
+        self.database.batch([*remember(user, id, shown, until=NOW + HOUR, now=NOW), *mark_shown(user, shown)])
+        marked: set[str] = set()
         for mine in self.of(user, **scope):
             feed = next(feed for (_, feed), other in self.mine.items() if other is mine)
-            mine.read |= {one.guid for one in self.items.values() if one.feed == feed and one.number <= up_to}
+            end = of_feeds.get(feed, up_to)
+            listed = {one.guid for one in self.items.values() if one.feed == feed and one.number <= end}
+            marked |= listed - mine.read
+            mine.read |= listed
+        self.nothing_undoes(user, marked)
+        self.undoable[user, id] = marked
+
+    def nothing_undoes(self, user: str, guids: set[str]) -> None:
+        for (other, _), marked in self.undoable.items():
+            if other == user:
+                marked -= guids
+
+    @rule(pick=st.integers(0, 5), by_another=st.booleans())
+    def undo(self, pick: int, by_another: bool) -> None:
+        """What was marked is unread again, and nothing else; another's mark cannot be undone."""
+        if not self.undoable:
+            return
+        user, id = list(self.undoable)[-1 - pick % len(self.undoable)]
+        if by_another:
+            self.database.batch(undo("bob" if user == "ann" else "ann", id, now=NOW))
+            return
+        marked = {guid for guid in self.undoable.pop((user, id)) if guid in self.items}
+        self.database.batch(undo(user, id, now=NOW))
+        for guid in marked:
+            self.mine[user, self.items[guid].feed].read.discard(guid)
 
     @rule(picks=picks)
     def items_retire(self, picks: set[int]) -> None:
@@ -206,6 +251,13 @@ class Reading(RuleBasedStateMachine):
                 found = self.database.batch([list_numbers(user, filter, page)])[0]
                 expected = self.expected(user, is_read, is_starred)
                 assert numbers_of(found, page).numbers == tuple(one.number for one in expected)
+
+    @invariant()
+    def what_can_be_undone_is_exact(self) -> None:
+        for user in USERS:
+            found = undoable_marks(self.database.batch([list_undoable(user, now=NOW)])[0])
+            expected = {id: len(marked) for (other, id), marked in self.undoable.items() if other == user}
+            assert {one.id: one.items for one in found} == {id: n for id, n in expected.items() if n}
 
     @rule(
         user=users,

@@ -4,9 +4,9 @@ import pytest
 
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.subscriptions import item_lists
-from rss_pipeline.storage.subscriptions.chosen import ALL, EVERYTHING, MAX_CHOSEN, Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, MAX_CHOSEN, Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter
-from rss_pipeline.storage.subscriptions.states import mark_read_up_to, star_items, unstar_items
+from rss_pipeline.storage.subscriptions.states import mark_shown, star_items, unstar_items
 from rss_pipeline_tests.storage.subscriptions.readers import (
     arrive,
     chosen,
@@ -71,13 +71,13 @@ def test_who_reads_in_order_has_no_states_left(reading: Database) -> None:
 
 
 def test_an_item_is_kept_unread_until_it_is_marked_read_itself_or_with_its_feed(reading: Database) -> None:
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), EVERYTHING))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=EVERYTHING)))
     mark(reading, "ann", "a", ["2"], is_read=False)
     assert guids(reading, "ann", Filter(scope=Scope(feed_id="a"), is_read=False)) == ["2"]
     mark(reading, "ann", "a", ["2"], is_read=True)
     assert (unread(reading, "ann")["a"], state_rows(reading, "ann")) == (0, 0)
     mark(reading, "ann", "a", ["2"], is_read=False)
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), version(reading, "ann", "a")))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=version(reading, "ann", "a"))))
     assert (unread(reading, "ann")["a"], state_rows(reading, "ann")) == (0, 0)
 
 
@@ -85,13 +85,13 @@ def test_what_came_after_the_listing_stays_unread_when_the_feed_is_marked(readin
     seen = version(reading, "ann", "a")
     arrive(reading, "a", "5")
     for _ in range(2):
-        reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), seen))
+        reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=seen)))
         assert guids(reading, "ann", UNREAD) == ["5", "4"]
     assert unread(reading, "ann") == {"a": 1, "b": 1}
 
 
 def test_a_number_beyond_all_items_marks_nothing_that_comes_later(reading: Database) -> None:
-    reading.batch(mark_read_up_to("ann", ALL, EVERYTHING))
+    reading.batch(mark_shown("ann", Shown(up_to=EVERYTHING)))
     assert unread(reading, "ann") == {"a": 0, "b": 0}
     arrive(reading, "a", "5")
     assert unread(reading, "ann") == {"a": 1, "b": 0}
@@ -99,8 +99,8 @@ def test_a_number_beyond_all_items_marks_nothing_that_comes_later(reading: Datab
 
 def test_an_older_version_does_not_make_read_items_unread(reading: Database) -> None:
     known = numbers(reading, "a")
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), known["3"]))
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), known["1"]))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=known["3"])))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=known["1"])))
     assert unread(reading, "ann")["a"] == 0
 
 
@@ -109,7 +109,7 @@ def test_a_folder_is_marked_and_other_feeds_are_not(two: Database) -> None:
     subscribe(two, "ann", "b")
     arrive(two, "a", "1", "2")
     arrive(two, "b", "3")
-    two.batch(mark_read_up_to("ann", Scope(folder="News"), numbers(two, "b")["3"]))
+    two.batch(mark_shown("ann", Shown(scope=Scope(folder="News"), up_to=numbers(two, "b")["3"])))
     assert unread(two, "ann") == {"a": 0, "b": 1}
 
 
@@ -161,7 +161,7 @@ def test_too_many_names_at_once_are_refused() -> None:
 def test_the_newest_item_is_read_with_its_feed_though_it_was_kept_unread(reading: Database) -> None:
     mark(reading, "ann", "a", ["1", "2", "3"], is_read=True)
     mark(reading, "ann", "a", ["3"], is_read=False)
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), version(reading, "ann", "a")))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=version(reading, "ann", "a"))))
     assert (unread(reading, "ann")["a"], state_rows(reading, "ann")) == (0, 0)
 
 
@@ -169,7 +169,7 @@ def test_what_one_user_keeps_unread_stays_so_when_another_marks_the_feed(reading
     for user in ("ann", "bob"):
         mark(reading, user, "a", ["1", "2", "3"], is_read=True)
         mark(reading, user, "a", ["2"], is_read=False)
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), EVERYTHING))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=EVERYTHING)))
     assert (unread(reading, "ann")["a"], unread(reading, "bob")["a"]) == (0, 1)
     assert guids(reading, "bob", UNREAD) == ["2"]
 
@@ -177,5 +177,5 @@ def test_what_one_user_keeps_unread_stays_so_when_another_marks_the_feed(reading
 def test_a_mark_up_to_an_item_moves_on_over_what_was_read_above_it(reading: Database) -> None:
     mark(reading, "ann", "a", ["2"], is_read=True)
     assert state_rows(reading, "ann") == 1
-    reading.batch(mark_read_up_to("ann", Scope(feed_id="a"), numbers(reading, "a")["1"]))
+    reading.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=numbers(reading, "a")["1"])))
     assert (unread(reading, "ann")["a"], state_rows(reading, "ann")) == (1, 0)

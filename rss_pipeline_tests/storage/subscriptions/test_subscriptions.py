@@ -7,9 +7,9 @@ import pytest
 from rss_pipeline.storage.database import Database
 from rss_pipeline.storage.items.retention import due_slices, retire
 from rss_pipeline.storage.subscriptions import folders, listing
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Scope, Shown
 from rss_pipeline.storage.subscriptions.item_lists import Filter
-from rss_pipeline.storage.subscriptions.states import mark_read_up_to, star_items
+from rss_pipeline.storage.subscriptions.states import mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import (
     Edit,
     Wanted,
@@ -50,7 +50,7 @@ def test_of_a_small_feed_all_items_are_unread(two: Database) -> None:
 def test_to_subscribe_again_changes_nothing(two: Database) -> None:
     arrive(two, "a", *(str(n) for n in range(60)))
     subscribed(two, "ann", "a", title="Mine")
-    two.batch(mark_read_up_to("ann", Scope(feed_id="a"), EVERYTHING))
+    two.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=EVERYTHING)))
     subscribed(two, "ann", "a", title="Other")
     assert unread(two, "ann") == {"a": 0}
     (row,) = listing.feed_rows(two.batch([listing.list_feeds("ann")])[0])
@@ -146,7 +146,7 @@ def test_states_and_stars_go_with_the_subscription(two: Database) -> None:
     subscribed(two, "ann", "a")
     arrive(two, "a", "1", "2")
     two.batch(star_items("ann", chosen(two, "a", ["1"]), at=NOW))
-    two.batch(mark_read_up_to("ann", Scope(feed_id="a"), EVERYTHING))
+    two.batch(mark_shown("ann", Shown(scope=Scope(feed_id="a"), up_to=EVERYTHING)))
     two.batch(unsubscribe("ann", ["a"], at=NOW))
     assert guids(two, "ann", Filter(is_starred=True)) == []
     subscribed(two, "ann", "a")

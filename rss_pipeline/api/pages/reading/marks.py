@@ -1,4 +1,4 @@
-"""Forms that mark items: read, unread, with a star or without, and all that a list has shown.
+"""Forms that mark items: read, unread, with a star or without, all that a list has shown; and undo of that.
 
 Scripts mark by the JSON API. An answer leads back to the page that sent the form.
 """
@@ -14,14 +14,20 @@ from rss_pipeline.api.pages.addresses import local
 from rss_pipeline.api.pages.forms import form_fields
 from rss_pipeline.api.pages.render import see_other
 from rss_pipeline.api.problems import ApiError
-from rss_pipeline.storage.subscriptions import states
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_lists import known_ids
+from rss_pipeline.reader import mark as marking
+from rss_pipeline.reader.mark import Marks
+from rss_pipeline.storage.subscriptions.chosen import Scope, Shown
 
 router = APIRouter(include_in_schema=False)
 
 Mark = Literal["read", "unread", "star", "unstar"]
 
+_MARKS: Mapping[Mark, Marks] = {
+    "read": Marks(is_read=True),
+    "unread": Marks(is_read=False),
+    "star": Marks(is_starred=True),
+    "unstar": Marks(is_starred=False),
+}
 _HIGHEST = 2**53
 
 
@@ -29,16 +35,7 @@ _HIGHEST = 2**53
 async def mark_item(request: Request, caller: SignedIn, id: str, mark: Mark) -> Response:
     """Mark one item, and go back to where it is in the list."""
     fields = await form_fields(request)
-    user_id, chosen = caller.user_id, Chosen.by_ids([id])
-    match mark:
-        case "read" | "unread":
-            statements = states.mark_items(user_id, chosen, is_read=mark == "read")
-        case "star":
-            statements = states.star_items(user_id, chosen, at=caller.clock())
-        case "unstar":
-            statements = states.unstar_items(user_id, chosen)
-    *_, found = await caller.write(*statements, known_ids(user_id, [id]))
-    if not found.rows:
+    if not await caller.run(lambda one: marking.mark_items(one, [id], _MARKS[mark])):
         raise ApiError("not_found", "Your feeds have no such item.")
     back = local(fields.get("back"))
     is_list = not back.startswith("/items/") and "#" not in back
@@ -50,7 +47,21 @@ async def mark_list(request: Request, caller: SignedIn) -> Response:
     """Mark a feed, a folder or all feeds read up to what the page has shown: what came since stays unread."""
     fields = await form_fields(request)
     scope = Scope(feed_id=fields.get("feed") or None, folder=fields.get("folder") or None)
-    await caller.write(*states.mark_read_up_to(caller.user_id, scope, _seen(fields)))
+    shown = Shown(scope=scope, up_to=_seen(fields))
+    await caller.run(lambda one: marking.mark_shown(one, shown))
+    return see_other(local(fields.get("back")))
+
+
+@router.post("/mark-read/undo")
+async def undo(request: Request, caller: SignedIn) -> Response:
+    """Take such a mark back."""
+    fields = await form_fields(request)
+    if not await caller.run(lambda one: marking.undo_mark(one, fields.get("id", ""))):
+        raise ApiError(
+            "not_found",
+            "There is nothing to undo.",
+            what_to_do="It has been undone, all of it was read since, or it was too long ago.",
+        )
     return see_other(local(fields.get("back")))
 
 

@@ -1,0 +1,103 @@
+"""Marks of a user: items read, unread, starred; all that a list has shown; and such a mark undone.
+
+Each function does its rows in one batch and answers with values; all may be repeated.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from rss_pipeline.pipeline.accounts.callers import Caller
+from rss_pipeline.storage.accounts import users
+from rss_pipeline.storage.database import Result, Statement
+from rss_pipeline.storage.subscriptions import states, undo
+from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Shown
+from rss_pipeline.storage.subscriptions.item_lists import known_ids
+from rss_pipeline.storage.subscriptions.listing import FeedRow, feed_rows, list_feeds
+from rss_pipeline.storage.subscriptions.undo import Undoable
+
+UNDONE_WITHIN = timedelta(hours=1)
+"""The time in which a mark of many items can be undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """The marks that items get; None leaves one as it is."""
+
+    is_read: bool | None = None
+    is_starred: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedRead:
+    """The result of `mark_shown`."""
+
+    undoable: Undoable | None
+    """The mark, to be undone; None where it marked nothing."""
+    feed: FeedRow | None
+    """The feed afterwards, where one was marked; None also for one that the user does not subscribe to."""
+    preferences: Result | None
+    """The user's, where all feeds were marked: that of the feeds that fail may be among them."""
+
+
+def mark_items(caller: Caller, ids: Sequence[str], marks: Marks) -> frozenset[str]:
+    """Mark these items; those of them that are items of the user's feeds. The others are left out."""
+    *_, found = caller.write(*_statements(caller, Chosen.by_ids(ids), marks), known_ids(caller.user_id, ids))
+    return frozenset(row["id"] for row in found.rows)
+
+
+def mark_numbers(caller: Caller, numbers: Sequence[int], marks: Marks) -> None:
+    """Mark the items with these arrival numbers, at most MAX_CHOSEN; unknown ones are left out."""
+    caller.write(*_statements(caller, Chosen.by_numbers(numbers), marks))
+
+
+def mark_shown(caller: Caller, shown: Shown) -> MarkedRead:
+    """Mark all items read that were shown; what came since stays unread. It can be undone for
+    UNDONE_WITHIN."""
+    user_id, now = caller.user_id, caller.clock()
+    # Marks of the same second are listed in their order.
+    id = f"{int(now.timestamp() * 1_000_000):014x}{secrets.token_hex(8)}"
+    feed_id = shown.scope.feed_id
+    *_, listed, beside = caller.write(
+        *undo.remember(user_id, id, shown, until=now + UNDONE_WITHIN, now=now),
+        *states.mark_shown(user_id, shown),
+        undo.list_undoable(user_id, now=now),
+        users.preferences(user_id) if feed_id is None else list_feeds(user_id, feed_id),
+    )
+    return MarkedRead(
+        undoable=next((each for each in undo.undoable_marks(listed) if each.id == id), None),
+        feed=None if feed_id is None else next(iter(feed_rows(beside)), None),
+        preferences=beside if shown.scope == ALL else None,
+    )
+
+
+def undoable(caller: Caller) -> list[Undoable]:
+    """The marks that can be undone, the last one first."""
+    [found] = caller.read(undo.list_undoable(caller.user_id, now=caller.clock()))
+    return undo.undoable_marks(found)
+
+
+def undo_mark(caller: Caller, id: str) -> int:
+    """Make the items unread again that `mark_shown` marked, but for those that were read since; how many
+    these are. 0 if the mark is undone already, or its time is over: then nothing changes."""
+    found, *_ = caller.write(*undo.undo(caller.user_id, id, now=caller.clock()))
+    return int(found.rows[0]["items"])
+
+
+def mark_failures(caller: Caller, read: Sequence[int]) -> None:
+    """Replace the numbers of the failures of feeds that the user has read."""
+    caller.write(users.put_read_failures(caller.user_id, read))
+
+
+def _statements(caller: Caller, chosen: Chosen, marks: Marks) -> list[Statement]:
+    user_id, found = caller.user_id, list[Statement]()
+    if marks.is_read is not None:
+        found += states.mark_items(user_id, chosen, is_read=marks.is_read)
+    if marks.is_read:
+        found.append(undo.keep_read(user_id, chosen))
+    if marks.is_starred:
+        found += states.star_items(user_id, chosen, at=caller.clock())
+    elif marks.is_starred is not None:
+        found += states.unstar_items(user_id, chosen)
+    return found

@@ -1,0 +1,27 @@
+"""A database of every kind, and a clock that stands until it is turned."""
+
+import pytest
+
+from rss_pipeline_tests.storage.conftest import (
+    database,
+    empty_d1,
+    migrated_d1,
+    migrated_schema,
+    shared_d1,
+    sqlite,
+)
+from rss_pipeline_tests.support.pipeline import Clock
+
+__all__ = [
+    "database",
+    "empty_d1",
+    "migrated_d1",
+    "migrated_schema",
+    "shared_d1",
+    "sqlite",
+]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
