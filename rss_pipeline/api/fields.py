@@ -8,6 +8,7 @@ from pydantic_core import CoreSchema
 
 from rss_pipeline.collector.models.feed import MAX_URL_CHARACTERS
 from rss_pipeline.collector.models.whole_number import whole_number
+from rss_pipeline.storage.subscriptions.item_lists import KEY
 
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 15 * 60, 24 * 60 * 60
 MAX_TITLE_CHARACTERS = 500
@@ -61,6 +62,10 @@ Title = Annotated[Line, Field(min_length=1, max_length=MAX_TITLE_CHARACTERS)]
 Folder = Annotated[Line, Field(min_length=1, max_length=MAX_FOLDER_CHARACTERS)]
 Number = Annotated[int, Field(ge=0, lt=2**53)]
 """An arrival number: of an item, or the version of a feed."""
+
+
+PageKey = Annotated[str, Field(pattern=rf"^{KEY.pattern}$")]
+"""The key of a page of items, for `Key.read`."""
 
 
 class NeverNull:

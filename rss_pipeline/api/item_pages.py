@@ -153,9 +153,9 @@ class ItemPages:
 
     def _json(self, database: Database, items: Items) -> bytes:
         rows, bodies = self._within(database, items.items)
-        next_key = rows[-1].arrived if len(rows) < len(items.items) else items.next_key
+        next_key = items.keys[len(rows) - 1] if len(rows) < len(items.items) else items.next_key
         shown = [item_json(row, bodies[row.id]) for row in rows if row.id in bodies]
-        return orjson.dumps({"items": shown, "next_cursor": next_key})
+        return orjson.dumps({"items": shown, "next_cursor": next_key and next_key.as_json})
 
     def _within(
         self, database: Database, rows: Sequence[ItemRow]

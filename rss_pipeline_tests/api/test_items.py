@@ -9,7 +9,7 @@ from rss_pipeline.pipeline.reading.bodies import Bodies
 from rss_pipeline_tests.api.counted import as_on_d1
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive
-from rss_pipeline_tests.storage.values import change, item, register, spec, visit
+from rss_pipeline_tests.storage.values import DAY, change, item, register, spec, visit
 from rss_pipeline_tests.support.reader import Reader, User
 
 ITEMS = "/api/items"
@@ -215,3 +215,24 @@ def test_each_user_has_pages_of_their_own(reader: Reader) -> None:
     assert len(page(user)["items"]) == 2
     assert page(other)["items"] == []
     assert other.client.get("/api/feeds/a/items").status_code == 404
+
+
+def test_items_are_listed_by_date_of_publication_where_that_is_wanted(reader: Reader) -> None:
+    user = ann(reader, a=1)
+    now = reader.clock()
+    dates = {"x": 3, "y": 1, "z": 2}
+    some = [item(guid, title=guid, pub_date=now - days * DAY) for guid, days in dates.items()]
+    visit(reader.database, some, id="a", at=now)
+    found: list[str] = []
+    cursor: dict[str, Any] = {}
+    for _ in range(4):
+        page = user.client.get(ITEMS, params={"order": "published", "limit": 1, **cursor}).json()
+        found += [each["title"] for each in page["items"]]
+        cursor = {"cursor": page["next_cursor"]}
+    assert found[:3] == ["y", "z", "x"]
+    assert cursor == {"cursor": None}
+    newest = user.client.get(ITEMS, params={"limit": 1}).json()
+    assert isinstance(newest["next_cursor"], int)
+    # A client that changes the order in the middle goes on near its place.
+    other = user.client.get(ITEMS, params={"order": "published", "cursor": newest["next_cursor"]})
+    assert other.status_code == 200

@@ -54,8 +54,11 @@ class _Listing:
 
     @property
     def keys(self) -> item_lists.Page:
+        behind = self.page.behind
         return item_lists.Page(
-            limit=self.page.count, after=self.page.behind, newest_first=not self.page.oldest_first
+            limit=self.page.count,
+            after=None if behind is None else item_lists.Key.of_number(behind),
+            newest_first=not self.page.oldest_first,
         )
 
 
@@ -210,7 +213,7 @@ def _head(listing: _Listing, about: Result) -> _Head:
 
 
 def _show(
-    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: int | None, top: int
+    session: SignedIn, listing: _Listing, numbers: Sequence[int], next_key: item_lists.Key | None, top: int
 ) -> None:
     """Remember what the session was shown of a stream, if it was shown its unread items from their start."""
     page = listing.page
@@ -232,5 +235,5 @@ def _number(top: Result) -> int:
     return 0 if row is None else int(row["number"])
 
 
-def _text(next_key: int | None) -> str | None:
+def _text(next_key: item_lists.Key | None) -> str | None:
     return None if next_key is None else str(next_key)

@@ -10,13 +10,14 @@ from rss_pipeline.api.answers import takes_gzip
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.conditional import CACHE_CONTROL, gzip_tag, json_answer, unchanged
-from rss_pipeline.api.fields import Folder, NeverNull, Number
+from rss_pipeline.api.fields import Folder, NeverNull, PageKey
 from rss_pipeline.api.item_json import EXAMPLE, Item
 from rss_pipeline.api.item_pages import ItemPages
 from rss_pipeline.api.problems import documented
 from rss_pipeline.api.routers.answered import NOT_CHANGED, no_feed, no_item
 from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
+from rss_pipeline.storage.subscriptions.item_lists import Order as ItemOrder
 
 router = APIRouter(tags=["items"])
 
@@ -26,11 +27,14 @@ _LISTS = NOT_CHANGED | documented("not_signed_in", "foreign_origin", "invalid_re
 
 Limit = Annotated[int, Query(ge=1, le=MOST, description="Items of a page.")]
 Cursor = Annotated[
-    Number | None,
+    PageKey | None,
     NeverNull(),
-    Query(description="The `next_cursor` of the page before; none for the first page."),
+    Query(description="The `next_cursor` of the page before, of the same order; none for the first page."),
 ]
-Order = Annotated[Literal["newest", "oldest"], Query(description="Which arrivals are first.")]
+Order = Annotated[
+    Literal["newest", "oldest", "published"],
+    Query(description="The newest or the oldest arrivals first, or the newest dates of publication."),
+]
 UnreadOnly = Annotated[bool, Query(description="Only unread items.")]
 StarredOnly = Annotated[bool, Query(description="Only items with a star.")]
 
@@ -39,9 +43,9 @@ class ItemsPage(BaseModel):
     """A page of items."""
 
     items: list[Item]
-    next_cursor: int | None = Field(
-        description="For the next page; null where this is the last one. Very large items make a page shorter"
-        " than its limit."
+    next_cursor: int | str | None = Field(
+        description="For the next page; null where this is the last one. A number by arrival, a text by date"
+        " of publication. Very large items make a page shorter than its limit."
     )
 
     model_config = {"json_schema_extra": {"example": {"items": [EXAMPLE], "next_cursor": EXAMPLE["cursor"]}}}
@@ -63,7 +67,8 @@ async def list_of_feed(
     unread_only: UnreadOnly = False,
     starred_only: StarredOnly = False,
 ) -> Response:
-    """The items of one feed in the order of their arrival. Marks between two pages lose no item."""
+    """The items of one feed, in the order of their arrival unless another one is named. Marks between two
+    pages lose no item."""
     filter = _filter(Scope(feed_id=id), unread_only=unread_only, starred_only=starred_only)
     return await _answer(request, caller, filter, _page(limit, cursor, order))
 
@@ -79,7 +84,7 @@ async def list_all(
     unread_only: UnreadOnly = False,
     starred_only: StarredOnly = False,
 ) -> Response:
-    """The items of all feeds, or of those in a folder, in the order of their arrival."""
+    """The items of all feeds, or of those in a folder, likewise."""
     filter = _filter(Scope(folder=folder), unread_only=unread_only, starred_only=starred_only)
     return await _answer(request, caller, filter, _page(limit, cursor, order))
 
@@ -122,5 +127,7 @@ def _filter(scope: Scope, *, unread_only: bool, starred_only: bool) -> Filter:
     )
 
 
-def _page(limit: int, cursor: int | None, order: Literal["newest", "oldest"]) -> Page:
-    return Page(limit=limit, after=cursor, newest_first=order == "newest")
+def _page(limit: int, cursor: str | None, order: Literal["newest", "oldest", "published"]) -> Page:
+    by: ItemOrder = "published" if order == "published" else "arrived"
+    after = None if cursor is None else Key.read(cursor).within(by)
+    return Page(limit=limit, after=after, newest_first=order != "oldest", order=by)

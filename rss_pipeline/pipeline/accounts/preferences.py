@@ -21,7 +21,11 @@ class Preferences(BaseModel):
     density: Literal["comfortable", "compact"] = Field(
         default="comfortable", description="Space between entries."
     )
-    order: Literal["newest", "oldest"] = Field(default="newest", description="Which entries are first.")
+    order: Literal["published", "newest", "oldest"] = Field(
+        default="published",
+        description="Which entries are first: the newest by date of publication, the newest or the oldest by"
+        " arrival.",
+    )
     dates: Literal["relative", "absolute"] = Field(
         default="relative", description="Dates as ages or as dates."
     )

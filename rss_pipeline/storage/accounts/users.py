@@ -16,6 +16,8 @@ NAME = re.compile(r"[a-z0-9._@-]{1,64}", re.ASCII)
 """A user's name."""
 NO_PASSWORD = ""
 """In place of a password's hash: none is the right one, until the operator sets one."""
+_PREFERENCES = '{"order":"published"}'
+"""Of a new user. A user without this preference, in a backup, is from when there was one order only."""
 _RESTORING = -1
 """As `backed_up_version`: a restore of the user has begun and is not done. Never backed up meanwhile."""
 
@@ -36,9 +38,9 @@ class Account:
 def insert(database: Database, *, id: str, name: str, password_hash: str, now: datetime) -> bool:
     """Add a user; False if the name is taken."""
     added = database.query(
-        "INSERT INTO users (id, name, password_hash, created_at) VALUES (?, ?, ?, ?)"
+        "INSERT INTO users (id, name, password_hash, preferences, created_at) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (name) DO NOTHING",
-        [id, name, password_hash, instant(now)],
+        [id, name, password_hash, _PREFERENCES, instant(now)],
         name="add a user",
     )
     return added.changes == 1
@@ -47,9 +49,9 @@ def insert(database: Database, *, id: str, name: str, password_hash: str, now: d
 def insert_first(*, id: str, name: str, password_hash: str, now: datetime) -> Statement:
     """Add a user while there is none; else it changes no row."""
     return Statement(
-        """INSERT INTO users (id, name, password_hash, created_at)
-        SELECT ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM users)""",
-        [id, name, password_hash, instant(now)],
+        """INSERT INTO users (id, name, password_hash, preferences, created_at)
+        SELECT ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM users)""",
+        [id, name, password_hash, _PREFERENCES, instant(now)],
         name="add the first user",
     )
 

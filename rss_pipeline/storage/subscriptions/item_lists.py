@@ -1,14 +1,20 @@
 """Queries for the items that a user sees: pages of lists, and named items.
 
 Every query goes from the user's subscriptions to the items, also for named items and for stars. Pages go by
-key, the arrival number of the last item: what is marked or comes in between two pages moves no other item.
-Which items a page has is found in indexes; rows of items are read for the page alone.
+key, the place of the last item: what is marked or comes in between two pages moves no other item.
+Which items a page has is found in indexes, from its key on; rows of items are read for the page alone. By
+date, all entries of the unread items are looked at for a page of these, and those of first documents for a
+page of all items.
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, NamedTuple, Self
 
+from rss_pipeline.collector.models.clock import instant
 from rss_pipeline.storage.database import Result, Statement, Value, one
 from rss_pipeline.storage.items.bodies import body_text, body_version
 from rss_pipeline.storage.sql import number
@@ -34,14 +40,63 @@ class Filter:
     """The highest arrival number."""
 
 
+Order = Literal["arrived", "placed", "published"]
+"""What makes an item new. `arrived`: its arrival number. `placed`: the same, but the items of a feed's first
+document, which were there before, are at their dates. `published`: its date of publication, its arrival
+number among those of one second."""
+
+
+class Key(NamedTuple):
+    """The place of an item in an order: keys grow as items do. As text it is whole numbers only, and the
+    arrival number alone where the two are one."""
+
+    at: int
+    """The arrival number; by date, the microsecond since 1970 for `placed`, the second for `published`."""
+    number: int
+    """The arrival number."""
+
+    @classmethod
+    def of_number(cls, number: int) -> Self:
+        """The key of an item that is at its arrival number."""
+        return cls(number, number)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """The inverse of `str`. ValueError for a text that is none."""
+        if KEY.fullmatch(text) is None:
+            raise ValueError("this is no key of a page")
+        at, _, number = text.rpartition("~")
+        return cls(int(at or number), int(number))
+
+    def within(self, order: Order) -> "Key":
+        """The key in this order, of whichever order it is: one by arrival is at the time of its number."""
+        if order == "published":
+            return self if self.at != self.number else Key(self.number // 1_000_000, self.number)
+        return Key.of_number(self.number) if order == "arrived" else self
+
+    @property
+    def as_json(self) -> int | str:
+        """A number where it is one."""
+        return self.number if self.at == self.number else str(self)
+
+    def __str__(self) -> str:
+        return str(self.number) if self.at == self.number else f"{self.at}~{self.number}"
+
+
+_NUMBER = "(?:[0-8][0-9]{15}|[0-9]{1,15})"
+KEY = re.compile(f"(?:-?{_NUMBER}~)?{_NUMBER}")
+"""A key as text. Its numbers are below 2^53."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A part of a list: so many items behind a key, the newest arrivals first or last."""
+    """A part of a list: so many items behind a key, the newest ones first or last."""
 
     limit: int
-    after: int | None = None
+    after: Key | None = None
     """The `next_key` of the page before; None for the first page."""
     newest_first: bool = True
+    order: Order = "arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +104,9 @@ class Items:
     """A page of items."""
 
     items: tuple[ItemRow, ...]
-    next_key: int | None
+    keys: tuple[Key, ...]
+    """Those of the items."""
+    next_key: Key | None
     """None where this is the last page."""
 
 
@@ -58,7 +115,7 @@ class Numbers:
     """A page of arrival numbers."""
 
     numbers: tuple[int, ...]
-    next_key: int | None
+    next_key: Key | None
     """None where this is the last page."""
 
 
@@ -68,8 +125,8 @@ def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int
     found, params = _page(user_id, filter, page)
     text = f", substr({body_text('i')}, 1, {text_characters}) AS text" if text_characters else ""
     return Statement(
-        f"""SELECT {ITEM_COLUMNS}{text} FROM ({found}) AS page {ITEM_FROM}
-        ORDER BY page.arrived {_order(page)}""",
+        f"""SELECT {ITEM_COLUMNS}, page.at{text} FROM ({found}) AS page {ITEM_FROM}
+        ORDER BY {_order(page)}""",
         [*params, user_id],
         name="list items of a user",
     )
@@ -78,9 +135,10 @@ def list_items(user_id: str, filter: Filter, page: Page, *, text_characters: int
 def items_of(result: Result, page: Page) -> Items:
     """The page that `list_items` found."""
     rows = item_rows(result)
+    keys = [_key(page.order, *found) for found in result.columns("at", "arrived")]
     # One item more than the page takes is read, to know whether it is the last page.
-    next_key = rows[page.limit - 1].arrived if len(rows) > page.limit else None
-    return Items(items=tuple(rows[: page.limit]), next_key=next_key)
+    next_key = keys[page.limit - 1] if len(rows) > page.limit else None
+    return Items(items=tuple(rows[: page.limit]), keys=tuple(keys[: page.limit]), next_key=next_key)
 
 
 def texts_of(result: Result) -> dict[str, str]:
@@ -106,7 +164,7 @@ def page_version(user_id: str, filter: Filter, page: Page) -> Statement:
           SELECT group_concat(v.version, ' ') FROM (
             SELECT json_array({body_version(items="i", feeds="f")}, f.title, i.comments_url) AS version
             FROM ({found}) AS page CROSS JOIN items AS i ON i.rowid = page.place
-            CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY page.arrived {_order(page)}) AS v) AS items
+            CROSS JOIN feeds AS f ON f.id = i.feed_id ORDER BY {_order(page)}) AS v) AS items
         FROM users AS u WHERE u.id = ? AND ({_HAS_FEED} OR CAST(? AS TEXT) IS NULL)""",
         [*params, user_id, user_id, filter.scope.feed_id, filter.scope.feed_id],
         name="read version of a page of items",
@@ -130,8 +188,26 @@ def known_ids(user_id: str, ids: Sequence[str]) -> Statement:
     )
 
 
+def keys_of(user_id: str, item_id: str) -> Statement:
+    """A query for the keys of an item of the user's feeds in every order, for `item_key`."""
+    at = ", ".join(f"{sql} AS {order}" for order, sql in _AT.items())
+    return Statement(
+        f"""SELECT {at}, i.arrived AS number FROM items AS i
+        CROSS JOIN subscriptions AS s ON s.user_id = ? AND s.feed_id = i.feed_id
+        CROSS JOIN feeds AS f ON f.id = i.feed_id WHERE i.id = ?""",
+        [user_id, item_id],
+        name="place an item",
+    )
+
+
+def item_key(result: Result, order: Order) -> Key | None:
+    """The key that `keys_of` found."""
+    row = one(result)
+    return None if row is None else _key(order, row[order], row["number"])
+
+
 def list_numbers(user_id: str, filter: Filter, page: Page) -> Statement:
-    """A query for the arrival numbers of a page of items, from indexes alone, for `numbers_of`."""
+    """A query for the arrival numbers of a page by arrival, from indexes alone, for `numbers_of`."""
     found, params = _page(user_id, filter, page)
     # One text in place of a thousand rows.
     return Statement(
@@ -146,10 +222,8 @@ def numbers_of(result: Result, page: Page) -> Numbers:
     [(text,)] = result.columns("numbers")
     # SQL promises no order of what is aggregated.
     numbers: list[int] = sorted(json.loads(text), reverse=page.newest_first)
-    return Numbers(
-        numbers=tuple(numbers[: page.limit]),
-        next_key=numbers[page.limit - 1] if len(numbers) > page.limit else None,
-    )
+    next_key = Key.of_number(numbers[page.limit - 1]) if len(numbers) > page.limit else None
+    return Numbers(numbers=tuple(numbers[: page.limit]), next_key=next_key)
 
 
 def items_by(user_id: str, chosen: Chosen) -> Statement:
@@ -167,12 +241,36 @@ def named_items(result: Result) -> list[ItemRow]:
     return item_rows(result)
 
 
+# An item that is dated ahead is as new as the time at which it was found. One without a date was published
+# when it was found; but where a first document lists it, it was there before: today's news is newer.
+_PUBLISHED = "CASE WHEN i.pub_date < i.created_at THEN i.pub_date ELSE i.created_at END"
+"""As the index `items_published` has it."""
+_DATE = f"""CASE WHEN i.pub_date = i.created_at AND i.created_at = f.first_stored_at
+  THEN strftime('%Y-%m-%dT%H:%M:%SZ', i.created_at, '-1 day') ELSE {_PUBLISHED} END"""
+_AT: Mapping[Order, str] = {
+    "arrived": "i.arrived",
+    "placed": f"""CASE WHEN i.created_at = f.first_stored_at
+      THEN {number(f"strftime('%s', {_DATE})")} * 1000000 ELSE i.arrived END""",
+    "published": _DATE,
+}
+"""An item's place in an order, of `items AS i` of the feed `f`."""
+
+
+def _key(order: Order, at: object, number: object) -> Key:
+    """The key of an item from what the columns hold."""
+    if order == "published":
+        return Key(int(datetime.fromisoformat(str(at)).timestamp()), int(str(number)))
+    return Key(int(str(at)), int(str(number)))
+
+
 def _order(page: Page) -> str:
-    return "DESC" if page.newest_first else "ASC"
+    way = "DESC" if page.newest_first else "ASC"
+    return f"page.at {way}, page.arrived {way}"
 
 
 def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
-    """A query for `arrived` and `place` (the row id) of a page, and one item more; with its parameters."""
+    """A query for `at`, `arrived` and `place` (the row id) of a page, and one item more; with its
+    parameters."""
     if not 1 <= page.limit <= MAX_PAGE:
         raise ValueError(f"a page of {page.limit} items; it has 1 to {MAX_PAGE:,}")
     scope, scope_params = filter.scope.of(user_id)
@@ -180,29 +278,57 @@ def _page(user_id: str, filter: Filter, page: Page) -> tuple[str, list[Value]]:
     lowest, highest = _bounds(filter, page)
     for operator, bound in ((">=", lowest), ("<=", highest)):
         if bound is not None:
-            condition, params = f"{condition} AND {{at}} {operator} ?", [*params, bound]
+            condition, params = f"{condition} AND {{number}} {operator} ?", [*params, bound]
+    if page.order != "arrived" and page.after is not None:
+        # The first comparison bounds the search in an index, which SQLite does not do by a row of values.
+        than = "<" if page.newest_first else ">"
+        condition += f" AND {{at}} {than}= ? AND ({{at}} {than} ? OR i.arrived {than} ?)"
+        at = _bound(page.order, page.after.at)
+        params = [*params, at, at, page.after.number]
+    way, most = "DESC" if page.newest_first else "ASC", f"LIMIT {page.limit + 1}"
     found, bindings = list[str](), list[Value]()
-    for part in _parts(filter):
-        found.append(f"{part.sql} WHERE {condition.format(at=part.at)}{part.more.format(scope=scope)}")
+    for part in _parts(filter, page.order):
+        sql = f"SELECT {part.at} AS at, i.arrived, i.rowid AS place FROM {part.tables}"
+        where = condition.format(number=part.number, at=part.at)
+        sql = f"{sql} WHERE {where}{part.more.format(scope=scope)}"
+        if page.order != "arrived":
+            # SQLite stops in an index at the end of the page only where it sorts by no column twice.
+            by = f"1 {way}" if part.at == "i.arrived" else f"1 {way}, 2 {way}"
+            sql = f"SELECT at, arrived, place FROM ({sql} ORDER BY {by} {most}) AS part"
+        found.append(sql)
         bindings += params + scope_params * part.more.count("{scope}")
-    return f"{' UNION ALL '.join(found)} ORDER BY 1 {_order(page)} LIMIT {page.limit + 1}", bindings
+    by = f"1 {way}" if page.order == "arrived" else f"1 {way}, 2 {way}"
+    return f"{' UNION ALL '.join(found)} ORDER BY {by} {most}", bindings
+
+
+_EARLIEST, _LATEST = -62_135_596_800, 253_402_300_799
+"""The seconds of the years 1 and 9999, which dates of items have at most."""
+
+
+def _bound(order: Order, at: int) -> Value:
+    """A key's `at` as the column has it."""
+    if order != "published":
+        return at
+    return instant(datetime.fromtimestamp(min(max(at, _EARLIEST), _LATEST), UTC))
 
 
 def _bounds(filter: Filter, page: Page) -> tuple[int | None, int | None]:
     """The lowest and the highest arrival number."""
     lowest = [bound for bound in (filter.since,) if bound is not None]
     highest = [bound for bound in (filter.until,) if bound is not None]
-    if page.after is not None:
-        (highest if page.newest_first else lowest).append(page.after + (-1 if page.newest_first else 1))
+    if page.after is not None and page.order == "arrived":
+        number = page.after.number
+        (highest if page.newest_first else lowest).append(number - 1 if page.newest_first else number + 1)
     return max(lowest, default=None), min(highest, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Some of the items, by one index; `at` is its column of the arrival number, `more` its conditions, with
-    `{scope}` where they need the scope once more."""
+    """Some of the items, by one index; `number` is its column of the arrival number, `at` the place in the
+    order, `more` its conditions, with `{scope}` where they need the scope once more."""
 
-    sql: str
+    tables: str
+    number: str
     at: str
     more: str
 
@@ -210,15 +336,15 @@ class _Part:
 _STATE = "t.user_id = s.user_id AND t.feed_id = s.feed_id AND t.arrived = i.arrived"
 
 
-def _parts(filter: Filter) -> list[_Part]:
+def _parts(filter: Filter, order: Order) -> list[_Part]:
     """The items of a filter, without the scope and the bounds."""
     if filter.is_starred:
         is_read = f"coalesce(t.is_read, {number('t.arrived <= s.read_up_to')})"
-        return [_starred("" if filter.is_read is None else f" AND {is_read} = {int(filter.is_read)}")]
+        return [_starred(order, "" if filter.is_read is None else f" AND {is_read} = {int(filter.is_read)}")]
     starred = "" if filter.is_starred is None else " AND t.starred_at IS NOT NULL"
     unlike = "" if filter.is_starred is None else " AND t.starred_at IS NULL"
     if filter.is_read is None:
-        return [_of_feeds(_without("t.starred_at IS NOT NULL") if starred else "")]
+        return _all_of_feeds(order, _without("t.starred_at IS NOT NULL") if starred else "")
     # Items decided by the subscription's number, but those with a state; and those decided by their state.
     operator, exception = ("<=", 0) if filter.is_read else (">", 1)
     excepted = (
@@ -226,8 +352,8 @@ def _parts(filter: Filter) -> list[_Part]:
     )
     decided = f"arrived {operator} s.read_up_to"
     return [
-        _of_feeds(f" AND i.{decided}{_without(f't.{decided} AND {excepted}')}"),
-        _of_states(f" AND t.is_read = {int(filter.is_read)}{unlike}"),
+        _of_feeds(order, f" AND i.{decided}{_without(f't.{decided} AND {excepted}')}"),
+        _of_states(order, f" AND t.is_read = {int(filter.is_read)}{unlike}"),
     ]
 
 
@@ -243,11 +369,38 @@ def _without(state: str) -> str:
     return f" AND (i.arrived NOT IN ({numbers}) OR NOT EXISTS ({this}))"
 
 
-def _of_feeds(more: str) -> _Part:
+def _all_of_feeds(order: Order, more: str) -> list[_Part]:
+    """All items. Of those of first documents the place is computed; the others are in an index in the order,
+    so that of each feed no more is read than the page has."""
+    if order == "arrived":
+        return [_of_feeds(order, more)]
+    more = f" AND i.arrived IS NOT NULL{more}"
+    later = f" AND i.created_at IS NOT f.first_stored_at{more}"
+    index, at = ("items_of_feed", "i.arrived") if order == "placed" else ("items_published", _PUBLISHED)
+    return [
+        _Part(
+            tables=f"""subscriptions AS s{_feeds(order)}
+            CROSS JOIN items AS i INDEXED BY {index} ON i.feed_id = s.feed_id""",
+            number="i.arrived",
+            at=at,
+            more=later,
+        ),
+        _Part(
+            tables=f"""subscriptions AS s{_feeds(order)} CROSS JOIN items AS i INDEXED BY items_age
+              ON i.feed_id = s.feed_id AND i.created_at = f.first_stored_at""",
+            number="i.arrived",
+            at=_AT[order],
+            more=more,
+        ),
+    ]
+
+
+def _of_feeds(order: Order, more: str) -> _Part:
     return _Part(
-        sql="""SELECT i.arrived, i.rowid AS place
-        FROM subscriptions AS s CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = s.feed_id""",
-        at="i.arrived",
+        tables=f"""subscriptions AS s{_feeds(order)}
+        CROSS JOIN items AS i INDEXED BY items_of_feed ON i.feed_id = s.feed_id""",
+        number="i.arrived",
+        at=_AT[order],
         more=f" AND i.arrived IS NOT NULL{more}",
     )
 
@@ -258,19 +411,27 @@ _PLACE = """CROSS JOIN items AS i INDEXED BY items_of_feed
   ON i.feed_id = t.feed_id AND i.arrived = +t.arrived"""
 
 
-def _of_states(more: str) -> _Part:
+def _of_states(order: Order, more: str) -> _Part:
     return _Part(
-        sql=f"""SELECT i.arrived, i.rowid AS place FROM subscriptions AS s
+        tables=f"""subscriptions AS s{_feeds(order)}
         CROSS JOIN item_states AS t ON t.user_id = s.user_id AND t.feed_id = s.feed_id {_PLACE}""",
-        at="t.arrived",
+        number="t.arrived",
+        at=_AT[order],
         more=more,
     )
 
 
-def _starred(more: str) -> _Part:
+def _starred(order: Order, more: str) -> _Part:
     return _Part(
-        sql=f"""SELECT i.arrived, i.rowid AS place FROM item_states AS t INDEXED BY item_states_starred
-        CROSS JOIN subscriptions AS s ON s.user_id = t.user_id AND s.feed_id = t.feed_id {_PLACE}""",
-        at="t.arrived",
+        tables=f"""item_states AS t INDEXED BY item_states_starred
+        CROSS JOIN subscriptions AS s ON s.user_id = t.user_id AND s.feed_id = t.feed_id{_feeds(order)}
+        {_PLACE}""",
+        number="t.arrived",
+        at=_AT[order],
         more=f" AND t.starred_at IS NOT NULL{more}",
     )
+
+
+def _feeds(order: Order) -> str:
+    """The feeds, where the order needs them."""
+    return "" if order == "arrived" else " CROSS JOIN feeds AS f ON f.id = s.feed_id"

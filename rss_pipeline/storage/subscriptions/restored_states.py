@@ -49,7 +49,8 @@ def restore_user(
         users.begin_restore(
             id=head.id,
             name=head.name,
-            preferences=compact(dict(head.preferences)),
+            # A backup from before there were two keeps the order by arrival.
+            preferences=compact({"order": "newest", **head.preferences}),
             version=head.version + _VERSIONS_AHEAD,
             created_at=head.created_at,
         ),

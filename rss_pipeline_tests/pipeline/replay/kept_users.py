@@ -14,9 +14,9 @@ from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Statement
 from rss_pipeline.storage.feeds.subscribed import NewFeed, add_feeds
 from rss_pipeline.storage.sql import number
-from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope
+from rss_pipeline.storage.subscriptions.chosen import Chosen, Scope, Shown
 from rss_pipeline.storage.subscriptions.folders import add_folder
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_read_up_to, star_items
+from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline.storage.subscriptions.subscriptions import Edit, Wanted, edit, subscribe, unsubscribe
 from rss_pipeline_tests.storage.subscriptions import readers
 from rss_pipeline_tests.support.pipeline import Pipeline, rss
@@ -80,7 +80,7 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
     options: Sequence[list[Statement]] = (
         mark_items(user, some, is_read=True),
         mark_items(user, some, is_read=False),
-        mark_read_up_to(user, Scope(feed_id=feed), up_to),
+        mark_shown(user, Shown(scope=Scope(feed_id=feed), up_to=up_to)),
         star_items(user, some, at=at),
         edit(
             user,
@@ -91,7 +91,11 @@ def act(pipeline: Pipeline, user: str, chance: random.Random) -> None:
         add_folder(user, chance.choice(("Empty", "News"))),
         unsubscribe(user, [feed], at=at),
         subscribe(user, [Wanted(feed_id=id) for id in FEEDS], at=at),
-        [users.put_preferences(user, chance.choice(('{"theme":"dark"}', "{}")))],
+        [
+            users.put_preferences(
+                user, chance.choice(('{"order":"newest","theme":"dark"}', '{"order":"published"}'))
+            )
+        ],
     )
     change(pipeline, user, *chance.choice(options))
 

@@ -14,8 +14,8 @@ from rss_pipeline.pipeline.accounts.users import remove_user
 from rss_pipeline.pipeline.replay.restore_users import plan_subscriptions
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.backups.user_states import KeptSubscription, user_key
-from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Scope
-from rss_pipeline.storage.subscriptions.states import mark_items, mark_read_up_to, star_items
+from rss_pipeline.storage.subscriptions.chosen import EVERYTHING, Chosen, Shown
+from rss_pipeline.storage.subscriptions.states import mark_items, mark_shown, star_items
 from rss_pipeline_tests.pipeline.replay.kept_users import (
     FEEDS,
     MANY,
@@ -68,7 +68,7 @@ def test_each_user_has_the_same_lists_counts_and_stars_after_the_database_was_lo
 
 def test_items_of_documents_after_the_backup_are_unread(pipeline: Pipeline, server: FeedServer) -> None:
     serve(pipeline, server)
-    change(pipeline, "ada", *mark_read_up_to("ada", Scope(), EVERYTHING))
+    change(pipeline, "ada", *mark_shown("ada", Shown(up_to=EVERYTHING)))
     some = mark_items("ben", Chosen.by_ids(item_ids(pipeline)[:3]), is_read=True)
     change(pipeline, "ben", *some)
     back_up(pipeline)
@@ -89,7 +89,7 @@ def test_what_was_read_stays_read_when_only_a_later_document_has_it(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     serve(pipeline, server)
-    change(pipeline, "ada", *mark_read_up_to("ada", Scope(), EVERYTHING))
+    change(pipeline, "ada", *mark_shown("ada", Shown(up_to=EVERYTHING)))
     back_up(pipeline)
     before = seen(pipeline)
     [*old, newest] = pipeline.backups("large")
@@ -143,7 +143,7 @@ def test_a_restored_user_logs_in_once_a_password_is_set(pipeline: Pipeline, serv
 def test_users_that_the_database_has_stay_as_they_are(pipeline: Pipeline, server: FeedServer) -> None:
     serve(pipeline, server)
     back_up(pipeline)
-    change(pipeline, "ada", *mark_read_up_to("ada", Scope(), EVERYTHING))
+    change(pipeline, "ada", *mark_shown("ada", Shown(up_to=EVERYTHING)))
     before = seen(pipeline), pipeline.rows("SELECT * FROM users ORDER BY id")
     for _ in range(2):
         result = restored(pipeline)
@@ -340,7 +340,7 @@ def test_a_state_names_the_unread_items_or_the_read_ones_whichever_are_fewer(
     pipeline: Pipeline, server: FeedServer
 ) -> None:
     serve(pipeline, server)
-    change(pipeline, "ada", *mark_read_up_to("ada", Scope(), EVERYTHING))
+    change(pipeline, "ada", *mark_shown("ada", Shown(up_to=EVERYTHING)))
     change(pipeline, "ben", *mark_items("ben", Chosen.by_ids(item_ids(pipeline)[:2]), is_read=True))
     back_up(pipeline)
     named = {}
@@ -351,3 +351,19 @@ def test_a_state_names_the_unread_items_or_the_read_ones_whichever_are_fewer(
         named[user] = sum(len(line.get("read", line.get("unread", ()))) for line in lines)
     assert named["ada"] == 0
     assert named["ben"] < 20
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [("{}", "newest"), ('{"order":"published"}', "published"), ('{"order":"oldest"}', "oldest")],
+)
+def test_a_backup_from_before_there_were_two_orders_keeps_the_one_by_arrival(
+    pipeline: Pipeline, server: FeedServer, kept: str, expected: str
+) -> None:
+    serve(pipeline, server)
+    change(pipeline, "ada", users.put_preferences("ada", kept))
+    back_up(pipeline)
+    drop_database(pipeline)
+    assert restored(pipeline).is_whole
+    [row] = pipeline.database.query("SELECT preferences FROM users WHERE id = 'ada'").rows
+    assert json.loads(row["preferences"])["order"] == expected

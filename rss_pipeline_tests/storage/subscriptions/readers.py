@@ -11,7 +11,8 @@ from rss_pipeline_tests.storage.values import NOW, item, visit
 
 def add_user(database: Database, id: str) -> None:
     database.query(
-        "INSERT INTO users (id, name, password_hash, created_at) VALUES (?, ?, 'x', '2026-02-18T08:30:00Z')",
+        """INSERT INTO users (id, name, password_hash, preferences, created_at)
+        VALUES (?, ?, 'x', '{"order":"newest"}', '2026-02-18T08:30:00Z')""",
         [id, id],
     )
 

@@ -1,12 +1,22 @@
 """No statement of a request reads a whole table of feeds, items or states."""
 
 from rss_pipeline.storage.backends.sqlite import SqliteDatabase
-from rss_pipeline.storage.subscriptions import counts, folders, item_lists, listing, states, subscriptions
-from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline.storage.subscriptions import (
+    counts,
+    folders,
+    item_lists,
+    listing,
+    states,
+    subscriptions,
+    undo,
+)
+from rss_pipeline.storage.subscriptions.chosen import ALL, Chosen, Scope, Shown
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Order, Page
 from rss_pipeline_tests.storage.values import NOW
 
 NAMED = (Chosen.by_ids(["a"]), Chosen.by_numbers([1]))
+KEY = Key.of_number(5)
+ORDERS: tuple[Order, ...] = ("placed", "published")
 FILTERS = [
     Filter(scope=scope, is_read=is_read, is_starred=is_starred, since=1, until=9)
     for scope in (ALL, Scope(feed_id="a"), Scope(folder="News"))
@@ -20,8 +30,15 @@ STATEMENTS = [
     listing.list_names("ann", "a"),
     counts.count_unread("ann"),
     folders.list_folders("ann"),
-    *(item_lists.list_items("ann", one, Page(limit=9, after=5)) for one in FILTERS),
-    *(item_lists.list_numbers("ann", one, Page(limit=9, after=5, newest_first=False)) for one in FILTERS),
+    *(item_lists.list_items("ann", one, Page(limit=9, after=KEY)) for one in FILTERS),
+    *(item_lists.list_numbers("ann", one, Page(limit=9, after=KEY, newest_first=False)) for one in FILTERS),
+    *(
+        item_lists.list_items("ann", one, Page(limit=9, after=KEY, newest_first=newest_first, order=order))
+        for one in FILTERS
+        for order in ORDERS
+        for newest_first in (True, False)
+    ),
+    item_lists.keys_of("ann", "a"),
     *(item_lists.items_by("ann", chosen) for chosen in NAMED),
     *(
         one
@@ -34,8 +51,16 @@ STATEMENTS = [
     *(
         one
         for scope in (ALL, Scope(feed_id="a"), Scope(folder="b"))
-        for one in states.mark_read_up_to("ann", scope, 5)
+        for one in states.mark_shown("ann", Shown(scope=scope, up_to=5))
     ),
+    *(
+        one
+        for scope in (ALL, Scope(feed_id="a"), Scope(folder="b"))
+        for one in undo.remember("ann", "m", Shown(scope=scope, up_to=5), until=NOW, now=NOW)
+    ),
+    *(undo.keep_read("ann", chosen) for chosen in NAMED),
+    *undo.undo("ann", "m", now=NOW),
+    undo.list_undoable("ann", now=NOW),
     *subscriptions.subscribe("ann", [subscriptions.Wanted(feed_id="a")], at=NOW),
     *subscriptions.unsubscribe("ann", ["a"], at=NOW),
     *subscriptions.unsubscribe_all("ann", at=NOW),
@@ -56,7 +81,7 @@ def test_the_item_of_a_state_is_looked_up_and_not_looked_for(sqlite: SqliteDatab
     """A page behind a key bounds the numbers of states, and the search for an item must not follow that."""
     for filter in (Filter(is_read=False), Filter(is_read=True), Filter(is_starred=True)):
         for newest_first in (True, False):
-            page = Page(limit=9, after=5, newest_first=newest_first)
+            page = Page(limit=9, after=KEY, newest_first=newest_first)
             statement = item_lists.list_numbers("ann", filter, page)
             plan = sqlite.query(f"EXPLAIN QUERY PLAN {statement.sql}", statement.params).rows
             searches = [row["detail"] for row in plan if row["detail"].startswith("SEARCH i ")]
@@ -64,5 +89,6 @@ def test_the_item_of_a_state_is_looked_up_and_not_looked_for(sqlite: SqliteDatab
             assert "arrived=?" in searches[-1]
 
 
-_SMALL = ("j", "v", "fresh", "page", "seen", "read", "new", "CONSTANT", "(subquery")
+_PARTS = ("page", "part", "shown", "own", "marked", "touched", "read", "new", "fresh")
+_SMALL = ("j", "v", "CONSTANT", "(subquery", *_PARTS)
 """Parameters, and the results of other parts of the statement."""

@@ -35,8 +35,9 @@ _WORDS: Mapping[str, str] = {
     "dark": "dark",
     "comfortable": "comfortable",
     "compact": "compact",
-    "newest": "the newest entry",
-    "oldest": "the oldest entry",
+    "published": "the entry with the newest date",
+    "newest": "the entry that came in last",
+    "oldest": "the entry that came in first",
     "relative": "as ages: 5 min, 3 h",
     "absolute": "as dates: 14 November 2026, 08:30",
 }

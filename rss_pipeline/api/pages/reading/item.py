@@ -7,7 +7,7 @@ part that opens inside a list marks nothing: the script does, by the JSON API.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
@@ -24,18 +24,21 @@ from rss_pipeline.collector.models.item import Enclosure
 from rss_pipeline.pipeline.accounts.callers import Caller
 from rss_pipeline.pipeline.accounts.preferences import Preferences, stored_preferences
 from rss_pipeline.pipeline.reading.bodies import Bodies, Body, BodyFor
+from rss_pipeline.reader.mark import Marks, mark_items
 from rss_pipeline.storage.accounts import users
 from rss_pipeline.storage.database import Result
-from rss_pipeline.storage.subscriptions import states
 from rss_pipeline.storage.subscriptions.chosen import Chosen
 from rss_pipeline.storage.subscriptions.item_lists import (
-    Page,
+    Key,
+    item_key,
     items_by,
     items_of,
+    keys_of,
     list_items,
     named_items,
 )
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
+from rss_pipeline.storage.subscriptions.undo import list_undoable
 from rss_pipeline.web.headers import headers_named
 
 router = APIRouter(include_in_schema=False)
@@ -78,16 +81,23 @@ async def item(
 ) -> Response:
     """An item with links to the next and the last one of the list that it was opened from."""
     view = view_at(source)
-    *found, by_id = await caller.read_long(
-        *frame_statements(caller.user_id), items_by(caller.user_id, Chosen.by_ids([id]))
+    *found, by_id, placed, undoable = await caller.read_long(
+        *frame_statements(caller.user_id),
+        items_by(caller.user_id, Chosen.by_ids([id])),
+        keys_of(caller.user_id, id),
+        list_undoable(caller.user_id, now=caller.clock()),
     )
     frame, row = frame_of(found), _row(by_id)
-    is_marked = frame.preferences.mark_read_on_open and not row.is_read and _is_of_reader(request)
+    opens = frame.preferences.mark_read_on_open and _is_of_reader(request)
+    is_marked = opens and not row.is_read
+    # An item that a mark of many made read stays read, once it was opened, when that mark is undone.
+    if is_marked or (opens and undoable.rows):
+        await caller.run(lambda one: mark_items(one, [id], Marks(is_read=True)))
     if is_marked:
-        await caller.write(*states.mark_items(caller.user_id, Chosen.by_ids([id]), is_read=True))
         frame = frame.after_reading(row.feed_id)
     bodies: Bodies = request.app.state.bodies
-    opened, before, behind = await caller.run(lambda one: _open_in_list(one, bodies, row, view, frame))
+    key = item_key(placed, view.item_order(frame.preferences))
+    opened, before, behind = await caller.run(lambda one: _open_in_list(one, bodies, row, key, view, frame))
     return await run_in_threadpool(
         page,
         request,
@@ -154,12 +164,12 @@ def _row(found: Result) -> ItemRow:
 
 
 def _open_in_list(
-    caller: Caller, bodies: Bodies, row: ItemRow, view: View, frame: Frame
+    caller: Caller, bodies: Bodies, row: ItemRow, key: Key | None, view: View, frame: Frame
 ) -> tuple[Opened, ItemRow | None, ItemRow | None]:
     """The item, and its neighbours in the list: the one before it and the one behind it."""
-    filter, is_newest_first = view.filter(frame.preferences), view.newest_first(frame.preferences)
-    forth = Page(limit=1, after=row.arrived, newest_first=is_newest_first)
-    back = Page(limit=1, after=row.arrived, newest_first=not is_newest_first)
+    filter = view.filter(frame.preferences)
+    forth = view.page(frame.preferences, after=key, limit=1)
+    back = replace(forth, newest_first=not forth.newest_first)
     before, behind = caller.read(
         list_items(caller.user_id, filter, back), list_items(caller.user_id, filter, forth)
     )

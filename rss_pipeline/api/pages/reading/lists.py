@@ -14,7 +14,7 @@ from starlette.responses import Response
 from rss_pipeline.api.auth import SignedIn
 from rss_pipeline.api.callers import AsyncCaller
 from rss_pipeline.api.fields import Folder as FolderName
-from rss_pipeline.api.fields import Number
+from rss_pipeline.api.fields import PageKey
 from rss_pipeline.api.pages.addresses import HOME, feed_url
 from rss_pipeline.api.pages.frame import Frame, read_frame
 from rss_pipeline.api.pages.reading.views import Order, Show, View
@@ -23,13 +23,14 @@ from rss_pipeline.api.problems import ApiError
 from rss_pipeline.collector.sanitize.html import text_of
 from rss_pipeline.collector.sanitize.text import one_line, title_line
 from rss_pipeline.storage.subscriptions.chosen import Scope
-from rss_pipeline.storage.subscriptions.item_lists import items_of, list_items, texts_of
+from rss_pipeline.storage.subscriptions.item_lists import Key, items_of, list_items, texts_of
 from rss_pipeline.storage.subscriptions.item_rows import ItemRow
 from rss_pipeline.storage.subscriptions.listing import FeedRow
+from rss_pipeline.storage.subscriptions.undo import list_undoable, undoable_marks
 
 router = APIRouter(include_in_schema=False)
 
-After = Annotated[Number | None, Query()]
+After = Annotated[PageKey | None, Query()]
 
 _READ_CHARACTERS = 2_000
 """Part of an item's HTML that is read for its first words."""
@@ -125,10 +126,10 @@ async def next_unread(caller: SignedIn, after: str = "") -> Response:
     return see_other(HOME if found is None else feed_url(found.feed_id))
 
 
-async def _list(request: Request, caller: AsyncCaller, view: View, after: int | None) -> Response:
-    frame, _ = await read_frame(caller)
+async def _list(request: Request, caller: AsyncCaller, view: View, after: str | None) -> Response:
+    frame, [undoable] = await read_frame(caller, list_undoable(caller.user_id, now=caller.clock()))
     feeds = _feeds_of(frame, view)
-    wanted = view.page(frame.preferences, after=after)
+    wanted = view.page(frame.preferences, after=None if after is None else Key.read(after))
     statement = list_items(
         caller.user_id, view.filter(frame.preferences), wanted, text_characters=_READ_CHARACTERS
     )
@@ -149,6 +150,8 @@ async def _list(request: Request, caller: AsyncCaller, view: View, after: int | 
             entries=entries,
             is_unread_only=view.is_unread_only(frame.preferences),
             is_newest_first=view.newest_first(frame.preferences),
+            order=view.order_for(frame.preferences),
+            undoable=next(iter(undoable_marks(undoable)), None),
             is_first_page=after is None,
             more=None if items.next_key is None else view.address(after=items.next_key),
             unread=sum(each.unread for each in feeds),

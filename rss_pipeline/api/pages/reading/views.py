@@ -12,13 +12,14 @@ from rss_pipeline.api.fields import has_controls
 from rss_pipeline.api.pages.addresses import HOME, feed_url, folder_url, local
 from rss_pipeline.pipeline.accounts.preferences import Preferences
 from rss_pipeline.storage.subscriptions.chosen import ALL, Scope
-from rss_pipeline.storage.subscriptions.item_lists import Filter, Page
+from rss_pipeline.storage.subscriptions.item_lists import Filter, Key, Page
+from rss_pipeline.storage.subscriptions.item_lists import Order as ItemOrder
 
 T = TypeVar("T", bound=str)
 
 Kind = Literal["unread", "all", "starred", "feed", "folder"]
 Show = Literal["unread", "all"]
-Order = Literal["newest", "oldest"]
+Order = Literal["published", "newest", "oldest"]
 
 _WITHOUT_NAME: Mapping[str, Kind] = {"/unread": "unread", "/all": "all", "/starred": "starred"}
 _MOST_CHARACTERS = 500
@@ -44,7 +45,7 @@ class View:
             case _:
                 return f"/{self.kind}"
 
-    def address(self, *, after: int | None = None) -> str:
+    def address(self, *, after: Key | None = None) -> str:
         """The address, of the page behind this key."""
         named = {"show": self.show, "order": self.order, "after": after}
         query = urlencode({name: value for name, value in named.items() if value is not None})
@@ -67,8 +68,11 @@ class View:
             return self.show == "unread"
         return not preferences.show_read
 
+    def order_for(self, preferences: Preferences) -> Order:
+        return self.order or preferences.order
+
     def newest_first(self, preferences: Preferences) -> bool:
-        return (self.order or preferences.order) == "newest"
+        return self.order_for(preferences) != "oldest"
 
     def filter(self, preferences: Preferences) -> Filter:
         """Which items the list has."""
@@ -78,10 +82,22 @@ class View:
             is_starred=True if self.kind == "starred" else None,
         )
 
-    def page(self, preferences: Preferences, *, after: int | None, limit: int | None = None) -> Page:
+    def item_order(self, preferences: Preferences) -> ItemOrder:
+        """The order of the list's items. By arrival, the first document of a new feed would be before all
+        news of others; in a list of that feed alone there is none."""
+        if self.order_for(preferences) == "published":
+            return "published"
+        return "arrived" if self.kind == "feed" else "placed"
+
+    def page(self, preferences: Preferences, *, after: Key | None, limit: int | None = None) -> Page:
         """A part of the list."""
-        limit = preferences.entries_per_page if limit is None else limit
-        return Page(limit=limit, after=after, newest_first=self.newest_first(preferences))
+        order = self.item_order(preferences)
+        return Page(
+            limit=preferences.entries_per_page if limit is None else limit,
+            after=None if after is None else after.within(order),
+            newest_first=self.newest_first(preferences),
+            order=order,
+        )
 
 
 def view_at(address: str | None) -> View:
@@ -89,7 +105,7 @@ def view_at(address: str | None) -> View:
     parts = urlsplit(local(address))
     given = dict(parse_qsl(parts.query))
     show: Show | None = _one(given.get("show"), "unread", "all")
-    order: Order | None = _one(given.get("order"), "newest", "oldest")
+    order: Order | None = _one(given.get("order"), "published", "newest", "oldest")
     folder, _, name = parts.path[1:].partition("/")
     name = unquote(name) or given.get("name", "")
     if parts.path in _WITHOUT_NAME:
@@ -102,5 +118,5 @@ def view_at(address: str | None) -> View:
     return View(kind=_WITHOUT_NAME[HOME])
 
 
-def _one(value: str | None, first: T, second: T) -> T | None:
-    return next((each for each in (first, second) if each == value), None)
+def _one(value: str | None, *known: T) -> T | None:
+    return next((each for each in known if each == value), None)

@@ -172,7 +172,8 @@ async function open(entry) {
   opened.textContent = "…";
   entry.append(opened);
   entry.scrollIntoView({ block: "start" });
-  if ("marks" in body.dataset && !isRead(entry)) setRead(entry, true);
+  // What a mark of many made read stays read once it was opened, if that mark is undone.
+  if ("marks" in body.dataset && (!isRead(entry) || document.getElementById("undo"))) setRead(entry, true);
   try {
     const text = await (await request(`/items/${encodeURIComponent(entry.dataset.id)}/body`)).text();
     opened.innerHTML = text;
@@ -271,7 +272,12 @@ async function loadNew() {
     location.assign(list.dataset.address);
     return;
   }
-  here.prepend(...fresh);
+  // By date of publication, what is new need not be at the top.
+  let next = here.firstElementChild;
+  for (const entry of found) {
+    if (there.has(entry.id)) next = document.getElementById(entry.id).nextElementSibling;
+    else here.insertBefore(entry, next);
+  }
   fresh.forEach((entry) => showDates(entry));
   one("#mark-all [name=up_to]").value = one("#mark-all [name=up_to]", page).value;
   pending = 0;

@@ -8,7 +8,7 @@ import httpx
 from rss_pipeline_tests.api.pages.browsing import browser
 from rss_pipeline_tests.api.reading import ann
 from rss_pipeline_tests.storage.subscriptions.readers import arrive, mark, subscribe
-from rss_pipeline_tests.storage.values import item, register, spec, visit
+from rss_pipeline_tests.storage.values import DAY, HOUR, item, register, spec, visit
 from rss_pipeline_tests.support.reader import Reader
 
 
@@ -129,6 +129,65 @@ def test_with_very_many_subscriptions_a_page_says_what_its_column_leaves_out(rea
     assert page.count("data-feed=") == 1
     assert client.get("/feeds/f9").text.count("data-feed=") == 2
     assert client.get("/feeds").text.count('data-feed="f9"') == 1
+
+
+def test_a_new_feed_s_first_document_never_buries_today_s_news(reader: Reader) -> None:
+    """By date of publication, which is the order of a new user, and by arrival, which older users keep."""
+    now = reader.clock()
+    register(reader.database, spec("a"), spec("b"))
+    user = reader.user("ann")
+    visit(reader.database, [item("old", title="Old", pub_date=now - 9 * DAY)], id="a", at=now - DAY)
+    visit(reader.database, [item("news", title="News", pub_date=now - 2 * HOUR)], id="a", at=now - HOUR)
+    archive = [item(f"{n}", title=f"Archive {n}", pub_date=now - n * DAY) for n in range(1, 21)]
+    visit(reader.database, [*archive, item("undated", title="Undated")], id="b", at=now)
+    subscribe(reader.database, user.id, "a", "b")
+    client = browser(reader, user)
+    assert user.client.get("/api/user/preferences").json()["order"] == "published"
+    for path in ("/unread", "/unread?order=newest", "/all", "/all?order=newest"):
+        found = titles(client.get(path))
+        assert found[0] == "News"
+        assert found[3:10] == [f"Archive {n}" for n in range(2, 9)]
+        assert len(found) == 23
+    assert titles(client.get("/feeds/b?order=newest"))[0] in ("Undated", "Archive 20")
+
+
+def test_a_list_by_date_is_reached_page_by_page_and_leads_from_item_to_item(reader: Reader) -> None:
+    now = reader.clock()
+    register(reader.database, spec("a"))
+    user = reader.user("ann")
+    user.client.patch("/api/user/preferences", json={"entries_per_page": 10})
+    visit(reader.database, [item("first", title="First", pub_date=now - 99 * DAY)], id="a", at=now - DAY)
+    # They arrive in another order than that of their dates.
+    some = [item(f"{n}", title=f"Of {n % 7} and {n}", pub_date=now - (n % 7) * DAY) for n in range(24)]
+    visit(reader.database, some, id="a", at=now)
+    subscribe(reader.database, user.id, "a")
+    client = browser(reader, user)
+    page = client.get("/all")
+    found, seen = titles(page), page
+    for _ in range(2):
+        seen = client.get(link(seen, "Older items"))
+        found += titles(seen)
+    days = [int(title.split()[1]) for title in found[:-1]]
+    assert days == sorted(days)
+    assert (len(set(found)), found[-1]) == (25, "First")
+    assert "Older items" not in seen.text
+    address = re.search(r'<a class="title" href="([^"]*)"', page.text)
+    assert address is not None
+    opened, walked = client.get(unescape(address[1])), []
+    for _ in range(24):
+        opened = client.get(link(opened, "Next"))
+        heading = re.search(r"<h1[^>]*>([^<]*)</h1>", opened.text)
+        assert heading is not None
+        walked.append(heading[1])
+    assert walked == found[1:]
+
+
+def test_an_address_with_a_key_of_another_order_or_of_none_is_no_error_of_ours(reader: Reader) -> None:
+    client = browser(reader, ann(reader, a=1))
+    for after in ("1795339112000017", "1795339112~1795339112000017"):
+        for order in ("published", "newest", "oldest"):
+            assert client.get(f"/all?order={order}&after={after}").status_code == 200
+    assert client.get("/all?after=x").status_code == 422
 
 
 def test_a_list_before_the_first_visits_says_that_items_will_come(reader: Reader) -> None:
