@@ -14,7 +14,7 @@ from rss_pipeline.api import problems
 from rss_pipeline.api.answers import Answers
 from rss_pipeline.api.document import complete
 from rss_pipeline.api.google_reader import routes as google_reader
-from rss_pipeline.api.hosts import OwnHosts, own_hosts
+from rss_pipeline.api.hosts import ForwardedProto, OwnHosts, own_hosts
 from rss_pipeline.api.item_pages import MOST_BODIES_BYTES, ItemPages
 from rss_pipeline.api.limits import Limits
 from rss_pipeline.api.pages import routes as pages
@@ -90,7 +90,11 @@ def create_app(stores: Stores, *, clock: Clock = utc_now) -> FastAPI:
         middleware=[
             Middleware(Answers, failed=failed),
             Middleware(PageErrors),
-            *([Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []),
+            *(
+                [Middleware(ForwardedProto), Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)]
+                if proxies
+                else []
+            ),
             Middleware(OwnHosts, own=own_hosts(settings)),
             Middleware(Limits, larger_bodies=LARGER_BODIES),
         ],

@@ -11,11 +11,12 @@ from rss_pipeline.api.asgi import ASGIApp, Receive, Scope, Send, header
 from rss_pipeline.api.problems import ApiError
 from rss_pipeline.settings import Settings
 from rss_pipeline.web.authority import Authority, own_authorities, read_authority, read_origin
-from rss_pipeline.web.headers import headers_named, shown
+from rss_pipeline.web.headers import headers_named, origins
 
 EVERY_ADDRESS = "0.0.0.0"
 UNKNOWN = "unknown"
 _MOST_KNOWN = 100
+_PROTO = b"x-forwarded-proto"
 
 
 class OwnHosts:
@@ -29,10 +30,7 @@ class OwnHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._is_own(scope):
-            hosts = headers_named(scope, b"host")
-            refused = ApiError(
-                "wrong_host", f"{shown(hosts, without='(no Host)')} is no name of this server."
-            )
+            refused = ApiError("wrong_host", "The Host header is no name of this server.")
             await refused.response()(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -47,6 +45,25 @@ class OwnHosts:
         if is_own and len(self._known) < _MOST_KNOWN:
             self._known.add(hosts[0])
         return is_own
+
+
+class ForwardedProto:
+    """An ASGI application that passes on to `app` requests with one X-Forwarded-Proto at most.
+
+    Of several proxies each may add its own, to the list or as a header more. The leftmost is that of the
+    client. Whether the proxy is trusted is seen by the layer behind this one.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = ",".join(headers_named(scope, _PROTO)) if scope["type"] == "http" else ""
+        if "," in given:
+            first = given.partition(",")[0].strip().lower().encode("latin-1")
+            others = [each for each in scope["headers"] if each[0] != _PROTO]
+            scope = {**scope, "headers": [*others, (_PROTO, first)]}
+        await self._app(scope, receive, send)
 
 
 def own_hosts(settings: Settings) -> frozenset[Authority]:
@@ -98,15 +115,15 @@ def is_of_own_page(scope: Scope) -> bool:
     page can change either. https://www.w3.org/TR/fetch-metadata/
     """
     sites = headers_named(scope, b"sec-fetch-site")
-    origins = headers_named(scope, b"origin")
+    sent_from = origins(scope)
     if any(site != "same-origin" for site in sites):
         return False
     host = read_authority(header(scope, b"host") or "")
-    if any(read_origin(origin) != host for origin in origins):
+    if any(read_origin(origin) != host for origin in sent_from):
         return False
-    if is_https(scope) and any(origin.lower().startswith("http:") for origin in origins):
+    if is_https(scope) and any(origin.lower().startswith("http:") for origin in sent_from):
         return False
-    return bool(sites or origins)
+    return bool(sites or sent_from)
 
 
 def is_of_foreign_page(scope: Scope) -> bool:

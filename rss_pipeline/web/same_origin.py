@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rss_pipeline.web.authority import Authority, read_authority, read_origin
-from rss_pipeline.web.headers import headers_named, shown
+from rss_pipeline.web.headers import headers_named, origins, shown
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -76,7 +76,7 @@ def refusal(
             sentence=f"Host: {shown(hosts)} is no name of this server. If it is yours (a reverse proxy, a"
             f" tunnel), add it to {setting} and start this server again.",
         )
-    for origin in headers_named(scope, b"origin"):
+    for origin in origins(scope):
         if read_origin(origin) not in own:
             return Refusal(
                 status=403,

@@ -415,3 +415,47 @@ def test_the_same_on_d1(tmp_path: Path, cloudflare: Cloudflare) -> None:
         assert client.post(APP_PASSWORDS, json={"name": "phone"}).status_code == 201
         assert client.post("/api/auth/logout").status_code == 204
         assert client.get(SESSIONS).status_code == 401
+
+
+def test_a_page_behind_a_proxy_that_hides_where_it_is_from_is_one_of_ours_by_sec_fetch_site(
+    reader: Reader,
+) -> None:
+    """`Referrer-Policy: no-referrer`, added by a proxy, makes a browser send `Origin: null`."""
+    reader.user("ada", password=PASSWORD)
+    for sites, status in (("same-origin", 200), ("cross-site", 403), ("same-site", 403), (None, 403)):
+        site = {} if sites is None else {"sec_fetch_site": sites}
+        assert log_in(reader.client(origin="null", **site), cookie=True).status_code == status, sites
+        form = reader.client(origin="null", **site).post("/login", data={"name": "ada", "password": PASSWORD})
+        assert form.status_code == (303 if status == 200 else 403), sites
+
+
+@pytest.mark.parametrize(
+    ("proto", "is_https"),
+    [
+        (["https, http"], True),
+        (["https", "http"], True),
+        (["https,https"], True),
+        (["HTTPS , http"], True),
+        (["http, https"], False),
+        (["http", "https"], False),
+        ([", https"], False),
+        (["nonsense, https"], False),
+    ],
+)
+def test_the_leftmost_scheme_of_several_proxies_is_that_of_the_client(
+    tmp_path: Path, proto: list[str], is_https: bool
+) -> None:
+    """One proxy appends its own to the list, another one adds a line."""
+    settings = reader_settings(tmp_path, reader_proxies=(ip_network("192.0.2.1/32"),))
+    with Reader.on(settings) as reader:
+        reader.user("ada", password=PASSWORD)
+        scheme = "https" if is_https else "http"
+        for address, name in (("192.0.2.1", HOST_COOKIE if is_https else COOKIE), ("192.0.2.9", COOKIE)):
+            headers = [("origin", f"{scheme}://{HOST}"), *(("x-forwarded-proto", each) for each in proto)]
+            with reader.client(address=address) as client:
+                answer = client.post(
+                    "/api/auth/login",
+                    json={"name": "ada", "password": PASSWORD, "cookie": True},
+                    headers=headers,
+                )
+            assert cookie_of(answer)[0] == name

@@ -262,3 +262,21 @@ def test_on_a_default_port_a_host_without_port_is_ours(port: int) -> None:
     assert read_authority("127.0.0.1") in own
     assert read_origin("http://localhost") in own
     assert read_authority("127.0.0.1:3000") not in own
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_an_origin_that_a_proxy_s_policy_hides_is_decided_by_sec_fetch_site(kind: str) -> None:
+    """`Referrer-Policy: no-referrer`, which some proxies add, makes a browser send `Origin: null`."""
+    null = ("origin", "null")
+    for sites, is_own in (
+        (["same-origin"], True),
+        (["none"], False),
+        (["cross-site"], False),
+        (["same-site"], False),
+        (["same-origin", "cross-site"], False),
+        ([], False),
+    ):
+        headers = [null, *(("sec-fetch-site", site) for site in sites)]
+        [first, *_] = ask("/", *headers, kind=kind, method="POST")
+        is_refused = first.get("status") == 403
+        assert is_refused is not is_own, sites
