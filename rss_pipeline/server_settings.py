@@ -12,6 +12,7 @@ from rss_pipeline.environment import EnvironmentReader
 
 _D1 = ("D1_PROXY_URL", "D1_PROXY_TOKEN")
 _POSTGRES = "DATABASE_URL"
+_FOLDER_ADDRESS = "RSS_OBJECTS_PUBLIC_URL"
 _BROKER = "RSS_BROKER_URL"
 _DRIVER = "postgresql+psycopg2"
 DAGSTER_DATABASE = "DAGSTER_DATABASE_URL"
@@ -165,6 +166,19 @@ def bucket_settings(reader: EnvironmentReader) -> S3Settings | None:
     if r2 is not None and s3 is not None:
         reader.add("both are set, and there is one bucket; unset one of them", "R2_BUCKET", "S3_BUCKET")
     return r2 or s3
+
+
+def folder_address(reader: EnvironmentReader) -> str | None:
+    """The public address of the folder of objects, or None. A bucket has one of its own."""
+    url = reader.text(_FOLDER_ADDRESS)
+    if url is None:
+        return None
+    reader.check_web(_FOLDER_ADDRESS, url)
+    for bucket in ("R2_BUCKET", "S3_BUCKET"):
+        if reader.text(bucket) is not None:
+            public = f"{bucket.partition('_')[0]}_PUBLIC_URL"
+            reader.add(f"set, but the objects are in a bucket; set {public} instead", _FOLDER_ADDRESS)
+    return url
 
 
 def _of_bucket(

@@ -23,6 +23,7 @@ from rss_pipeline.server_settings import (
     bucket_settings,
     d1_settings,
     fleet_settings,
+    folder_address,
     postgres_settings,
 )
 from rss_pipeline.web.authority import Authority
@@ -67,6 +68,7 @@ _VARIABLES = (
     "RSS_ALERT_WEBHOOK",
     "RSS_READER_SECRET",
     "RSS_BROKER_URL",
+    "RSS_OBJECTS_PUBLIC_URL",
     "RSS_SHARDS",
     "RSS_WORKER_NAME",
     "RSS_WORKER_RUNS",
@@ -151,6 +153,8 @@ class Settings:
     """None: `d1`, or the embedded database, `database_path`."""
     s3: S3Settings | None = None
     """None: the embedded object store, `objects_path`."""
+    objects_public_url: str | None = None
+    """The address at which a web server shows images and topics of `objects_path`, if one does."""
     shards: int = 1
     """Parts, by host, in which feeds are polled; each has a run of its own."""
     fleet: FleetSettings | None = None
@@ -241,6 +245,7 @@ class Settings:
             d1=d1_settings(reader),
             postgres=postgres_settings(reader),
             s3=bucket_settings(reader),
+            objects_public_url=folder_address(reader),
             shards=reader.whole("RSS_SHARDS", 1, 1, 1_024),
             fleet=fleet_settings(reader),
             unknown=unknown_settings(environ),

@@ -443,3 +443,13 @@ def test_the_hour_of_the_daily_poll_of_all_is_none_until_it_is_set(tmp_path: Pat
 @pytest.mark.parametrize("text", ["localhost", "::", "127.0.0.1:3000", "256.0.0.1"])
 def test_an_address_of_the_ui_that_is_none_is_a_mistake(text: str) -> None:
     assert f'RSS_UI_ADDRESS: "{text}" cannot be used; write an IPv4 address' in refusal(RSS_UI_ADDRESS=text)
+
+
+def test_the_folder_of_objects_has_a_public_address_if_it_is_set_and_a_bucket_has_its_own() -> None:
+    assert settings().objects_public_url is None
+    found = settings(RSS_OBJECTS_PUBLIC_URL="https://rss.example.org")
+    assert found.objects_public_url == "https://rss.example.org"
+    assert "RSS_OBJECTS_PUBLIC_URL: not a URL" in refusal(RSS_OBJECTS_PUBLIC_URL="rss.example.org")
+    bucket = {f"S3_{name}": "x" for name in ("BUCKET", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")}
+    text = refusal(RSS_OBJECTS_PUBLIC_URL="https://rss.example.org", **bucket)
+    assert "set S3_PUBLIC_URL instead" in text

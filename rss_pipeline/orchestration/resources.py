@@ -91,10 +91,11 @@ class FolderResource(dg.ConfigurableResource[ObjectStore]):
     """The embedded object store: backups and images as files."""
 
     root: str = Field(description="The folder.")
+    public_url: str | None = Field(default=None, description="The URL under which browsers find its files.")
 
     def create_resource(self, context: dg.InitResourceContext) -> ObjectStore:
         with resource_cause_first(context):
-            return FolderStore(Path(self.root))
+            return FolderStore(Path(self.root), public_url=self.public_url)
 
 
 class S3Resource(dg.ConfigurableResource[ObjectStore]):
@@ -156,7 +157,7 @@ def object_resource(settings: Settings) -> dg.ResourceDefinition:
                 path_style=s3.path_style,
             )
         )
-    return closed(FolderResource(root=str(settings.objects_path)))
+    return closed(FolderResource(root=str(settings.objects_path), public_url=settings.objects_public_url))
 
 
 def session_resource(

@@ -136,6 +136,6 @@ def may_begin_a_key(prefix: str) -> bool:
 
 
 def public_url(store: ObjectStore, key: str) -> str | None:
-    """The address of an object for everybody; a folder has none."""
+    """The address of an object for everybody, where the store has any."""
     url = store.url(key)
     return url if url is not None and url.startswith(("http://", "https://")) else None

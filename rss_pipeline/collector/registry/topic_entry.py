@@ -51,7 +51,13 @@ MIN_EVERY = timedelta(minutes=5)
 MAX_EVERY = timedelta(hours=24)
 INDEX = "index"
 """The list of all topics is published under this name."""
-PUBLIC_URLS = ("R2_TOPICS_PUBLIC_URL", "R2_PUBLIC_URL", "S3_TOPICS_PUBLIC_URL", "S3_PUBLIC_URL")
+PUBLIC_URLS = (
+    "RSS_OBJECTS_PUBLIC_URL",
+    "R2_TOPICS_PUBLIC_URL",
+    "R2_PUBLIC_URL",
+    "S3_TOPICS_PUBLIC_URL",
+    "S3_PUBLIC_URL",
+)
 """Variables with an address under which the objects `topics/...` are public."""
 
 _EXAMPLE = "`news: {of: [one-feed, another-feed]}`"

@@ -114,7 +114,7 @@ def open_objects(settings: Settings) -> ObjectStore:
         return _bucket(settings.s3, settings.s3.bucket, settings.s3.public_url)
     from rss_pipeline.storage.backends.folder import FolderStore
 
-    return FolderStore(settings.objects_path)
+    return FolderStore(settings.objects_path, public_url=settings.objects_public_url)
 
 
 def open_topics(settings: Settings) -> ObjectStore | None:

@@ -28,8 +28,10 @@ _SAFE = " !$&'()+,;=@[]{}:~^#"
 class FolderStore:
     """An `ObjectStore` in a folder of one machine; several processes may use it at once."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, public_url: str | None = None) -> None:
+        """`public_url`: the address at which a web server shows the files of the folder, if one does."""
         self._bodies = root
+        self._public_url = public_url.rstrip("/") if public_url else None
         self._metadata = root / ".metadata"
         self._incoming = root / ".incoming"
         self._lock_path = root / ".lock"
@@ -140,7 +142,10 @@ class FolderStore:
         return swept
 
     def url(self, key: str) -> str | None:
-        return self._paths(key)[0].absolute().as_uri()
+        path = self._paths(key)[0]
+        if self._public_url is None:
+            return path.absolute().as_uri()
+        return f"{self._public_url}/{quote(path.relative_to(self._bodies).as_posix(), safe='/-_.~')}"
 
     def probe(self) -> None:
         with _faults(self._incoming):

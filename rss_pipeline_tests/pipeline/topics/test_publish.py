@@ -1,6 +1,8 @@
 """Topics from rows to objects: what is due, what is put, and what a publication leaves behind."""
 
 import json
+import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -279,3 +281,20 @@ def test_an_item_of_several_topics_is_cleaned_once() -> None:
     small = HtmlCache(most_characters=150)
     assert [cleans(small, number, some) for number in (1, 2, 1, 3)] == [True, True, False, True]
     assert [cleans(small, number, some) for number in (1, 2)] == [False, True], "the oldest makes room"
+
+
+def test_topics_of_a_folder_name_their_own_addresses_once_it_is_told_its_own(pipeline: Pipeline) -> None:
+    stored(pipeline)
+    set_topics(pipeline.database, topic("t", "a"))
+    published(pipeline)
+    assert "feed_url" not in body(pipeline, "t.json")
+    address = "https://rss.example/archive/"
+    settings = replace(pipeline.settings, objects_public_url=address)
+    told = Stores.of(settings, pipeline.database)
+    publish(told, clock=pipeline.clock, only=("t",))
+    assert body(pipeline, "t.json")["feed_url"] == "https://rss.example/archive/topics/t.json"
+    own = rb'<link [^>]*href="https://rss\.example/archive/topics/t\.atom"'
+    assert re.search(own, body(pipeline, "t.atom"))
+    assert b"rss.example" in told.archive.get("topics/index.opml")[0]  # type: ignore[index]
+    key = "images/a/0a1b2c3d/0.png"
+    assert told.archive.url(key) == f"https://rss.example/archive/{key}"
