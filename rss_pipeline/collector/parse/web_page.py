@@ -17,6 +17,12 @@ _MOST_NAMED = 5
 _LONGEST = 500
 _START = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
+_OF_A_PART = re.compile(
+    "comment|kommentar|kommentti|comentari|comentário|commento|commenti|komentar|komentarz|коммента|комента"
+    "|yorum|reacties|répons|respuesta|resposta|replies|responses|trackback|评论|評論|コメント|댓글",
+    re.IGNORECASE,
+)
+"""Words in the title or the address of a feed with what readers of a page wrote."""
 
 
 def is_web_page(text: str, content_type: str | None) -> bool:
@@ -52,13 +58,14 @@ def _head(text: str) -> "BeautifulSoup":
 
 
 def feed_links(page: "BeautifulSoup", url: str | None) -> list[str]:
-    """The absolute URLs of the feeds in a page's `<link rel="alternate">`, at most five.
+    """The absolute URLs of the feeds in a page's `<link rel="alternate">`, at most five: those of the site
+    first, in the order of the page, and RSS and Atom before other types; then those of comments.
 
     Without userinfo: the message is stored and logged.
     """
     base = next((_value(tag, "href") for tag in page.find_all("base") if _value(tag, "href")), None)
     bases = (absolute(base, (url,)), url)
-    found: dict[str, None] = {}
+    found: dict[str, tuple[bool, bool]] = {}
     for link in page.find_all("link"):
         kind = _value(link, "type").split(";")[0].strip().lower()
         if "alternate" not in _value(link, "rel").lower().split() or kind not in _FEED_TYPES:
@@ -66,8 +73,9 @@ def feed_links(page: "BeautifulSoup", url: str | None) -> list[str]:
         target = web_base(absolute(_value(link, "href"), bases))
         # The requested URL itself does not help; no one copies a URL of a kilobyte.
         if target and target != url and len(target) <= _LONGEST:
-            found.setdefault(target)
-    return list(found)[:_MOST_NAMED]
+            named = f"{_value(link, 'title')} {target}"
+            found.setdefault(target, (_OF_A_PART.search(named) is not None, kind not in _FEED_TYPES[:2]))
+    return sorted(found, key=lambda url: found[url])[:_MOST_NAMED]
 
 
 def _value(tag: "Tag", name: str) -> str:

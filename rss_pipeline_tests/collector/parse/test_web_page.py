@@ -68,6 +68,35 @@ def test_no_password_is_repeated() -> None:
     assert "https://blog.example/a, https://www.example/b" in sentence
 
 
+COMMENTS = [
+    f'<link {RSS} title="Blog &raquo; Comments Feed" href="/comments/feed/">',
+    f'<link {RSS} title="Blog &raquo; Hello Comments Feed" href="/hello/feed/">',
+    '<link rel="alternate" type="application/atom+xml" title="Atom" href="/feeds/17/comments/default">',
+    f'<link {RSS} title="Kommentare" href="/k.xml">',
+    f'<link {RSS} title="Les commentaires" href="/c.xml">',
+    f'<link {RSS} title="コメント" href="/co.xml">',
+    f'<link {RSS} title="Replies" href="/r.xml">',
+]
+
+
+@pytest.mark.parametrize("comments", COMMENTS)
+def test_a_feed_of_comments_comes_after_that_of_the_site(comments: str) -> None:
+    own = f'<link {RSS} title="Blog &raquo; Feed" href="/blog.xml">'
+    for tags in ((comments, own), (own, comments), (comments, *[comments] * 9, own)):
+        assert named(*tags)[0] == "https://blog.example/blog.xml"
+    assert len(named(comments)) == 1
+
+
+def test_rss_and_atom_come_before_other_types_and_else_the_order_is_the_page_s() -> None:
+    json = '<link rel="alternate" type="application/feed+json" href="/feed.json">'
+    atom = '<link rel="alternate" type="application/atom+xml" href="/atom.xml">'
+    assert named(json, atom, f'<link {RSS} href="/rss.xml">') == [
+        "https://blog.example/atom.xml",
+        "https://blog.example/rss.xml",
+        "https://blog.example/feed.json",
+    ]
+
+
 def test_five_are_the_most_and_none_twice() -> None:
     tags = [f'<link {RSS} href="/{number // 2}">' for number in range(40)]
     assert named(*tags) == [f"https://blog.example/{number}" for number in range(5)]
